@@ -1,0 +1,157 @@
+"""Types of the native extension module: the engine as the Python layers see it.
+
+Every call that may wait releases the GIL. Errors arrive as the exception classes given to `set_error_types`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import Buffer as ReadableBuffer
+
+def set_error_types(vulkan: type[Exception], device_lost: type[Exception], out_of_memory: type[Exception]) -> None: ...
+def initialize(debug: bool) -> None:
+    """Load Vulkan and create the instance. Raises the Vulkan error class when there is no loader or driver."""
+
+def is_initialized() -> bool: ...
+def validation_enabled() -> bool:
+    """Whether the Khronos validation layer is active (debug was asked for and the layer is installed)."""
+
+def take_messages() -> list[tuple[int, str]]:
+    """Return and clear what the validation layer and the hazard checker said: (severity, text).
+
+    Severities are those of `VkDebugUtilsMessageSeverityFlagBitsEXT`: 0x100 warning, 0x1000 error.
+    """
+
+def device_properties() -> list[dict[str, Any]]:
+    """One dictionary per physical device, keyed by the attribute names of `DeviceInfo`, plus `queue_properties`.
+
+    The additional key `missing` lists what the engine needs and the device lacks, as text.
+    """
+
+def compile_glsl(source: str) -> bytes:
+    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
+
+class Engine:
+    """Logical devices with one worker thread for each queue."""
+
+    def __init__(
+        self, device_indices: Sequence[int], queue_families: Sequence[Sequence[int]], debug: bool, force_staging: bool
+    ) -> None: ...
+    @property
+    def queue_count(self) -> int: ...
+    @property
+    def max_storage_range(self) -> int:
+        """Most bytes of a buffer that a kernel can be given on every device of the engine."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether a device was lost; nothing on this engine works any more."""
+
+    def queue_device(self, queue: int) -> int:
+        """Position in `device_indices` of the device that owns the queue."""
+
+    def wait_idle(self, queue: int = -1) -> None: ...
+    def close(self) -> None:
+        """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
+
+    def statistics(self) -> dict[str, int]:
+        """Counters since creation: commands, batches, submits, barriers, live_objects, waiting_frees, device_memory."""
+
+    def set_barriers_enabled(self, enabled: bool) -> None:
+        """Leave barriers out, to show that the hazard checker finds that. For tests."""
+
+class Buffer:
+    """Device memory, one copy for each queue of the engine."""
+
+    def __init__(self, engine: Engine, size: int) -> None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def host_mapped(self) -> bool: ...
+    def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
+        """Copy contiguous host bytes into one queue's copy (queue -1: all), after the work already given to it."""
+
+    def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
+        """Wait for the last write to one queue's copy and copy its bytes out into writable contiguous memory."""
+
+    def wait(self, queue: int) -> None: ...
+    def done(self, queue: int) -> bool:
+        """Whether nothing given to the queue still uses this buffer."""
+
+    def destroy(self) -> None:
+        """Free the memory once the device is done with it. Never blocks. Idempotent."""
+
+class Plan:
+    """A compute pipeline. binding_types as `BindingType`: 1 storage buffer, 3 uniform buffer, 5 sampler."""
+
+    def __init__(
+        self, engine: Engine, spirv: bytes, binding_types: Sequence[int], push_constant_size: int, name: str
+    ) -> None: ...
+    def destroy(self) -> None: ...
+
+# A binding: (buffer, binding index, byte offset, byte range or 0 for the rest, reads, writes)
+Binding = tuple[Buffer, int, int, int, bool, bool]
+
+class CommandList:
+    """Recorded dispatches that can be submitted again and again."""
+
+    def __init__(self, engine: Engine) -> None: ...
+    @property
+    def instance_size(self) -> int:
+        """Bytes of argument data that one instance takes."""
+
+    @property
+    def length(self) -> int: ...
+    def record(
+        self, plan: Plan, bindings: Sequence[Binding], groups: tuple[int, int, int], argument_size: int, uniform_binding: int = -1
+    ) -> int:
+        """Append a dispatch; returns the offset of its arguments inside an instance.
+
+        The `argument_size` bytes travel as push constants, or, when `uniform_binding` >= 0, through uniform memory
+        bound there.
+        """
+
+    def reset(self) -> None: ...
+    def submit(self, queue: int, data: bytes | bytearray, instance_count: int) -> None:
+        """Queue all recorded dispatches `instance_count` times. queue -2: every queue, -1: any one, else that one.
+
+        `data` holds `instance_count * instance_size` bytes and is copied.
+        """
+
+    def destroy(self) -> None: ...
+
+class Launcher:
+    """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
+
+    slots: one per shader argument, in call order:
+        ("buffer", binding, shape_offset or -1, reads, writes)
+        ("scalar", offset, struct format character of the component)  packed here
+        ("value", offset, size)                                       packed by `pack(position, value) -> bytes`
+    exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
+    groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        slots: Sequence[tuple[Any, ...]],
+        argument_size: int,
+        uniform_binding: int,
+        exec_offset: int,
+        groups_offset: int,
+        local_size: tuple[int, int, int],
+        max_groups: tuple[int, int, int],
+        pack: Any,
+    ) -> None: ...
+    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:
+        """Queue one dispatch on every queue.
+
+        `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
+        Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple.
+        Returns False, having queued nothing, if an argument or the limit is not of the expected kind or the grid is
+        too large: the caller then takes the checking path, which raises or folds.
+        """
+
+    def record(self, commands: CommandList, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> tuple[int, bytes] | None:
+        """Record into a command list instead; returns (offset, packed argument block), None as `launch`'s False."""

@@ -1,0 +1,30 @@
+// What the Cython wrapper needs beside the engine: errors turned into (kind, text).
+#pragma once
+
+#include <string>
+
+#include "context/error.hpp"
+
+namespace vkd {
+
+enum : int { kUnknownError = -1 };
+
+// Called inside a catch block: the ErrorKind of the current exception as a number, and its text.
+inline int current_error(std::string& text) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    text = error.what();
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    text = "out of host memory";
+    return static_cast<int>(ErrorKind::out_of_memory);
+  } catch (const std::exception& error) {
+    text = error.what();
+  } catch (...) {
+    text = "unknown C++ exception";
+  }
+  return kUnknownError;
+}
+
+}  // namespace vkd

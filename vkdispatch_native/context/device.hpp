@@ -1,0 +1,74 @@
+// One logical device: its function table, allocator, queues and the facts the engine decides by.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "libs/vulkan.hpp"
+
+namespace vkd {
+
+// What a physical device reports, gathered once; the bridge turns it into a DeviceInfo.
+struct DeviceProperties {
+  VkPhysicalDeviceProperties core{};
+  VkPhysicalDeviceSubgroupProperties subgroup{};
+  VkPhysicalDeviceIDProperties id{};
+  VkPhysicalDeviceMaintenance3Properties maintenance3{};
+  VkPhysicalDeviceFeatures features{};
+  VkPhysicalDeviceVulkan11Features features11{};
+  VkPhysicalDeviceVulkan12Features features12{};
+  VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{};
+  std::vector<VkQueueFamilyProperties> queue_families;
+  std::vector<std::string> extensions;
+  std::vector<std::string> missing;  // what the engine needs and the device lacks
+
+  bool has_extension(const char* name) const;
+};
+
+DeviceProperties query_properties(VkPhysicalDevice physical);
+
+// Two engine queues may share one VkQueue when a family has too few; the mutex then orders their submits.
+struct QueueHandle {
+  VkQueue handle = VK_NULL_HANDLE;
+  uint32_t family = 0;
+  std::mutex* mutex = nullptr;
+};
+
+class Device {
+ public:
+  Device(VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families, bool force_staging);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  VkDevice handle() const noexcept { return handle_; }
+  const VolkDeviceTable& fn() const noexcept { return fn_; }
+  VmaAllocator allocator() const noexcept { return allocator_; }
+  const DeviceProperties& properties() const noexcept { return properties_; }
+  const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
+
+  // Memory that the device prefers is also cached host memory: transfers are one memcpy.
+  bool host_mapped() const noexcept { return host_mapped_; }
+  bool push_descriptors() const noexcept { return push_descriptors_; }
+  bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+  VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
+
+ private:
+  Device() = default;
+  void create(const std::vector<uint32_t>& queue_families);
+  void create_allocator();
+
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+  DeviceProperties properties_;
+  VkDevice handle_ = VK_NULL_HANDLE;
+  VolkDeviceTable fn_{};
+  VmaAllocator allocator_ = VK_NULL_HANDLE;
+  std::vector<QueueHandle> queues_;
+  std::vector<std::unique_ptr<std::mutex>> queue_mutexes_;
+  bool host_mapped_ = false;
+  bool push_descriptors_ = false;
+};
+
+}  // namespace vkd

@@ -1,0 +1,31 @@
+// The one exception that crosses the bridge, and the check around every Vulkan call.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "libs/vulkan.hpp"
+
+namespace vkd {
+
+enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value };
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+const char* result_name(VkResult result);
+[[noreturn]] void throw_result(VkResult result, const char* call);
+
+inline void check(VkResult result, const char* call) {
+  if (result < VK_SUCCESS) {
+    throw_result(result, call);
+  }
+}
+
+}  // namespace vkd

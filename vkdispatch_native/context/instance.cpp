@@ -1,0 +1,157 @@
+#include "context/instance.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "context/error.hpp"
+
+namespace vkd {
+
+namespace {
+
+std::mutex messages_mutex;
+std::vector<Message> messages;
+std::unique_ptr<Instance> current;
+
+constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                          VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
+  add_message(static_cast<int>(severity), data->pMessage ? data->pMessage : "");
+  return VK_FALSE;
+}
+
+bool has_layer(const char* name) {
+  uint32_t count = 0;
+  vkEnumerateInstanceLayerProperties(&count, nullptr);
+  std::vector<VkLayerProperties> layers(count);
+  vkEnumerateInstanceLayerProperties(&count, layers.data());
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const VkLayerProperties& layer) { return std::strcmp(layer.layerName, name) == 0; });
+}
+
+bool has_extension(const char* name) {
+  uint32_t count = 0;
+  vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> extensions(count);
+  vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data());
+  return std::any_of(extensions.begin(), extensions.end(),
+                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+}
+
+VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
+  VkDebugUtilsMessengerCreateInfoEXT info{};
+  info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+  info.messageSeverity =
+      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  info.messageType =
+      VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+  info.pfnUserCallback = on_message;
+  return info;
+}
+
+}  // namespace
+
+void add_message(int severity, std::string text) {
+  std::lock_guard lock(messages_mutex);
+  messages.emplace_back(severity, std::move(text));
+}
+
+std::vector<Message> take_messages() {
+  std::lock_guard lock(messages_mutex);
+  return std::exchange(messages, {});
+}
+
+void Instance::create(bool debug) {
+  if (!current) {
+    current.reset(new Instance(debug));
+  }
+}
+
+void Instance::destroy() noexcept {
+  current.reset();
+}
+
+bool Instance::exists() noexcept {
+  return current != nullptr;
+}
+
+Instance& Instance::get() {
+  if (!current) {
+    throw Error(ErrorKind::vulkan, "Vulkan is not initialized");
+  }
+  return *current;
+}
+
+// Delegating, so that the destructor cleans up when a later step throws.
+Instance::Instance(bool debug) : Instance() {
+  if (volkInitialize() != VK_SUCCESS) {
+    throw Error(ErrorKind::vulkan, "no Vulkan loader (libvulkan) on this machine");
+  }
+  if (volkGetInstanceVersion() < VK_API_VERSION_1_1) {
+    throw Error(ErrorKind::vulkan, "the Vulkan loader is older than Vulkan 1.1");
+  }
+
+  VkApplicationInfo application{};
+  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  application.pApplicationName = "vkdispatch";
+  application.pEngineName = "vkdispatch";
+  application.apiVersion = VK_API_VERSION_1_2;
+
+  std::vector<const char*> layers;
+  std::vector<const char*> extensions;
+  VkInstanceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  info.pApplicationInfo = &application;
+  if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
+    extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+    info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+  }
+
+  const VkValidationFeatureEnableEXT synchronization =
+      VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+  VkValidationFeaturesEXT features{};
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
+  const bool validate = debug && has_layer(kValidationLayer);
+  if (validate) {
+    layers.push_back(kValidationLayer);
+    extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+    features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT;
+    features.enabledValidationFeatureCount = 1;
+    features.pEnabledValidationFeatures = &synchronization;
+    features.pNext = &messenger;  // covers vkCreateInstance and vkDestroyInstance themselves
+    info.pNext = &features;
+  }
+
+  info.enabledLayerCount = static_cast<uint32_t>(layers.size());
+  info.ppEnabledLayerNames = layers.data();
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  const VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    throw Error(ErrorKind::vulkan, "the Vulkan loader finds no driver on this machine");
+  }
+  check(result, "vkCreateInstance");
+  volkLoadInstanceOnly(handle_);
+
+  if (validate) {
+    check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_),
+          "vkCreateDebugUtilsMessengerEXT");
+  }
+  uint32_t count = 0;
+  check(vkEnumeratePhysicalDevices(handle_, &count, nullptr), "vkEnumeratePhysicalDevices");
+  physical_devices_.resize(count);
+  check(vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data()), "vkEnumeratePhysicalDevices");
+}
+
+Instance::~Instance() {
+  if (messenger_ != VK_NULL_HANDLE) {
+    vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+  }
+  if (handle_ != VK_NULL_HANDLE) {
+    vkDestroyInstance(handle_, nullptr);
+  }
+}
+
+}  // namespace vkd

@@ -1,0 +1,44 @@
+// The Vulkan instance of the process, its physical devices, and what the validation layer says.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/vulkan.hpp"
+
+namespace vkd {
+
+using Message = std::pair<int, std::string>;  // VkDebugUtilsMessageSeverityFlagBitsEXT, text
+
+class Instance {
+ public:
+  static void create(bool debug);  // does nothing when there is one
+  static void destroy() noexcept;  // after every Device is gone
+  static Instance& get();          // throws when there is none
+  static bool exists() noexcept;
+
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  bool validation() const noexcept { return messenger_ != VK_NULL_HANDLE; }
+  const std::vector<VkPhysicalDevice>& physical_devices() const noexcept { return physical_devices_; }
+  VkInstance handle() const noexcept { return handle_; }
+
+ private:
+  Instance() = default;
+  explicit Instance(bool debug);
+
+  VkInstance handle_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  std::vector<VkPhysicalDevice> physical_devices_;
+};
+
+// Messages outlive the instance: destroying it may produce the last of them.
+void add_message(int severity, std::string text);
+std::vector<Message> take_messages();
+
+}  // namespace vkd

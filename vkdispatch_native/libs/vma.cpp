@@ -1,0 +1,2 @@
+#define VMA_IMPLEMENTATION
+#include "libs/vulkan.hpp"

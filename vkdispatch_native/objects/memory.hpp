@@ -1,0 +1,40 @@
+// A VkBuffer with its memory.
+#pragma once
+
+#include "context/device.hpp"
+
+namespace vkd {
+
+enum class MemoryUse {
+  device,    // what shaders work on; mapped too where that costs nothing
+  upload,    // host memory that the device copies from, or reads uniforms from
+  download,  // cached host memory that the device copies to
+};
+
+class Memory {
+ public:
+  Memory() = default;
+  Memory(Device& device, VkDeviceSize size, MemoryUse use);
+  ~Memory() { release(); }
+  Memory(Memory&& other) noexcept { swap(other); }
+  Memory& operator=(Memory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+
+  void release() noexcept;
+  VkBuffer handle() const noexcept { return handle_; }
+  VkDeviceSize size() const noexcept { return size_; }
+  std::byte* mapped() const noexcept { return mapped_; }  // null when the host cannot reach it
+
+ private:
+  void swap(Memory& other) noexcept;
+
+  Device* device_ = nullptr;
+  VkBuffer handle_ = VK_NULL_HANDLE;
+  VmaAllocation allocation_ = VK_NULL_HANDLE;
+  VkDeviceSize size_ = 0;
+  std::byte* mapped_ = nullptr;
+};
+
+}  // namespace vkd

@@ -1,0 +1,109 @@
+#include "objects/plan.hpp"
+
+#include <algorithm>
+
+#include "context/error.hpp"
+
+namespace vkd {
+
+namespace {
+
+constexpr size_t kPushDescriptors = 32;  // what every device with the extension grants
+
+}  // namespace
+
+Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
+           const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name)
+    : Resource(queue_devices.size()),
+      types_(types),
+      push_constant_size_(push_constant_size),
+      name_(std::move(name)) {
+  try {
+    for (Device* device : queue_devices) {
+      const uint32_t limit = device->properties().core.limits.maxPushConstantsSize;
+      if (push_constant_size > limit) {
+        throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
+                                                  " bytes exceed the device's " + std::to_string(limit));
+      }
+      auto same = std::find_if(pipelines_.begin(), pipelines_.end(),
+                               [&](const Pipeline& pipeline) { return pipeline.device == device; });
+      if (same == pipelines_.end()) {
+        pipelines_.push_back({});
+        pipelines_.back().device = device;
+        create(pipelines_.back(), spirv);
+        same = pipelines_.end() - 1;
+      }
+      pipeline_of_queue_.push_back(static_cast<size_t>(same - pipelines_.begin()));
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv) {
+  Device& device = *pipeline.device;
+  const VolkDeviceTable& fn = device.fn();
+
+  pipeline.push_descriptors = device.push_descriptors() && types_.size() <= kPushDescriptors;
+  if (!types_.empty()) {
+    std::vector<VkDescriptorSetLayoutBinding> bindings(types_.size());
+    for (uint32_t i = 0; i < bindings.size(); ++i) {
+      bindings[i].binding = i;
+      bindings[i].descriptorType = types_[i];
+      bindings[i].descriptorCount = 1;
+      bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+    }
+    VkDescriptorSetLayoutCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+    if (pipeline.push_descriptors) {
+      info.flags = VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR;
+    }
+    info.bindingCount = static_cast<uint32_t>(bindings.size());
+    info.pBindings = bindings.data();
+    check(fn.vkCreateDescriptorSetLayout(device.handle(), &info, nullptr, &pipeline.set_layout),
+          "vkCreateDescriptorSetLayout");
+  }
+
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_constant_size_};
+  VkPipelineLayoutCreateInfo layout{};
+  layout.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  layout.setLayoutCount = types_.empty() ? 0 : 1;
+  layout.pSetLayouts = &pipeline.set_layout;
+  layout.pushConstantRangeCount = push_constant_size_ > 0 ? 1 : 0;
+  layout.pPushConstantRanges = &range;
+  check(fn.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &pipeline.layout),
+        "vkCreatePipelineLayout");
+
+  VkShaderModuleCreateInfo module_info{};
+  module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  module_info.codeSize = spirv.size() * sizeof(uint32_t);
+  module_info.pCode = spirv.data();
+  VkShaderModule shader = VK_NULL_HANDLE;
+  check(fn.vkCreateShaderModule(device.handle(), &module_info, nullptr, &shader), "vkCreateShaderModule");
+
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = shader;
+  info.stage.pName = "main";
+  info.layout = pipeline.layout;
+  const VkResult result =
+      fn.vkCreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle);
+  fn.vkDestroyShaderModule(device.handle(), shader, nullptr);
+  check(result, "vkCreateComputePipelines");
+}
+
+void Plan::release() noexcept {
+  for (Pipeline& pipeline : pipelines_) {
+    const VolkDeviceTable& fn = pipeline.device->fn();
+    const VkDevice device = pipeline.device->handle();
+    fn.vkDestroyPipeline(device, pipeline.handle, nullptr);
+    fn.vkDestroyPipelineLayout(device, pipeline.layout, nullptr);
+    fn.vkDestroyDescriptorSetLayout(device, pipeline.set_layout, nullptr);
+  }
+  pipelines_.clear();
+}
+
+}  // namespace vkd

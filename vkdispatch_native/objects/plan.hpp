@@ -1,0 +1,44 @@
+// A compute pipeline with its layout, made on every device of the engine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "context/device.hpp"
+#include "objects/resource.hpp"
+
+namespace vkd {
+
+class Plan final : public Resource {
+ public:
+  struct Pipeline {
+    Device* device = nullptr;
+    VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;  // null when nothing is bound
+    VkPipelineLayout layout = VK_NULL_HANDLE;
+    VkPipeline handle = VK_NULL_HANDLE;
+    bool push_descriptors = false;
+  };
+
+  // queue_devices: the device of each queue; bindings number 0, 1, ... in order of `types`.
+  Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
+       const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name);
+  ~Plan() override { release(); }
+  void release() noexcept override;
+
+  const Pipeline& pipeline(size_t queue) const noexcept { return pipelines_[pipeline_of_queue_[queue]]; }
+  VkDescriptorType type(uint32_t binding) const noexcept { return types_[binding]; }
+  size_t binding_count() const noexcept { return types_.size(); }
+  uint32_t push_constant_size() const noexcept { return push_constant_size_; }
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv);
+
+  std::vector<VkDescriptorType> types_;
+  uint32_t push_constant_size_;
+  std::string name_;
+  std::vector<Pipeline> pipelines_;
+  std::vector<size_t> pipeline_of_queue_;
+};
+
+}  // namespace vkd

@@ -1,0 +1,44 @@
+// What every object that commands refer to remembers: which timeline values last read and last wrote it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace vkd {
+
+class Resource {
+ public:
+  explicit Resource(size_t queue_count) : queue_count_(queue_count), uses_(new Use[queue_count]) {}
+  virtual ~Resource() = default;
+  Resource(const Resource&) = delete;
+  Resource& operator=(const Resource&) = delete;
+
+  // Destroys the Vulkan objects. Idempotent; the device must be done with them.
+  virtual void release() noexcept = 0;
+
+  size_t queue_count() const noexcept { return queue_count_; }
+
+  void mark_read(size_t queue, uint64_t value) noexcept {
+    uses_[queue].any.store(value, std::memory_order_relaxed);
+  }
+  void mark_write(size_t queue, uint64_t value) noexcept {
+    uses_[queue].any.store(value, std::memory_order_relaxed);
+    uses_[queue].write.store(value, std::memory_order_relaxed);
+  }
+  uint64_t last_use(size_t queue) const noexcept { return uses_[queue].any.load(std::memory_order_relaxed); }
+  uint64_t last_write(size_t queue) const noexcept {
+    return uses_[queue].write.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct Use {
+    std::atomic<uint64_t> any{0};
+    std::atomic<uint64_t> write{0};
+  };
+  size_t queue_count_;
+  std::unique_ptr<Use[]> uses_;
+};
+
+}  // namespace vkd

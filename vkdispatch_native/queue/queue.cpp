@@ -1,0 +1,398 @@
+#include "queue/queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "context/error.hpp"
+#include "context/instance.hpp"
+
+namespace vkd {
+
+namespace {
+
+constexpr uint64_t kForever = ~uint64_t{0};
+// The thread naps between looks while a program keeps appending: waking it costs the appender a system call.
+constexpr std::chrono::microseconds kNap{50};
+constexpr int kNapsBeforeSleep = 20;
+constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
+
+}  // namespace
+
+Queue::Queue(size_t index, Device& device, const QueueHandle& handle, Timeline& timeline,
+             Graveyard& graveyard, RecordingOptions& options)
+    : index_(index),
+      device_(device),
+      handle_(handle),
+      timeline_(timeline),
+      graveyard_(graveyard),
+      options_(options),
+      hazards_(index),
+      upload_ring_(device, MemoryUse::upload),
+      download_ring_(device, MemoryUse::download),
+      thread_([this] { run(); }) {}
+
+Queue::~Queue() {
+  close();
+}
+
+// ---- appending
+
+Batch& Queue::open_batch() {
+  if (batches_.empty() || batches_.back()->size() >= kBatchSize) {
+    if (spare_batches_.empty()) {
+      batches_.push_back(std::make_unique<Batch>());
+    } else {
+      batches_.push_back(std::move(spare_batches_.back()));
+      spare_batches_.pop_back();
+    }
+    batches_.back()->value = next_value_++;
+  }
+  return *batches_.back();
+}
+
+void Queue::wake() noexcept {
+  if (asleep_) {
+    wake_.notify_one();
+  }
+}
+
+uint64_t Queue::append(const Dispatch& dispatch) {
+  return append(&dispatch, 1);
+}
+
+uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
+  std::lock_guard lock(mutex_);
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Dispatch& dispatch = dispatches[i];
+    Batch& batch = open_batch();
+    value = batch.value;
+    batch.add(dispatch);
+    dispatch.plan->mark_read(index_, value);
+    for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
+      const Binding& binding = dispatch.bindings[b];
+      if (binding.writes) {
+        binding.buffer->mark_write(index_, value);
+      } else {
+        binding.buffer->mark_read(index_, value);
+      }
+    }
+  }
+  gathered_.fetch_add(count, std::memory_order_relaxed);
+  commands_.fetch_add(count, std::memory_order_relaxed);
+  wake();
+  return value;
+}
+
+uint64_t Queue::append(Segment& segment) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(segment);
+  segment.mark(index_, batch.value);
+  gathered_.fetch_add(1, std::memory_order_relaxed);
+  commands_.fetch_add(1, std::memory_order_relaxed);
+  wake();
+  return batch.value;
+}
+
+uint64_t Queue::append_copy(const Copy& copy) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(copy);
+  if (copy.to_buffer) {
+    copy.buffer->mark_write(index_, batch.value);
+  } else {
+    copy.buffer->mark_read(index_, batch.value);
+  }
+  gathered_.fetch_add(1, std::memory_order_relaxed);
+  commands_.fetch_add(1, std::memory_order_relaxed);
+  wake();
+  return batch.value;
+}
+
+// ---- submitting
+
+std::unique_ptr<Frame> Queue::take_frame() {
+  while (!in_flight_.empty() &&
+         (timeline_.passed(in_flight_.front().value) || in_flight_.size() >= kMaxFrames)) {
+    timeline_.wait(in_flight_.front().value, kForever);
+    in_flight_.front().frame->reset();
+    spare_frames_.push_back(std::move(in_flight_.front().frame));
+    in_flight_.pop_front();
+  }
+  if (spare_frames_.empty()) {
+    return std::make_unique<Frame>(device_, handle_.family);
+  }
+  std::unique_ptr<Frame> frame = std::move(spare_frames_.back());
+  spare_frames_.pop_back();
+  return frame;
+}
+
+void Queue::record(Batch& batch, Frame& frame) {
+  command_buffers_.clear();
+  log_.clear();
+  Recorder recorder(index_, frame, hazards_, options_, log_);
+  auto begin = [&] {
+    if (!recorder.recording()) {
+      recorder.begin(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
+    }
+  };
+  auto end = [&] {
+    if (recorder.recording()) {
+      command_buffers_.push_back(recorder.end());
+    }
+  };
+  bool host_reads = false;
+  for (const Batch::Entry& entry : batch.entries()) {
+    switch (entry.kind) {
+      case Batch::Kind::dispatch:
+        begin();
+        recorder.dispatch(batch.dispatch(entry));
+        host_reads |= device_.host_mapped();
+        break;
+      case Batch::Kind::copy:
+        begin();
+        recorder.copy(entry.copy);
+        host_reads |= !entry.copy.to_buffer;
+        break;
+      case Batch::Kind::replay:
+        end();
+        entry.segment->apply(hazards_);
+        command_buffers_.push_back(entry.segment->commands());
+        log_.insert(log_.end(), entry.segment->log().begin(), entry.segment->log().end());
+        host_reads |= device_.host_mapped() && entry.segment->writes();
+        break;
+    }
+  }
+  if (host_reads) {
+    begin();
+    recorder.host_barrier();
+  }
+  end();
+  if (options_.debug) {
+    for (std::string& problem : checker_.check(log_)) {
+      add_message(VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT, std::move(problem));
+    }
+  }
+}
+
+void Queue::submit(Batch& batch) {
+  std::unique_ptr<Frame> frame = take_frame();
+  record(batch, *frame);
+
+  VkTimelineSemaphoreSubmitInfo values{};
+  values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &batch.value;
+  const VkSemaphore semaphore = timeline_.handle();
+  VkSubmitInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  info.pNext = &values;
+  info.commandBufferCount = static_cast<uint32_t>(command_buffers_.size());
+  info.pCommandBuffers = command_buffers_.data();
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &semaphore;
+  {
+    std::lock_guard lock(*handle_.mutex);
+    check(device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+  }
+  in_flight_.push_back({std::move(frame), batch.value});
+}
+
+bool Queue::submit_next() {
+  std::lock_guard submit_lock(submit_mutex_);
+  std::unique_ptr<Batch> batch;
+  {
+    std::lock_guard lock(mutex_);
+    if (batches_.empty()) {
+      return false;
+    }
+    batch = std::move(batches_.front());
+    batches_.pop_front();
+  }
+  try {
+    submit(*batch);
+  } catch (...) {
+    {
+      std::lock_guard lock(failure_mutex_);
+      if (!failure_) {
+        failure_ = std::current_exception();
+      }
+      failed_.store(true);
+    }
+    abandon(batch->value);
+  }
+  submitted_.store(batch->value, std::memory_order_release);
+
+  const size_t size = batch->size();
+  batch->clear();
+  std::lock_guard lock(mutex_);
+  gathered_.fetch_sub(size, std::memory_order_relaxed);
+  spare_batches_.push_back(std::move(batch));
+  return true;
+}
+
+// A batch that could not be submitted still has to pass on the timeline, or its waiters would wait for ever.
+void Queue::abandon(uint64_t value) noexcept {
+  try {
+    const uint64_t before = submitted_.load();
+    timeline_.wait(before, kForever);
+    timeline_.signal(value);
+  } catch (...) {
+    lost_.store(true);
+  }
+}
+
+void Queue::throw_failure() {
+  if (!failed_.load()) {
+    return;
+  }
+  std::lock_guard lock(failure_mutex_);
+  failed_.store(lost_.load());  // a lost device stays lost: every later call says so
+  std::exception_ptr failure = lost_.load() ? failure_ : std::exchange(failure_, nullptr);
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+void Queue::make_room() {
+  while (gathered_.load(std::memory_order_relaxed) > kMaxGathered / 2 && submit_next()) {
+  }
+  throw_failure();
+}
+
+uint64_t Queue::last_value() {
+  std::lock_guard lock(mutex_);
+  return next_value_ - 1;
+}
+
+bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
+  while (submitted_.load(std::memory_order_acquire) < value && submit_next()) {
+  }
+  throw_failure();
+  try {
+    const bool in_time = timeline_.wait(value, timeout_ns);
+    graveyard_.sweep();
+    return in_time;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::device_lost) {
+      lost_.store(true);
+    }
+    throw;
+  }
+}
+
+void Queue::tidy() noexcept {
+  std::lock_guard lock(mutex_);
+  tidy_ = true;
+  wake();
+}
+
+void Queue::run() noexcept {
+  std::unique_lock lock(mutex_);
+  auto awake = [this] { return stop_ || tidy_ || !batches_.empty(); };
+  for (;;) {
+    for (int nap = 0; nap < kNapsBeforeSleep && !awake(); ++nap) {
+      wake_.wait_for(lock, kNap);
+    }
+    asleep_ = true;
+    wake_.wait(lock, awake);
+    asleep_ = false;
+    const bool work = !batches_.empty();
+    if (!work && stop_) {
+      return;
+    }
+    tidy_ = false;
+    lock.unlock();
+    // With work at hand one batch may still run while the next gathers; without, the thread is here to clear
+    // up.
+    const uint64_t submitted = submitted_.load();
+    const uint64_t enough = work ? submitted - std::min(submitted, kBatchesInFlight) : submitted;
+    try {
+      timeline_.wait(enough, kForever);
+    } catch (...) {
+      lost_.store(true);
+    }
+    submit_next();
+    graveyard_.sweep();
+    lock.lock();
+  }
+}
+
+void Queue::close() noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    wake_.notify_one();
+  }
+  if (thread_.joinable()) {
+    thread_.join();  // it drains what is gathered first
+  }
+  try {
+    timeline_.wait(submitted_.load(), kForever);
+  } catch (...) {
+    lost_.store(true);
+  }
+  in_flight_.clear();
+  spare_frames_.clear();
+}
+
+// ---- transfers
+
+void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
+  if (std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait(buffer.last_use(index_), kForever);
+    std::memcpy(mapped + offset, data, size);
+    return;
+  }
+  std::lock_guard lock(upload_mutex_);
+  while (size > 0) {
+    wait(upload_ring_.busy_until(size), kForever);
+    const StagingSlice slice = upload_ring_.take(size);
+    std::memcpy(slice.mapped, data, slice.size);
+    upload_ring_.in_use(slice, append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, true}));
+    data += slice.size;
+    offset += slice.size;
+    size -= slice.size;
+  }
+}
+
+void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
+  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait(buffer.last_write(index_), kForever);
+    std::memcpy(data, mapped + offset, size);
+    return;
+  }
+  struct Piece {
+    StagingSlice slice;
+    uint64_t value;
+    std::byte* target;
+  };
+  std::lock_guard lock(download_mutex_);
+  std::deque<Piece> pieces;  // asked for, not yet copied out
+  auto finish_oldest = [&] {
+    const Piece piece = pieces.front();
+    pieces.pop_front();
+    wait(piece.value, kForever);
+    std::memcpy(piece.target, piece.slice.mapped, piece.slice.size);
+  };
+  while (size > 0) {
+    // The block that comes next in the ring must have been copied out before the device writes it again.
+    while (pieces.size() >= StagingRing::kBlocks - 1) {
+      finish_oldest();
+    }
+    const StagingSlice slice = download_ring_.take(size);
+    const uint64_t value = append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, false});
+    download_ring_.in_use(slice, value);
+    pieces.push_back({slice, value, data});
+    data += slice.size;
+    offset += slice.size;
+    size -= slice.size;
+  }
+  while (!pieces.empty()) {
+    finish_oldest();
+  }
+}
+
+}  // namespace vkd

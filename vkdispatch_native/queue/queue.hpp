@@ -1,0 +1,128 @@
+// One queue of a device: a thread that drains gathered commands into batches, one submit each.
+//
+// Any thread may append. The queue's own thread submits behind its back; a thread that is about to wait
+// submits by itself, without that hop. Batches are numbered when they are opened, so a command's timeline
+// value is known at once.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "queue/graveyard.hpp"
+#include "queue/staging.hpp"
+#include "stages/segment.hpp"
+
+namespace vkd {
+
+class Queue {
+ public:
+  Queue(size_t index, Device& device, const QueueHandle& handle, Timeline& timeline, Graveyard& graveyard,
+        RecordingOptions& options);
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  // Appending never waits for the device. Each returns the timeline value that will follow the command.
+  uint64_t append(const Dispatch& dispatch);
+  uint64_t append(const Dispatch* dispatches, size_t count);
+  uint64_t append(Segment& segment);
+
+  // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
+  bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
+  void make_room();
+
+  bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time
+  uint64_t last_value();                           // of everything appended so far
+  bool passed(uint64_t value) { return timeline_.passed(value); }
+
+  // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
+  void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
+  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+
+  void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
+  void close() noexcept;  // finishes what was given, then ends the thread
+  bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+
+  size_t index() const noexcept { return index_; }
+  Device& device() noexcept { return device_; }
+  uint32_t family() const noexcept { return handle_.family; }
+  RecordingOptions& options() noexcept { return options_; }
+  uint64_t command_count() const noexcept { return commands_.load(std::memory_order_relaxed); }
+  uint64_t submit_count() const noexcept { return submitted_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kMaxGathered = 1 << 16;  // commands waiting for their submit
+  static constexpr size_t kBatchSize = 1 << 10;    // commands in one submit
+  static constexpr size_t kMaxFrames = 8;          // submits in flight
+
+  class Hazards final : public HazardTracker {
+   public:
+    explicit Hazards(size_t queue) : queue_(queue) {}
+    HazardState& state(Buffer& buffer) override { return buffer.hazards(queue_); }
+
+   private:
+    size_t queue_;
+  };
+
+  struct InFlight {
+    std::unique_ptr<Frame> frame;
+    uint64_t value;
+  };
+
+  uint64_t append_copy(const Copy& copy);
+  Batch& open_batch();   // under mutex_
+  void wake() noexcept;  // under mutex_
+  void run() noexcept;   // the thread
+  bool submit_next();    // the oldest gathered batch; false when there is none
+  void submit(Batch& batch);
+  void record(Batch& batch, Frame& frame);
+  std::unique_ptr<Frame> take_frame();
+  void abandon(uint64_t value) noexcept;
+  void throw_failure();
+
+  const size_t index_;
+  Device& device_;
+  const QueueHandle handle_;
+  Timeline& timeline_;
+  Graveyard& graveyard_;
+  RecordingOptions& options_;
+
+  std::mutex mutex_;  // guards what is gathered
+  std::condition_variable wake_;
+  std::deque<std::unique_ptr<Batch>> batches_;
+  std::vector<std::unique_ptr<Batch>> spare_batches_;
+  uint64_t next_value_ = 1;
+  bool asleep_ = false;
+  bool tidy_ = false;
+  bool stop_ = false;
+  std::atomic<size_t> gathered_{0};
+  std::atomic<uint64_t> commands_{0};
+
+  std::mutex submit_mutex_;  // guards recording and submitting; taken before mutex_
+  Hazards hazards_;
+  HazardChecker checker_;
+  HazardLog log_;
+  std::vector<VkCommandBuffer> command_buffers_;
+  std::deque<InFlight> in_flight_;
+  std::vector<std::unique_ptr<Frame>> spare_frames_;
+  std::atomic<uint64_t> submitted_{0};
+
+  std::mutex failure_mutex_;
+  std::exception_ptr
+      failure_;  // of a submit on the queue's own thread; thrown once, at the next call that waits
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> lost_{false};
+
+  std::mutex upload_mutex_;
+  StagingRing upload_ring_;
+  std::mutex download_mutex_;
+  StagingRing download_ring_;
+
+  std::thread thread_;
+};
+
+}  // namespace vkd

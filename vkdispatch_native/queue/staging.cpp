@@ -1,0 +1,35 @@
+#include "queue/staging.hpp"
+
+namespace vkd {
+
+namespace {
+
+constexpr VkDeviceSize kAlignment = 256;
+
+}  // namespace
+
+uint64_t StagingRing::busy_until(VkDeviceSize size) const noexcept {
+  if (fits(clamp(size)) || blocks_.size() < kBlocks) {
+    return 0;  // the rest of a block is free: its users lie before the offset
+  }
+  return blocks_[(current_ + 1) % blocks_.size()].value;
+}
+
+StagingSlice StagingRing::take(VkDeviceSize size) {
+  size = clamp(size);
+  if (!fits(size)) {
+    if (blocks_.size() < kBlocks) {
+      blocks_.push_back({Memory(device_, kBlockSize, use_), 0});
+      current_ = blocks_.size() - 1;
+    } else {
+      current_ = (current_ + 1) % blocks_.size();
+    }
+    offset_ = 0;
+  }
+  Block& block = blocks_[current_];
+  StagingSlice slice{current_, block.memory.handle(), offset_, size, block.memory.mapped() + offset_};
+  offset_ = (offset_ + size + kAlignment - 1) / kAlignment * kAlignment;
+  return slice;
+}
+
+}  // namespace vkd

@@ -1,0 +1,88 @@
+// What a queue is given: plain data, gathered into batches. Commands point at resources without owning them:
+// a resource is only destroyed once the timeline has passed its last use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "objects/buffer.hpp"
+#include "objects/plan.hpp"
+
+namespace vkd {
+
+struct Binding {
+  Buffer* buffer;
+  VkDeviceSize offset;
+  VkDeviceSize range;
+  uint32_t index;
+  bool reads;
+  bool writes;
+};
+
+struct Groups {
+  uint32_t x, y, z;
+};
+
+// One dispatch, its bindings and arguments lying wherever the caller keeps them.
+struct Dispatch {
+  Plan* plan;
+  Groups groups;
+  const Binding* bindings;
+  uint32_t binding_count;
+  const std::byte* arguments;
+  uint32_t argument_size;
+  int32_t uniform_binding;  // where the arguments are bound; -1: they are push constants
+};
+
+// A copy between a user's buffer and a staging block.
+struct Copy {
+  Buffer* buffer;
+  VkDeviceSize buffer_offset;
+  VkBuffer staging;
+  VkDeviceSize staging_offset;
+  VkDeviceSize size;
+  bool to_buffer;
+};
+
+class Segment;
+
+// Commands that will go to the device in one submit, and the timeline value which that submit will signal.
+class Batch {
+ public:
+  enum class Kind : uint8_t { dispatch, copy, replay };
+
+  struct Entry {
+    Kind kind;
+    union {
+      struct {
+        Plan* plan;
+        Groups groups;
+        uint32_t first_binding, binding_count;
+        uint32_t first_argument, argument_size;
+        int32_t uniform_binding;
+      } dispatch;
+      Copy copy;
+      Segment* segment;
+    };
+  };
+
+  uint64_t value = 0;
+
+  bool empty() const noexcept { return entries_.empty(); }
+  size_t size() const noexcept { return entries_.size(); }
+  const std::vector<Entry>& entries() const noexcept { return entries_; }
+  void clear() noexcept;
+
+  void add(const Dispatch& dispatch);
+  void add(const Copy& copy);
+  void add(Segment& segment);
+  Dispatch dispatch(const Entry& entry) const noexcept;
+
+ private:
+  std::vector<Entry> entries_;
+  std::vector<Binding> bindings_;
+  std::vector<std::byte> arguments_;
+};
+
+}  // namespace vkd

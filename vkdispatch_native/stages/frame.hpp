@@ -1,0 +1,45 @@
+// What one recording needs to live on until the device is done with it: command buffers, descriptor sets,
+// uniforms.
+#pragma once
+
+#include <vector>
+
+#include "objects/memory.hpp"
+
+namespace vkd {
+
+struct UniformSlice {
+  VkBuffer buffer;
+  VkDeviceSize offset;
+  std::byte* mapped;
+};
+
+class Frame {
+ public:
+  Frame(Device& device, uint32_t queue_family);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  // The next command buffer, begun. Earlier ones of this frame must have been ended.
+  VkCommandBuffer begin(VkCommandBufferUsageFlags usage);
+  void end(VkCommandBuffer commands);
+  VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
+  UniformSlice allocate_uniform(VkDeviceSize size);
+  void reset();  // the device must be done with everything recorded here
+
+  Device& device() noexcept { return device_; }
+
+ private:
+  Device& device_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  std::vector<VkCommandBuffer> command_buffers_;
+  size_t used_command_buffers_ = 0;
+  std::vector<VkDescriptorPool> descriptor_pools_;
+  size_t used_descriptor_pools_ = 0;
+  std::vector<Memory> uniform_blocks_;
+  size_t uniform_block_ = 0;
+  VkDeviceSize uniform_offset_ = 0;
+};
+
+}  // namespace vkd

@@ -1,0 +1,53 @@
+#include "stages/hazards.hpp"
+
+namespace vkd {
+
+std::vector<std::string> HazardChecker::check(const HazardLog& log) {
+  std::vector<std::string> problems;
+  size_t begin = 0;
+  while (begin < log.size()) {
+    if (log[begin].buffer == 0) {
+      since_barrier_.clear();
+      ++begin;
+      continue;
+    }
+    size_t end = begin;
+    while (end < log.size() && log[end].buffer != 0 && log[end].command == log[begin].command) {
+      ++end;
+    }
+    // All accesses of one command are compared with the past first: a command never conflicts with itself.
+    for (size_t i = begin; i < end; ++i) {
+      const HazardEvent& now = log[i];
+      const auto found = since_barrier_.find(now.buffer);
+      if (found == since_barrier_.end()) {
+        continue;
+      }
+      const Accesses& past = found->second;
+      if (past.written && now.reads) {
+        problems.push_back("hazard: " + now.name + " reads a buffer that " + past.writer +
+                           " writes, with no barrier between them");
+      } else if (past.written && now.writes) {
+        problems.push_back("hazard: " + now.name + " writes a buffer that " + past.writer +
+                           " writes, with no barrier between them");
+      } else if (past.read && now.writes) {
+        problems.push_back("hazard: " + now.name + " writes a buffer that " + past.reader +
+                           " reads, with no barrier between them");
+      }
+    }
+    for (size_t i = begin; i < end; ++i) {
+      Accesses& past = since_barrier_[log[i].buffer];
+      if (log[i].reads) {
+        past.read = true;
+        past.reader = log[i].name;
+      }
+      if (log[i].writes) {
+        past.written = true;
+        past.writer = log[i].name;
+      }
+    }
+    begin = end;
+  }
+  return problems;
+}
+
+}  // namespace vkd

@@ -1,0 +1,56 @@
+// Records commands into command buffers, with a barrier exactly where two of them conflict.
+#pragma once
+
+#include <atomic>
+
+#include "stages/command.hpp"
+#include "stages/frame.hpp"
+#include "stages/hazards.hpp"
+
+namespace vkd {
+
+// Where the hazard states of a stream of commands live, and the epoch that it has reached.
+class HazardTracker {
+ public:
+  virtual ~HazardTracker() = default;
+  virtual HazardState& state(Buffer& buffer) = 0;
+  uint64_t epoch = 1;
+};
+
+// Engine-wide switches and counters that recording looks at.
+struct RecordingOptions {
+  bool debug = false;
+  std::atomic<bool> barriers_enabled{true};  // off only to show that the checker notices
+  std::atomic<uint64_t> barriers{0};
+};
+
+class Recorder {
+ public:
+  Recorder(size_t queue, Frame& frame, HazardTracker& hazards, RecordingOptions& options, HazardLog& log)
+      : queue_(queue), frame_(frame), hazards_(hazards), options_(options), log_(log) {}
+
+  void begin(VkCommandBufferUsageFlags usage);
+  bool recording() const noexcept { return commands_ != VK_NULL_HANDLE; }
+  VkCommandBuffer end();
+
+  void dispatch(const Dispatch& dispatch);
+  void copy(const Copy& copy);
+  void barrier();
+  void host_barrier();  // makes everything written so far visible to the host
+
+ private:
+  void order(const Binding* bindings, size_t count, const Plan* plan);
+  void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
+
+  size_t queue_;
+  Frame& frame_;
+  HazardTracker& hazards_;
+  RecordingOptions& options_;
+  HazardLog& log_;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  const Plan* bound_plan_ = nullptr;
+  std::vector<VkDescriptorBufferInfo> buffer_infos_;
+  std::vector<VkWriteDescriptorSet> writes_;
+};
+
+}  // namespace vkd

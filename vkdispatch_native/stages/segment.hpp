@@ -1,0 +1,46 @@
+// A stretch of dispatches recorded once and replayed as it is.
+#pragma once
+
+#include <unordered_map>
+
+#include "stages/recorder.hpp"
+
+namespace vkd {
+
+class Segment final : public Resource {
+ public:
+  // Records for one queue. The command buffer opens with a barrier, so it may follow anything, itself
+  // included.
+  Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
+          const std::vector<Dispatch>& dispatches, RecordingOptions& options);
+  ~Segment() override { release(); }
+  void release() noexcept override { frame_.reset(); }
+  bool released() const noexcept { return frame_ == nullptr; }
+
+  VkCommandBuffer commands() const noexcept { return commands_; }
+  const HazardLog& log() const noexcept { return log_; }
+  bool writes() const noexcept { return writes_; }
+
+  // Notes on the queue's own tracker what replaying this does to each resource.
+  void apply(HazardTracker& hazards);
+
+  // Marks this segment and all that it refers to as used by timeline value `value`.
+  void mark(size_t queue, uint64_t value) noexcept;
+
+ private:
+  struct Use {
+    HazardState state;
+    bool writes = false;
+  };
+  class LocalHazards;
+
+  std::unique_ptr<Frame> frame_;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  HazardLog log_;
+  std::unordered_map<Buffer*, Use> buffers_;
+  std::vector<Plan*> plans_;
+  uint64_t epochs_ = 0;  // barriers inside
+  bool writes_ = false;
+};
+
+}  // namespace vkd

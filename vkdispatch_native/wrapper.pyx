@@ -1,0 +1,920 @@
+# cython: language_level=3, binding=False, embedsignature=False
+"""The engine as Python sees it: argument conversion, errors and the GIL. See __init__.pyi for what each name does."""
+
+import atexit
+import weakref
+
+from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_AsDouble
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_shared, shared_ptr
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+cdef extern from "<cstddef>" namespace "std" nogil:
+    cdef cppclass byte:
+        pass
+
+cdef extern from "bridge.hpp" namespace "vkd":
+    int current_error(string& text)
+
+# ---- errors
+
+cdef object _error_types = (RuntimeError, RuntimeError, MemoryError, ValueError)
+
+
+cdef int raise_error() except -1:
+    cdef string text
+    cdef int kind = current_error(text)
+    message = text.decode("utf-8", "replace")
+    if kind < 0:
+        raise RuntimeError(message)
+    raise _error_types[kind](message)
+
+
+def set_error_types(vulkan, device_lost, out_of_memory):
+    global _error_types
+    _error_types = (vulkan, device_lost, out_of_memory, ValueError)
+
+
+cdef extern from "libs/vulkan.hpp" nogil:
+    ctypedef void* VkPhysicalDevice
+    ctypedef struct VkPhysicalDeviceLimits:
+        uint32_t maxComputeWorkGroupSize[3]
+        uint32_t maxComputeWorkGroupInvocations
+        uint32_t maxComputeWorkGroupCount[3]
+        uint32_t maxBoundDescriptorSets
+        uint32_t maxPushConstantsSize
+        uint32_t maxStorageBufferRange
+        uint32_t maxUniformBufferRange
+        uint64_t minUniformBufferOffsetAlignment
+        uint32_t maxComputeSharedMemorySize
+    ctypedef struct VkPhysicalDeviceProperties:
+        uint32_t apiVersion
+        uint32_t driverVersion
+        uint32_t vendorID
+        uint32_t deviceID
+        int deviceType
+        char* deviceName
+        VkPhysicalDeviceLimits limits
+    ctypedef struct VkPhysicalDeviceSubgroupProperties:
+        uint32_t subgroupSize
+        uint32_t supportedStages
+        uint32_t supportedOperations
+        uint32_t quadOperationsInAllStages
+    ctypedef struct VkPhysicalDeviceIDProperties:
+        uint8_t deviceUUID[16]
+    ctypedef struct VkPhysicalDeviceFeatures:
+        uint32_t shaderFloat64
+        uint32_t shaderInt64
+        uint32_t shaderInt16
+    ctypedef struct VkPhysicalDeviceVulkan11Features:
+        uint32_t storageBuffer16BitAccess
+        uint32_t uniformAndStorageBuffer16BitAccess
+        uint32_t storagePushConstant16
+        uint32_t storageInputOutput16
+    ctypedef struct VkPhysicalDeviceVulkan12Features:
+        uint32_t shaderFloat16
+        uint32_t scalarBlockLayout
+        uint32_t timelineSemaphore
+    ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
+        uint32_t shaderBufferFloat32Atomics
+        uint32_t shaderBufferFloat32AtomicAdd
+    ctypedef struct VkQueueFamilyProperties:
+        uint32_t queueFlags
+        uint32_t queueCount
+
+cdef extern from "context/device.hpp" namespace "vkd" nogil:
+    cdef cppclass CppDeviceProperties "vkd::DeviceProperties":
+        VkPhysicalDeviceProperties core
+        VkPhysicalDeviceSubgroupProperties subgroup
+        VkPhysicalDeviceIDProperties id
+        VkPhysicalDeviceFeatures features
+        VkPhysicalDeviceVulkan11Features features11
+        VkPhysicalDeviceVulkan12Features features12
+        VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
+        vector[VkQueueFamilyProperties] queue_families
+        vector[string] missing
+    CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
+
+cdef extern from "context/instance.hpp" namespace "vkd" nogil:
+    cdef cppclass CppInstance "vkd::Instance":
+        @staticmethod
+        void create(cbool debug) except +raise_error
+        @staticmethod
+        void destroy()
+        @staticmethod
+        CppInstance& get() except +raise_error
+        @staticmethod
+        cbool exists()
+        cbool validation()
+        const vector[VkPhysicalDevice]& physical_devices()
+    vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
+
+cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
+    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
+
+cdef extern from "stages/command.hpp" namespace "vkd" nogil:
+    cdef cppclass CppBuffer "vkd::Buffer":
+        uint64_t size()
+        uint64_t last_use(size_t queue)
+        uint64_t last_write(size_t queue)
+        const CppMemory& memory(size_t queue)
+    cdef cppclass CppMemory "vkd::Memory":
+        byte* mapped()
+    cdef cppclass CppPlan "vkd::Plan":
+        size_t binding_count()
+        int type(uint32_t binding)
+        uint32_t push_constant_size()
+    cdef cppclass CppBinding "vkd::Binding":
+        CppBuffer* buffer
+        uint64_t offset
+        uint64_t range
+        uint32_t index
+        cbool reads
+        cbool writes
+    cdef cppclass CppGroups "vkd::Groups":
+        uint32_t x
+        uint32_t y
+        uint32_t z
+    cdef cppclass CppDispatch "vkd::Dispatch":
+        CppPlan* plan
+        CppGroups groups
+        const CppBinding* bindings
+        uint32_t binding_count
+        const byte* arguments
+        uint32_t argument_size
+        int32_t uniform_binding
+
+cdef extern from "engine.hpp" namespace "vkd" nogil:
+    cdef cppclass CppCommandList "vkd::CommandList":
+        size_t record(const CppDispatch& dispatch) except +raise_error
+        void reset() except +raise_error
+        size_t instance_size()
+        size_t length()
+    cdef cppclass CppQueue "vkd::Queue":
+        uint64_t append(const CppDispatch& dispatch) except +raise_error
+        uint64_t last_value()
+        cbool passed(uint64_t value) except +raise_error
+        cbool crowded()
+    cdef cppclass CppStatistics "vkd::Statistics":
+        uint64_t commands
+        uint64_t submits
+        uint64_t barriers
+        uint64_t live_objects
+        uint64_t waiting_frees
+        uint64_t device_memory
+    cdef cppclass CppEngine "vkd::Engine":
+        CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families, cbool debug,
+                  cbool force_staging) except +raise_error
+        size_t queue_count()
+        CppQueue& queue(size_t index) except +raise_error
+        size_t device_of(size_t queue) except +raise_error
+        uint64_t max_storage_range()
+        cbool lost()
+        cbool closed()
+        void check_open() except +raise_error
+        CppBuffer* create_buffer(uint64_t size) except +raise_error
+        CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
+                             const string& name) except +raise_error
+        CppCommandList* create_command_list() except +raise_error
+        void destroy(CppCommandList* commands)
+        void retire(CppBuffer* buffer)
+        void retire(CppPlan* plan)
+        cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
+        void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
+        void submit(CppCommandList& commands, size_t queue, const byte* arguments, size_t count) except +raise_error
+        void make_room(size_t queue) except +raise_error
+        void close()
+        CppStatistics statistics()
+        void set_barriers_enabled(cbool enabled)
+
+DEF UNIFORM_BUFFER = 6  # VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
+DEF MAX_BINDINGS = 256
+DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed
+
+# ---- instance
+
+_engines = weakref.WeakSet()
+
+
+def _shutdown():
+    for engine in list(_engines):
+        engine.close()
+    cdef cbool debug = CppInstance.exists() and CppInstance.get().validation()
+    CppInstance.destroy()
+    if debug:
+        import sys
+        for _, text in take_messages():
+            print("vkdispatch: at exit: " + text, file=sys.stderr)
+
+
+def initialize(bint debug):
+    if CppInstance.exists():
+        return
+    CppInstance.create(debug)
+    atexit.register(_shutdown)
+
+
+def is_initialized():
+    return bool(CppInstance.exists())
+
+
+def validation_enabled():
+    return bool(CppInstance.exists() and CppInstance.get().validation())
+
+
+def take_messages():
+    return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
+
+
+cdef dict _properties(int index, CppDeviceProperties& p):
+    cdef uint32_t version = p.core.apiVersion
+    limits = p.core.limits
+    return {
+        "dev_index": index,
+        "version_variant": version >> 29,
+        "version_major": (version >> 22) & 0x7F,
+        "version_minor": (version >> 12) & 0x3FF,
+        "version_patch": version & 0xFFF,
+        "driver_version": p.core.driverVersion,
+        "vendor_id": p.core.vendorID,
+        "device_id": p.core.deviceID,
+        "device_type": p.core.deviceType,
+        "device_name": (<bytes>p.core.deviceName).decode("utf-8", "replace"),
+        "shader_buffer_float32_atomics": p.atomic_float.shaderBufferFloat32Atomics,
+        "shader_buffer_float32_atomic_add": p.atomic_float.shaderBufferFloat32AtomicAdd,
+        "float_64_support": p.features.shaderFloat64,
+        "float_16_support": p.features12.shaderFloat16,
+        "int_64_support": p.features.shaderInt64,
+        "int_16_support": p.features.shaderInt16,
+        "storage_buffer_16_bit_access": p.features11.storageBuffer16BitAccess,
+        "uniform_and_storage_buffer_16_bit_access": p.features11.uniformAndStorageBuffer16BitAccess,
+        "storage_push_constant_16": p.features11.storagePushConstant16,
+        "storage_input_output_16": p.features11.storageInputOutput16,
+        "max_workgroup_size": tuple([limits.maxComputeWorkGroupSize[i] for i in range(3)]),
+        "max_workgroup_invocations": limits.maxComputeWorkGroupInvocations,
+        "max_workgroup_count": tuple([limits.maxComputeWorkGroupCount[i] for i in range(3)]),
+        "max_bound_descriptor_sets": limits.maxBoundDescriptorSets,
+        "max_push_constant_size": limits.maxPushConstantsSize,
+        "max_storage_buffer_range": limits.maxStorageBufferRange,
+        "max_uniform_buffer_range": limits.maxUniformBufferRange,
+        "uniform_buffer_alignment": limits.minUniformBufferOffsetAlignment,
+        "sub_group_size": p.subgroup.subgroupSize,
+        "supported_stages": p.subgroup.supportedStages,
+        "supported_operations": p.subgroup.supportedOperations,
+        "quad_operations_in_all_stages": p.subgroup.quadOperationsInAllStages,
+        "max_compute_shared_memory_size": limits.maxComputeSharedMemorySize,
+        "queue_properties": [(q.queueCount, q.queueFlags) for q in p.queue_families],
+        "scalar_block_layout": p.features12.scalarBlockLayout,
+        "timeline_semaphores": p.features12.timelineSemaphore,
+        "uuid": bytes([p.id.deviceUUID[i] for i in range(16)]),
+        "missing": [text.decode("utf-8", "replace") for text in p.missing],
+    }
+
+
+def device_properties():
+    cdef CppDeviceProperties properties
+    cdef size_t i
+    result = []
+    for i in range(CppInstance.get().physical_devices().size()):
+        properties = query_properties(CppInstance.get().physical_devices()[i])
+        result.append(_properties(i, properties))
+    return result
+
+
+def compile_glsl(str source not None):
+    cdef string text = source.encode()
+    cdef vector[uint32_t] spirv
+    with nogil:
+        spirv = cpp_compile_glsl(text)
+    return (<const char*>spirv.data())[: spirv.size() * 4]
+
+# ---- engine
+
+
+cdef class Engine:
+    cdef shared_ptr[CppEngine] ptr
+    cdef object __weakref__
+
+    def __init__(self, device_indices, queue_families, bint debug, bint force_staging):
+        cdef vector[uint32_t] devices = device_indices
+        cdef vector[vector[uint32_t]] families = queue_families
+        with nogil:
+            self.ptr.reset(new CppEngine(devices, families, debug, force_staging))
+        _engines.add(self)
+
+    cdef CppEngine* open(self) except NULL:
+        if self.ptr.get() == NULL:
+            raise RuntimeError("the engine was not created")
+        self.ptr.get().check_open()
+        return self.ptr.get()
+
+    cdef int wait(self, size_t queue, uint64_t value) except -1:
+        cdef CppEngine* engine = self.open()
+        cdef cbool done = False
+        while not done:
+            with nogil:
+                done = engine.wait(queue, value, SIGNAL_CHECK_NS)
+            PyErr_CheckSignals()
+        return 0
+
+    @property
+    def queue_count(self):
+        return self.open().queue_count()
+
+    @property
+    def max_storage_range(self):
+        return self.open().max_storage_range()
+
+    @property
+    def lost(self):
+        return bool(self.ptr.get() != NULL and self.ptr.get().lost())
+
+    def queue_device(self, size_t queue):
+        return self.open().device_of(queue)
+
+    def wait_idle(self, int queue=-1):
+        cdef size_t q
+        for q in _queue_range(self, queue):
+            self.wait(q, self.open().queue(q).last_value())
+
+    def close(self):
+        cdef CppEngine* engine = self.ptr.get()
+        if engine != NULL:
+            with nogil:
+                engine.close()
+
+    def statistics(self):
+        cdef CppStatistics s = self.open().statistics()
+        return {"commands": s.commands, "submits": s.submits, "barriers": s.barriers, "live_objects": s.live_objects,
+                "waiting_frees": s.waiting_frees, "device_memory": s.device_memory}
+
+    def set_barriers_enabled(self, bint enabled):
+        self.open().set_barriers_enabled(enabled)
+
+
+cdef _queue_range(Engine engine, int queue):
+    """The queues meant by a queue index: -1 or -2 for all of them."""
+    cdef int count = <int>engine.open().queue_count()
+    if queue in (-1, -2):
+        return range(count)
+    if not 0 <= queue < count:
+        raise ValueError(f"queue {queue} does not exist: the context has {count}")
+    return (queue,)
+
+
+cdef uint64_t _destroyed = 0  # explicit destroy() calls so far: command lists look again when it moved
+
+# ---- buffers
+
+
+cdef class Buffer:
+    cdef Engine engine
+    cdef CppBuffer* ptr
+    cdef int users  # threads inside a transfer without the GIL: destroy() waits for the last of them
+    cdef bint doomed
+
+    def __init__(self, Engine engine not None, uint64_t size):
+        cdef CppEngine* e = engine.open()
+        if self.ptr != NULL:
+            raise RuntimeError("a buffer is initialized once")
+        if size == 0:
+            raise ValueError("a buffer needs at least one byte")
+        with nogil:
+            self.ptr = e.create_buffer(size)
+        self.engine = engine
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            self.engine.ptr.get().retire(self.ptr)
+
+    cdef CppBuffer* open(self) except NULL:
+        if self.ptr == NULL or self.doomed:
+            raise RuntimeError("the buffer was destroyed")
+        self.engine.open()
+        return self.ptr
+
+    cdef int leave(self) except -1:
+        self.users -= 1
+        if self.doomed and self.users == 0:
+            self.engine.ptr.get().retire(self.ptr)
+            self.ptr = NULL
+        return 0
+
+    @property
+    def size(self):
+        return self.open().size()
+
+    @property
+    def host_mapped(self):
+        return self.open().memory(0).mapped() != NULL
+
+    def write(self, int queue, data, uint64_t offset=0):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef Py_buffer view
+        cdef size_t q
+        queues = _queue_range(self.engine, queue)
+        PyObject_GetBuffer(data, &view, PyBUF_CONTIG_RO)
+        self.users += 1
+        try:
+            if offset > buffer.size() or <uint64_t>view.len > buffer.size() - offset:
+                raise ValueError(f"{view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
+            for q in queues:
+                if buffer.memory(q).mapped() != NULL:
+                    self.engine.wait(q, buffer.last_use(q))
+                with nogil:
+                    engine.upload(q, buffer[0], offset, <const byte*>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+            self.leave()
+
+    def read_into(self, int queue, out, uint64_t offset=0):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef Py_buffer view
+        cdef size_t q
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        PyObject_GetBuffer(out, &view, PyBUF_CONTIG)
+        self.users += 1
+        try:
+            if offset > buffer.size() or <uint64_t>view.len > buffer.size() - offset:
+                raise ValueError(f"{view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
+            self.engine.wait(q, buffer.last_write(q))
+            with nogil:
+                engine.download(q, buffer[0], offset, <byte*>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+            self.leave()
+
+    def wait(self, int queue):
+        cdef CppBuffer* buffer = self.open()
+        cdef size_t q
+        self.users += 1
+        try:
+            for q in _queue_range(self.engine, queue):
+                self.engine.wait(q, buffer.last_use(q))
+        finally:
+            self.leave()
+
+    def done(self, int queue):
+        cdef CppBuffer* buffer = self.open()
+        cdef size_t q
+        for q in _queue_range(self.engine, queue):
+            if not self.engine.open().queue(q).passed(buffer.last_use(q)):
+                return False
+        return True
+
+    def destroy(self):
+        global _destroyed
+        if self.ptr != NULL and not self.doomed:
+            _destroyed += 1
+            self.doomed = True
+            self.users += 1
+            self.leave()
+
+# ---- plans
+
+
+cdef class Plan:
+    cdef Engine engine
+    cdef CppPlan* ptr
+
+    def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
+                 str name not None):
+        cdef CppEngine* e = engine.open()
+        cdef vector[int] types = binding_types
+        cdef string text = name.encode()
+        cdef vector[uint32_t] words
+        if self.ptr != NULL:
+            raise RuntimeError("a plan is initialized once")
+        if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+            raise ValueError("spirv: these bytes are no SPIR-V module")
+        words.resize(len(spirv) // 4)
+        memcpy(words.data(), <const char*>spirv, len(spirv))
+        with nogil:
+            self.ptr = e.create_plan(words, types, push_constant_size, text)
+        self.engine = engine
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            self.engine.ptr.get().retire(self.ptr)
+
+    cdef CppPlan* open(self) except NULL:
+        if self.ptr == NULL:
+            raise RuntimeError("the compute plan was destroyed")
+        self.engine.open()
+        return self.ptr
+
+    def destroy(self):
+        global _destroyed
+        if self.ptr != NULL:
+            _destroyed += 1
+            self.engine.ptr.get().retire(self.ptr)
+            self.ptr = NULL
+
+# ---- command lists
+
+
+cdef class CommandList:
+    cdef Engine engine
+    cdef CppCommandList* ptr
+    cdef dict objects  # id -> Buffer or Plan that the recorded commands point at
+    cdef uint64_t checked  # the value of _destroyed when they were last found alive
+    cdef int users
+    cdef bint doomed
+
+    def __init__(self, Engine engine not None):
+        if self.ptr != NULL:
+            raise RuntimeError("a command list is initialized once")
+        self.ptr = engine.open().create_command_list()
+        self.engine = engine
+        self.objects = {}
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            self.engine.ptr.get().destroy(self.ptr)
+
+    cdef CppCommandList* open(self) except NULL:
+        if self.ptr == NULL or self.doomed:
+            raise RuntimeError("the command list was destroyed")
+        self.engine.open()
+        return self.ptr
+
+    cdef int leave(self) except -1:
+        self.users -= 1
+        if self.doomed and self.users == 0:
+            self.engine.ptr.get().destroy(self.ptr)
+            self.ptr = NULL
+            self.objects = {}
+        return 0
+
+    cdef int check_alive(self) except -1:
+        if self.checked == _destroyed:
+            return 0
+        for item in self.objects.values():
+            if isinstance(item, Buffer):
+                (<Buffer>item).open()
+            else:
+                (<Plan>item).open()
+        self.checked = _destroyed
+        return 0
+
+    @property
+    def instance_size(self):
+        return self.open().instance_size()
+
+    @property
+    def length(self):
+        return self.open().length()
+
+    def record(self, Plan plan not None, bindings, groups, uint32_t argument_size, int uniform_binding=-1):
+        cdef vector[CppBinding] recorded
+        cdef vector[byte] zeros
+        cdef CppBinding b
+        cdef CppDispatch dispatch
+        cdef uint32_t x, y, z
+        cdef uint64_t offset, size
+        cdef Buffer buffer
+        cdef CppPlan* p = plan.open()
+        self.open()
+        if plan.engine is not self.engine:
+            raise ValueError("plan: it belongs to another context")
+        bindings = list(bindings)
+        bound = set()
+        for buffer, index, offset, size, reads, writes in bindings:
+            b.buffer = buffer.open()
+            if buffer.engine is not self.engine:
+                raise ValueError(f"binding {index}: the buffer belongs to another context")
+            if offset >= b.buffer.size() or size > b.buffer.size() - offset:
+                raise ValueError(f"binding {index}: bytes {offset} to {offset + size} reach beyond the buffer's "
+                                 f"{b.buffer.size()}")
+            b.offset = offset
+            b.range = size if size > 0 else b.buffer.size() - offset
+            if b.range > self.engine.open().max_storage_range():
+                raise ValueError(f"binding {index}: {b.range} bytes are more than the "
+                                 f"{self.engine.open().max_storage_range()} that a kernel on this device reaches")
+            b.index = index
+            b.reads = reads
+            b.writes = writes
+            recorded.push_back(b)
+            bound.add(int(index))
+        if uniform_binding >= 0:
+            bound.add(uniform_binding)
+        expected = set(range(p.binding_count()))
+        if bound != expected:
+            raise ValueError(f"the plan's bindings are {sorted(expected)}, bound are {sorted(bound)}")
+        if uniform_binding < 0 and argument_size > p.push_constant_size() or argument_size > MAX_ARGUMENTS:
+            raise ValueError(f"{argument_size} bytes of arguments are more than the plan takes")
+        x, y, z = groups
+        dispatch.plan = p
+        dispatch.groups.x, dispatch.groups.y, dispatch.groups.z = x, y, z
+        dispatch.bindings = recorded.data()
+        dispatch.binding_count = <uint32_t>recorded.size()
+        dispatch.arguments = NULL
+        dispatch.argument_size = argument_size
+        dispatch.uniform_binding = uniform_binding
+        self.objects[id(plan)] = plan
+        for item in bindings:
+            self.objects[id(item[0])] = item[0]
+        return self.ptr.record(dispatch)
+
+    def reset(self):
+        self.open().reset()
+        self.objects = {}
+
+    def submit(self, int queue, data, size_t instance_count):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef const uint8_t[::1] view = data if len(data) > 0 else b"\0"
+        cdef const byte* first = <const byte*>&view[0]
+        cdef size_t q
+        if len(data) != instance_count * commands.instance_size():
+            raise ValueError(f"data: {len(data)} bytes given for {instance_count} instances of "
+                             f"{commands.instance_size()} bytes")
+        self.check_alive()
+        self.users += 1
+        try:
+            for q in ((0,) if queue == -1 else _queue_range(self.engine, queue)):
+                with nogil:
+                    engine.submit(commands[0], q, first, instance_count)
+        finally:
+            self.leave()
+
+    def destroy(self):
+        if self.ptr != NULL and not self.doomed:
+            self.doomed = True
+            self.users += 1
+            self.leave()
+
+# ---- launching
+
+cdef enum SlotKind:
+    BUFFER_SLOT, SCALAR_SLOT, VALUE_SLOT
+
+cdef struct Slot:
+    SlotKind kind
+    uint32_t offset  # in the argument block; of a buffer: its shape's, if it has one
+    cbool has_shape
+    uint32_t size
+    char code  # struct format character of a scalar
+    uint32_t binding
+    cbool reads
+    cbool writes
+
+
+cdef bint _pack_scalar(char code, char* target, object value):
+    """Whether the value could be packed; anything out of the ordinary is left to the checking path."""
+    cdef double real
+    cdef float single
+    cdef int64_t signed
+    cdef uint64_t unsigned
+    try:
+        if code == b"f":
+            single = <float>PyFloat_AsDouble(value)
+            memcpy(target, &single, 4)
+        elif code == b"d":
+            real = PyFloat_AsDouble(value)
+            memcpy(target, &real, 8)
+        elif code in (b"i", b"h", b"q"):
+            signed = value
+            if code == b"i":
+                if signed != <int32_t>signed:
+                    return False
+                memcpy(target, &signed, 4)
+            elif code == b"h":
+                if signed != <int16_t>signed:
+                    return False
+                memcpy(target, &signed, 2)
+            else:
+                memcpy(target, &signed, 8)
+        else:
+            unsigned = value
+            if code == b"I":
+                if unsigned != <uint32_t>unsigned:
+                    return False
+                memcpy(target, &unsigned, 4)
+            elif code == b"H":
+                if unsigned != <uint16_t>unsigned:
+                    return False
+                memcpy(target, &unsigned, 2)
+            else:
+                memcpy(target, &unsigned, 8)
+    except Exception:
+        return False
+    return True
+
+
+cdef class Launcher:
+    cdef Engine engine
+    cdef Plan plan
+    cdef vector[Slot] slots
+    cdef uint32_t argument_size
+    cdef int32_t uniform_binding
+    cdef int exec_offset
+    cdef int groups_offset
+    cdef uint32_t local_size[3]
+    cdef uint64_t max_groups[3]
+    cdef object pack
+
+    def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
+                 int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack):
+        cdef Slot slot
+        cdef int axis
+        if argument_size > MAX_ARGUMENTS:
+            raise ValueError(f"the arguments take {argument_size} bytes, {MAX_ARGUMENTS} are possible")
+        if plan.open().binding_count() > MAX_BINDINGS:
+            raise ValueError(f"{plan.open().binding_count()} bound buffers are more than {MAX_BINDINGS}")
+        bound = {uniform_binding} if uniform_binding >= 0 else set()
+        for item in slots:
+            memset(&slot, 0, sizeof(slot))
+            if item[0] == "buffer":
+                slot.kind = BUFFER_SLOT
+                slot.binding = item[1]
+                slot.has_shape = item[2] >= 0
+                slot.offset = item[2] if item[2] >= 0 else 0
+                slot.size = 16 if item[2] >= 0 else 0
+                slot.reads = item[3]
+                slot.writes = item[4]
+                bound.add(int(item[1]))
+            elif item[0] == "scalar":
+                slot.kind = SCALAR_SLOT
+                slot.offset = item[1]
+                slot.code = ord(item[2])
+                if item[2] not in "fdihqIHQ":
+                    raise ValueError(f"slots: unknown scalar code {item[2]!r}")
+                slot.size = {"h": 2, "H": 2, "d": 8, "q": 8, "Q": 8}.get(item[2], 4)
+            elif item[0] == "value":
+                slot.kind = VALUE_SLOT
+                slot.offset = item[1]
+                slot.size = item[2]
+            else:
+                raise ValueError(f"slots: unknown kind {item[0]!r}")
+            if <uint64_t>slot.offset + slot.size > argument_size:
+                raise ValueError("slots: a slot lies beyond the argument block")
+            self.slots.push_back(slot)
+        if bound != set(range(plan.open().binding_count())):
+            raise ValueError(f"slots: they bind {sorted(bound)}, the plan has {plan.open().binding_count()} bindings")
+        if max(exec_offset, groups_offset) + 12 > <int>argument_size and max(exec_offset, groups_offset) >= 0:
+            raise ValueError("exec_offset, groups_offset: beyond the argument block")
+        self.engine = engine
+        self.plan = plan
+        self.argument_size = argument_size
+        self.uniform_binding = uniform_binding
+        self.exec_offset = exec_offset
+        self.groups_offset = groups_offset
+        for axis in range(3):
+            self.local_size[axis] = local_size[axis]
+            self.max_groups[axis] = max_groups[axis]
+        self.pack = pack
+
+    cdef bint grid(self, object limit, bint limit_is_groups, char* block, CppGroups* groups):
+        """The workgroups for a launch limit; also writes the limit into the argument block."""
+        cdef uint64_t sizes[3]
+        cdef uint64_t counts[3]
+        cdef uint32_t bounds[3]
+        cdef uint32_t true_counts[3]
+        cdef uint64_t total, y
+        cdef int axis = 0
+        sizes[0] = sizes[1] = sizes[2] = 1
+        try:
+            if isinstance(limit, tuple):
+                if not 1 <= len(limit) <= 3:
+                    return False
+                for item in limit:
+                    sizes[axis] = item
+                    axis += 1
+            else:
+                sizes[0] = limit
+        except Exception:
+            return False
+        for axis in range(3):
+            if sizes[axis] == 0 or sizes[axis] > 0xFFFFFFFFu:
+                return False
+            if limit_is_groups:
+                counts[axis] = sizes[axis]
+                sizes[axis] *= self.local_size[axis]
+                if sizes[axis] > 0xFFFFFFFFu:
+                    return False
+            else:
+                counts[axis] = (sizes[axis] + self.local_size[axis] - 1) // self.local_size[axis]
+            bounds[axis] = <uint32_t>sizes[axis]
+            true_counts[axis] = <uint32_t>counts[axis]
+        if self.exec_offset >= 0:
+            memcpy(block + self.exec_offset, bounds, 12)
+        if self.groups_offset >= 0:
+            memcpy(block + self.groups_offset, true_counts, 12)
+            total = counts[0] * counts[1]
+            if total > 0xFFFF0000u or total * counts[2] > 0xFFFF0000u:
+                return False
+            total *= counts[2]
+            y = (total + self.max_groups[0] - 1) // self.max_groups[0]
+            counts[1] = y
+            counts[0] = (total + y - 1) // y
+            counts[2] = 1
+        if counts[0] > self.max_groups[0] or counts[1] > self.max_groups[1] or counts[2] > self.max_groups[2]:
+            return False
+        groups.x, groups.y, groups.z = <uint32_t>counts[0], <uint32_t>counts[1], <uint32_t>counts[2]
+        return True
+
+    cdef bint prepare(self, tuple arguments, object limit, bint limit_is_groups, char* block, CppBinding* bindings,
+                      CppDispatch* dispatch) except -1:
+        """Fill in the dispatch; false when an argument is not of the expected kind."""
+        cdef size_t i
+        cdef Slot* slot
+        cdef uint32_t count = 0
+        cdef int32_t shape[4]
+        cdef CppBinding* b
+        cdef Buffer buffer
+        cdef bytes packed
+        cdef uint64_t destroyed = _destroyed
+        cdef CppEngine* engine = self.engine.open()
+        if <size_t>len(arguments) != self.slots.size():
+            return False
+        memset(block, 0, self.argument_size)
+        for i in range(self.slots.size()):
+            slot = &self.slots[i]
+            argument = arguments[i]
+            if slot.kind == BUFFER_SLOT:
+                native = getattr(argument, "_native", None)
+                if not isinstance(native, Buffer):
+                    return False
+                buffer = <Buffer>native
+                if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed:
+                    return False
+                if buffer.ptr.size() > engine.max_storage_range():
+                    return False
+                b = &bindings[count]
+                count += 1
+                b.buffer = buffer.ptr
+                b.offset = 0
+                b.range = buffer.ptr.size()
+                b.index = slot.binding
+                b.reads = slot.reads
+                b.writes = slot.writes
+                if slot.has_shape:
+                    shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
+                    memcpy(block + slot.offset, shape, 16)
+            elif slot.kind == SCALAR_SLOT:
+                if not _pack_scalar(slot.code, block + slot.offset, argument):
+                    return False
+            else:
+                packed = self.pack(i, argument)
+                if <uint32_t>len(packed) != slot.size:
+                    return False
+                memcpy(block + slot.offset, <const char*>packed, slot.size)
+        if not self.grid(limit, limit_is_groups, block, &dispatch.groups):
+            return False
+        if _destroyed != destroyed:  # by other Python code, which may have run while values were packed
+            return False
+        dispatch.plan = self.plan.open()
+        dispatch.bindings = bindings
+        dispatch.binding_count = count
+        dispatch.arguments = <const byte*>block
+        dispatch.argument_size = self.argument_size
+        dispatch.uniform_binding = self.uniform_binding
+        return True
+
+    def launch(self, tuple arguments not None, limit, bint limit_is_groups):
+        cdef char block[MAX_ARGUMENTS]
+        cdef CppBinding bindings[MAX_BINDINGS]
+        cdef CppDispatch dispatch
+        cdef size_t q
+        cdef CppEngine* engine
+        cdef CppQueue* queue
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch):
+            return False
+        # Nothing between here and the append runs Python code: the buffers found above are still there.
+        engine = self.engine.open()
+        for q in range(engine.queue_count()):
+            engine.queue(q).append(dispatch)
+        for q in range(engine.queue_count()):
+            queue = &engine.queue(q)
+            if queue.crowded():
+                with nogil:
+                    engine.make_room(q)
+        return True
+
+    def record(self, CommandList commands not None, tuple arguments not None, limit, bint limit_is_groups):
+        cdef char block[MAX_ARGUMENTS]
+        cdef CppBinding bindings[MAX_BINDINGS]
+        cdef CppDispatch dispatch
+        commands.open()
+        if commands.engine is not self.engine:
+            return None
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch):
+            return None
+        offset = commands.ptr.record(dispatch)
+        commands.objects[id(self.plan)] = self.plan
+        for argument in arguments:
+            native = getattr(argument, "_native", None)
+            if isinstance(native, Buffer):
+                commands.objects[id(native)] = native
+        return offset, (<const char*>block)[: self.argument_size]
