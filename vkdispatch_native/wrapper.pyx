@@ -7,6 +7,7 @@ import weakref
 from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_AsDouble
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
@@ -789,10 +790,10 @@ cdef class Launcher:
                 if not 1 <= len(limit) <= 3:
                     return False
                 for item in limit:
-                    sizes[axis] = item
+                    sizes[axis] = PyNumber_Index(item)
                     axis += 1
             else:
-                sizes[0] = limit
+                sizes[0] = PyNumber_Index(limit)
         except Exception:
             return False
         for axis in range(3):
