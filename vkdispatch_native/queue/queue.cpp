@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "context/error.hpp"
 #include "context/instance.hpp"
+#include "libs/copy.hpp"
 
 namespace vkd {
 
@@ -343,14 +343,14 @@ void Queue::close() noexcept {
 void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
   if (std::byte* mapped = buffer.memory(index_).mapped()) {
     wait(buffer.last_use(index_), kForever);
-    std::memcpy(mapped + offset, data, size);
+    copy_bytes(mapped + offset, data, size);
     return;
   }
   std::lock_guard lock(upload_mutex_);
   while (size > 0) {
     wait(upload_ring_.busy_until(size), kForever);
     const StagingSlice slice = upload_ring_.take(size);
-    std::memcpy(slice.mapped, data, slice.size);
+    copy_bytes(slice.mapped, data, slice.size);
     upload_ring_.in_use(slice, append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, true}));
     data += slice.size;
     offset += slice.size;
@@ -361,7 +361,7 @@ void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, V
 void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   if (const std::byte* mapped = buffer.memory(index_).mapped()) {
     wait(buffer.last_write(index_), kForever);
-    std::memcpy(data, mapped + offset, size);
+    copy_bytes(data, mapped + offset, size);
     return;
   }
   struct Piece {
@@ -375,7 +375,7 @@ void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDev
     const Piece piece = pieces.front();
     pieces.pop_front();
     wait(piece.value, kForever);
-    std::memcpy(piece.target, piece.slice.mapped, piece.slice.size);
+    copy_bytes(piece.target, piece.slice.mapped, piece.slice.size);
   };
   while (size > 0) {
     // The block that comes next in the ring must have been copied out before the device writes it again.
