@@ -1,0 +1,70 @@
+# Each target does its own set-up (deps/setup.sh: system packages, .venv, dependencies, native module); a set-up
+# that is up to date takes no time. Any target may be the first one typed on a bare Debian 12.
+# Variables: PYTHON (default python3), CXX, DEPS_MIRROR, DEPS_PREFIX, DEPS_SYSTEM (see deps/fetch_deps.py).
+
+PYTHON ?= python3
+export PYTHON
+# Keep what the caller has set for other projects out of ours.
+unexport PYTHONPATH
+export BUILD_CLOCK := $(shell date +%s)
+BIN := .venv/bin
+SETUP := deps/setup.sh
+SAY := deps/setup.sh say
+NATIVE_SOURCES = $(shell find vkdispatch_native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
+
+.NOTPARALLEL:
+.PHONY: demo test test-plain test-validated test-asan lint docs wheel format clean
+
+demo:
+	@$(SETUP) demo
+	@$(BIN)/python examples/demo.py
+
+test: lint test-plain test-validated docs
+	@$(SAY) "all is well"
+
+test-plain:
+	@$(SETUP) dev
+	@$(SAY) "tests"
+	@$(BIN)/pytest -q tests
+
+# The same tests under the Khronos validation layer, synchronization validation included, and our hazard checker.
+test-validated:
+	@$(SETUP) dev
+	@$(SAY) "tests under validation"
+	@VKDISPATCH_DEBUG=1 $(BIN)/pytest -q tests
+
+test-asan:
+	@$(SETUP) asan
+	@$(SAY) "tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@$(SETUP) run-asan $(BIN)/pytest -q tests
+
+lint:
+	@$(SETUP) dev
+	@$(SAY) "lint"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
+
+docs:
+	@$(SETUP) dev
+	@$(SAY) "docs"
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+
+wheel:
+	@$(SETUP) dev
+	@$(SAY) "wheel"
+	@rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@$(BIN)/auditwheel show dist/*.whl
+	@ls -l dist
+
+format:
+	@$(SETUP) dev
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i $(NATIVE_SOURCES)
+
+# The cache of fetched and compiled dependencies, outside this folder, is kept.
+clean:
+	rm -rf .venv .make build dist *.egg-info vkdispatch_native*.so

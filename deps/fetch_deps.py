@@ -1,0 +1,589 @@
+#!/usr/bin/env python3
+"""Obtain what the native module is built from: volk, VMA, the Vulkan headers, glslang and VkFFT's header.
+
+Each package of ``deps.lock.json`` is looked for, one by one, in this order:
+
+1. ``$DEPS_PREFIX``, a folder with ``include/`` and ``lib/``;
+2. the system (``$VULKAN_SDK``, ``/usr/local``, ``/usr``), when new enough; ``DEPS_SYSTEM=0`` skips this;
+3. the pinned file of a Debian mirror (``$DEPS_MIRROR``, or else the mirrors that apt is configured with),
+   checked against its sha256. glslang comes as source and is compiled here, once.
+
+The outcome is one folder ``<cache>/vkdispatch-build/<key>/{include,lib,licenses}``; the key is made of the
+lock file, the compiler, the flags and the system packages used, so a finished folder never changes. Runs that
+meet wait for each other, and an interrupted one goes on where it stopped.
+
+Run as a script it prints the folder's path; ``setup.py`` calls :func:`prepare`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import fnmatch
+import hashlib
+import io
+import json
+import lzma
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+LOCK_FILE = Path(__file__).resolve().with_name("deps.lock.json")
+# -O1: translating a shader is as fast as with -O2, and compiling glslang takes a third less.
+GLSLANG_FLAGS = ["-std=c++17", "-O1", "-DNDEBUG", "-fPIC", "-w", "-fno-rtti", "-fno-exceptions"]
+GLSLANG_FLAGS += [
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    "-ffunction-sections",
+    "-fdata-sections",
+]
+GLSLANG_FOLDERS = (
+    "SPIRV",
+    "SPIRV/CInterface",
+    "glslang/CInterface",
+    "glslang/GenericCodeGen",
+    "glslang/MachineIndependent",
+    "glslang/MachineIndependent/preprocessor",
+    "glslang/OSDependent/Unix",
+    "glslang/ResourceLimits",
+)
+GLSLANG_LEFT_OUT = {"SPVRemapper.cpp"}
+# An installed glslang may be split over several archives; those that exist are linked as one group.
+GLSLANG_ARCHIVES = (
+    "libglslang.a",
+    "libglslang-default-resource-limits.a",
+    "libMachineIndependent.a",
+    "libGenericCodeGen.a",
+    "libOSDependent.a",
+    "libSPIRV.a",
+    "libSPIRV-Tools-opt.a",
+    "libSPIRV-Tools.a",
+)
+GLSLANG_PROBE = """
+#include <glslang/Public/ResourceLimits.h>
+#include <glslang/Public/ShaderLang.h>
+#include <glslang/SPIRV/GlslangToSpv.h>
+bool probe(glslang::TIntermediate& tree, std::vector<unsigned>& words) {
+  glslang::GlslangToSpv(tree, words);
+  return glslang::InitializeProcess() && GetDefaultResources()->maxDrawBuffers > 0;
+}
+"""
+Version = tuple[int, ...]
+
+
+class DepsError(RuntimeError):
+    """A dependency could not be obtained; the message says which, why, and the ways out."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One entry of the lock file.
+
+    ``path`` is below a mirror's root, ``size`` is in bytes, ``keep`` are globs of the members to unpack
+    (``*`` also matches ``/``), ``system_minimum`` is the oldest installed version that may be used instead.
+    """
+
+    name: str
+    version: str
+    group: str
+    path: str
+    sha256: str
+    size: int
+    keep: tuple[str, ...]
+    system_minimum: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A package that is already installed below ``root`` in version ``version``."""
+
+    package: Package
+    root: Path
+    version: Version
+
+
+def say(text: str) -> None:
+    """Print one line of progress on stderr, with the seconds since ``$BUILD_CLOCK`` (epoch) or the start."""
+    start = float(os.environ.get("BUILD_CLOCK") or _START)
+    print(f"[{int(time.time() - start):4d} s] {text}", file=sys.stderr, flush=True)
+
+
+_START = time.time()
+
+
+def read_lock() -> list[Package]:
+    """Return the packages of ``deps.lock.json``."""
+    entries = json.loads(LOCK_FILE.read_text())["packages"]
+    return [Package(**{**entry, "keep": tuple(entry["keep"])}) for entry in entries]
+
+
+def cache_folder() -> Path:
+    """Return ``$XDG_CACHE_HOME/vkdispatch-build`` (``~/.cache`` when the variable is unset)."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "vkdispatch-build"
+
+
+def compiler() -> list[str]:
+    """Return the C++ compiler as a command: ``$CXX``, else ``g++``.
+
+    Raises DepsError when it cannot be run.
+    """
+    command = shlex.split(os.environ.get("CXX") or "g++")
+    if shutil.which(command[0]) is None:
+        raise DepsError(
+            f"no C++ compiler: {command[0]!r} is not on PATH. "
+            "Install one (Debian: apt-get install g++) or set CXX."
+        )
+    return command
+
+
+def compiler_identity() -> str:
+    """Return what compiler and machine say of themselves; objects are reused only while it is the same."""
+    command = compiler()
+    said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+    return f"{shlex.join(command)} | {said.splitlines()[0]} | {platform.machine()}"
+
+
+# --- packages that are already there --------------------------------------------------------------
+
+
+def parse_version(text: str) -> Version:
+    """Return the leading ``1.2.3`` of ``text`` as a tuple of ints."""
+    match = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(int(part) for part in match.group().split(".")) if match else ()
+
+
+def _macro(text: str, name: str) -> int | None:
+    match = re.search(rf"^#\s*define\s+{name}\s+\(?(\d+)", text, re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def _vulkan_version(include: Path) -> Version:
+    text = (include / "vulkan/vulkan_core.h").read_text(errors="replace")
+    complete = re.search(r"VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION\(\d+, (\d+), (\d+)", text)
+    patch = _macro(text, "VK_HEADER_VERSION")
+    return (int(complete.group(1)), int(complete.group(2)), patch) if complete and patch is not None else ()
+
+
+def _volk_version(include: Path) -> Version:
+    # There is another library named volk (vector kernels); its header does not define this macro.
+    text = (include / "volk.h").read_text(errors="replace")
+    patch = _macro(text, "VOLK_HEADER_VERSION")
+    if patch is None or not (include / "volk.c").is_file():
+        return ()
+    # volk states only the headers' patch number; 1.4 began at 303 and kept counting.
+    return (1, 4 if patch >= 303 else 3, patch)
+
+
+def _vma_version(include: Path) -> Version:
+    text = (include / "vk_mem_alloc.h").read_text(errors="replace")
+    match = re.search(r"<b>Version (\d+(?:\.\d+)*)", text)
+    return parse_version(match.group(1)) if match else ()
+
+
+def _vkfft_version(include: Path) -> Version:
+    text = (include / "vkFFT/vkFFT_AppManagement/vkFFT_RunApp.h").read_text(errors="replace")
+    text += (include / "vkFFT.h").read_text(errors="replace")
+    match = re.search(r"return (\d)(\d\d)(\d\d);", text)
+    return tuple(int(part) for part in match.groups()) if match else ()
+
+
+def _glslang_version(include: Path) -> Version:
+    text = (include / "glslang/build_info.h").read_text(errors="replace")
+    parts = [_macro(text, f"GLSLANG_VERSION_{part}") for part in ("MAJOR", "MINOR", "PATCH")]
+    return tuple(part for part in parts if part is not None)
+
+
+READ_VERSION: dict[str, Callable[[Path], Version]] = {
+    "vulkan-headers": _vulkan_version,
+    "volk": _volk_version,
+    "vma": _vma_version,
+    "vkfft": _vkfft_version,
+    "glslang": _glslang_version,
+}
+# Below include/: what is taken over from an installed package.
+INCLUDE_NAMES = {
+    "vulkan-headers": ("vulkan", "vk_video"),
+    "volk": ("volk.h", "volk.c"),
+    "vma": ("vk_mem_alloc.h",),
+    "vkfft": ("vkFFT.h", "vkFFT"),
+    "glslang": ("glslang",),
+}
+
+
+def search_roots() -> list[Path]:
+    """Return the existing folders that may hold installed packages, best first."""
+    names = [os.environ.get("DEPS_PREFIX")]
+    if os.environ.get("DEPS_SYSTEM", "1") != "0":
+        names += [os.environ.get("VULKAN_SDK"), "/usr/local", "/usr"]
+    roots = [Path(name) for name in names if name]
+    prefix = os.environ.get("DEPS_PREFIX")
+    if prefix and not (Path(prefix) / "include").is_dir():
+        raise DepsError(f"DEPS_PREFIX={prefix!r} has no include/; give a folder with include/ and lib/.")
+    return [root for root in roots if (root / "include").is_dir()]
+
+
+def find_installed(package: Package, roots: list[Path]) -> Found | None:
+    """Return the first installed copy of ``package`` that is new enough, or None."""
+    least = parse_version(package.system_minimum)
+    for root in roots:
+        try:
+            version = READ_VERSION[package.name](root / "include")
+        except OSError:
+            continue
+        if version < least:
+            stated = ".".join(map(str, version)) or "unknown"
+            say(f"{package.name} {stated} in {root} is not usable (at least {package.system_minimum} needed)")
+        elif package.name != "glslang" or _glslang_links(root):
+            return Found(package, root, version)
+    return None
+
+
+def glslang_archives(root: Path) -> list[Path]:
+    """Return the archives of an installed glslang below ``root``; empty when the main one is missing."""
+    multiarch = f"{platform.machine()}-linux-gnu"
+    for folder in (root / "lib", root / "lib64", root / "lib" / multiarch):
+        if (folder / GLSLANG_ARCHIVES[0]).is_file():
+            return [folder / name for name in GLSLANG_ARCHIVES if (folder / name).is_file()]
+    return []
+
+
+def _glslang_links(root: Path) -> bool:
+    """Try an installed glslang: headers and archives must make a shared object without open ends."""
+    archives = glslang_archives(root)
+    if not archives:
+        return False
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch, "probe.cpp")
+        source.write_text(GLSLANG_PROBE)
+        command = [*compiler(), "-std=c++17", "-fPIC", "-shared", f"-I{root / 'include'}", str(source)]
+        command += ["-o", str(Path(scratch, "probe.so")), "-Wl,--no-undefined", "-lpthread"]
+        command += ["-Wl,--start-group", *map(str, archives), "-Wl,--end-group"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        say(f"glslang in {root} does not link and is not used")
+    return done.returncode == 0
+
+
+def link_installed(found: Found, prefix: Path) -> None:
+    """Make an installed package visible in ``prefix`` through symbolic links."""
+    name = found.package.name
+    links = {prefix / "include" / entry: found.root / "include" / entry for entry in INCLUDE_NAMES[name]}
+    if name == "glslang":
+        links |= {prefix / "lib" / path.name: path for path in glslang_archives(found.root)}
+    for link, target in links.items():
+        if target.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(target.resolve())
+    texts = [*found.root.glob(f"share/doc/*{name}*/copyright"), *found.root.glob(f"licenses/{name}.txt")]
+    for license_file in texts:
+        _write(prefix / "licenses" / f"{name}.txt", license_file.read_bytes())
+
+
+# --- packages from a mirror -----------------------------------------------------------------------
+
+
+def mirrors() -> list[str]:
+    """Return the mirrors' roots: ``$DEPS_MIRROR`` (several: separated by blanks), else those of apt.
+
+    Raises DepsError when there is none.
+    """
+    given = os.environ.get("DEPS_MIRROR", "").split()
+    found = given or _apt_mirrors()
+    if not found:
+        raise DepsError(
+            "no Debian mirror is known: apt is not configured here and DEPS_MIRROR is not set. "
+            "Set DEPS_MIRROR to the root of a Debian mirror (the folder that holds pool/)." + _ways_out()
+        )
+    return [uri.rstrip("/") for uri in found]
+
+
+def _apt_mirrors() -> list[str]:
+    uris: list[str] = []
+    if shutil.which("apt-get"):
+        command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
+        uris = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    for path in [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]:
+        if path.suffix in {".list", ".sources"} and path.is_file():
+            active = re.sub(r"(?m)^\s*#.*$", "", path.read_text(errors="replace"))
+            uris += re.findall(r"https?://\S+", active)
+    usable = [uri.rstrip("/") for uri in uris if uri.startswith(("http://", "https://", "file:"))]
+    # A security archive has a pool of its own, in which none of our files is: try it last.
+    return sorted(dict.fromkeys(usable), key=lambda uri: "security" in uri)
+
+
+def _ways_out() -> str:
+    return (
+        "\nWays out: DEPS_MIRROR=<root of a Debian mirror that still has the file>; or install the packages "
+        "(Debian 13 names: libvulkan-dev libvulkan-volk-dev libvulkan-memory-allocator-dev glslang-dev "
+        "spirv-tools libvkfft-dev); or DEPS_PREFIX=<folder with include/ and lib/libglslang.a>; "
+        "or pin the version that the mirror has now in deps/deps.lock.json."
+    )
+
+
+def download(package: Package) -> Path:
+    """Return the verified file of ``package`` in the cache, fetched when it is not there yet.
+
+    Raises DepsError when no mirror has it, or when what came is not the pinned file.
+    """
+    target = cache_folder() / "downloads" / package.sha256 / PurePosixPath(package.path).name
+    if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == package.sha256:
+        return target
+    failures: list[str] = []
+    for mirror in mirrors():
+        url = f"{mirror}/{urllib.parse.quote(package.path, safe='/+~')}"
+        try:
+            data = _get(url)
+        except (OSError, ValueError) as error:
+            failures.append(f"  {mirror}: {error}")
+            continue
+        got = hashlib.sha256(data).hexdigest()
+        if got == package.sha256:
+            _write(target, data)
+            say(f"fetched {package.name} {package.version} ({len(data) / 1e6:.1f} MB)")
+            return target
+        failures.append(
+            f"  {mirror}: {len(data)} bytes with sha256 {got}, "
+            f"but {package.size} bytes with sha256 {package.sha256} are pinned"
+        )
+    raise DepsError(
+        f"{package.name} {package.version}: no mirror gave {package.path} as pinned "
+        "(files leave a mirror's pool when a newer version replaces them):\n"
+        + "\n".join(failures)
+        + _ways_out()
+    )
+
+
+def _get(url: str, tries: int = 3) -> bytes:
+    for left in reversed(range(tries)):
+        try:
+            with urllib.request.urlopen(url, timeout=60) as reply:
+                data: bytes = reply.read()
+                return data
+        except urllib.error.HTTPError:
+            raise  # the server answered: asking again changes nothing
+        except OSError:
+            if left == 0:
+                raise
+            time.sleep(1)
+    raise AssertionError("unreachable")
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    partial.write_bytes(data)
+    partial.replace(path)  # never a half-written file under the final name
+
+
+def unpack(package: Package, archive: Path, prefix: Path) -> None:
+    """Unpack the kept members of ``archive`` to ``prefix``; DepsError when a glob matches nothing."""
+    unused = set(package.keep)
+    with _open_tar(archive) as tar:
+        for member in tar:
+            name = member.name.removeprefix("./")
+            globs = {glob for glob in package.keep if fnmatch.fnmatchcase(name, glob)}
+            content = tar.extractfile(member) if member.isfile() and globs else None
+            if content is not None:
+                unused -= globs
+                _write(prefix / _destination(package, name), content.read())
+    if unused:
+        raise DepsError(
+            f"{package.name}: nothing in {archive.name} matches {sorted(unused)} of the lock file"
+        )
+
+
+def _destination(package: Package, name: str) -> PurePosixPath:
+    """Say where in the prefix the member ``name`` goes. A name that leads out of the prefix is refused."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise DepsError(f"{package.name}: the archive has a member with the unsafe name {name!r}")
+    if path.name in {"copyright", "LICENSE.txt"}:
+        return PurePosixPath("licenses", f"{package.name}.txt")
+    if path.parts[:2] == ("usr", "include"):
+        return PurePosixPath(*path.parts[1:])
+    return PurePosixPath("src", package.name, *path.parts[1:])  # a source tarball: less its top folder
+
+
+def _open_tar(archive: Path) -> tarfile.TarFile:
+    if archive.suffix != ".deb":
+        return tarfile.open(archive)
+    for name, data in _ar_members(archive.read_bytes()):
+        if name.startswith("data.tar"):
+            return tarfile.open(fileobj=_decompressed(name, data))
+    raise DepsError(f"{archive}: not a Debian package (no data.tar in it)")
+
+
+def _ar_members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, content) of an ``ar`` archive: 60-byte headers, contents padded to even lengths."""
+    if not data.startswith(b"!<arch>\n"):
+        raise DepsError("not an ar archive")
+    at = 8
+    while at + 60 <= len(data):
+        name, size = data[at : at + 16].decode().strip().rstrip("/"), int(data[at + 48 : at + 58])
+        yield name, data[at + 60 : at + 60 + size]
+        at += 60 + size + size % 2
+
+
+def _decompressed(name: str, data: bytes) -> IO[bytes]:
+    if name.endswith(".xz"):
+        return io.BytesIO(lzma.decompress(data))
+    if name.endswith(".zst"):
+        if shutil.which("zstd") is None:
+            raise DepsError(f"{name} needs the program zstd (Debian: apt-get install zstd)")
+        return io.BytesIO(subprocess.run(["zstd", "-dc"], input=data, capture_output=True, check=True).stdout)
+    return io.BytesIO(data)  # tarfile sees through gzip and bzip2 itself
+
+
+# --- glslang --------------------------------------------------------------------------------------
+
+
+def glslang_sources(source: Path) -> list[Path]:
+    """Return the .cpp files of glslang that make a GLSL to SPIR-V compiler (no HLSL, no remapper)."""
+    files = [path for folder in GLSLANG_FOLDERS for path in sorted((source / folder).glob("*.cpp"))]
+    return [path for path in files if path.name not in GLSLANG_LEFT_OUT]
+
+
+def build_glslang(source: Path, prefix: Path) -> None:
+    """Compile glslang's source folder into ``lib/libglslang.a`` and ``include/glslang`` of ``prefix``.
+
+    Objects of an interrupted build are kept. Raises DepsError with the compiler's output when a file fails.
+    """
+    _glslang_headers(source, prefix)
+    objects = prefix / "objects"
+    objects.mkdir(exist_ok=True)
+    # The largest files first, so that no processor is left alone with one of them at the end.
+    files = sorted(glslang_sources(source), key=lambda path: -path.stat().st_size)
+    flags = [*GLSLANG_FLAGS, f"-I{source}", f"-I{prefix / 'include'}"]
+    results: list[Path] = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(_compile, path, objects, flags) for path in files]
+        try:
+            for done in as_completed(jobs):
+                results.append(done.result())
+                if len(results) % 4 == 0 or len(results) == len(files):
+                    say(f"glslang {len(results)}/{len(files)}")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    archive = prefix / "lib" / "libglslang.a"
+    archive.parent.mkdir(exist_ok=True)
+    archive.unlink(missing_ok=True)
+    subprocess.run([os.environ.get("AR", "ar"), "rcs", str(archive), *map(str, sorted(results))], check=True)
+    shutil.rmtree(objects)
+
+
+def _compile(source: Path, objects: Path, flags: list[str]) -> Path:
+    target = objects / f"{source.parent.name}-{source.stem}.o"
+    if not target.exists():
+        partial = target.with_suffix(f".{os.getpid()}.tmp")
+        command = [*compiler(), *flags, "-c", str(source), "-o", str(partial)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            shown = shlex.join(command)
+            raise DepsError(f"glslang's {source.name} does not compile:\n{shown}\n{done.stderr}")
+        partial.replace(target)
+    return target
+
+
+def _glslang_headers(source: Path, prefix: Path) -> None:
+    """Lay the public headers out as an installed glslang does: include/glslang/{Public,Include,SPIRV,...}."""
+    include = prefix / "include" / "glslang"
+    for folder, into in (("glslang/Public", "Public"), ("glslang/Include", "Include"), ("SPIRV", "SPIRV")):
+        shutil.copytree(source / folder, include / into, dirs_exist_ok=True, ignore=_not_headers)
+    machine = include / "MachineIndependent"
+    machine.mkdir(exist_ok=True)
+    shutil.copy2(source / "glslang/MachineIndependent/Versions.h", machine)
+    command = [sys.executable, str(source / "build_info.py"), str(source)]
+    command += ["-i", str(source / "build_info.h.tmpl"), "-o", str(include / "build_info.h")]
+    subprocess.run(command, check=True)
+
+
+def _not_headers(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if not name.endswith((".h", ".hpp"))}
+
+
+# --- all together ---------------------------------------------------------------------------------
+
+
+def prefix_key(installed: list[Found]) -> str:
+    """Return the name of the prefix: a hash over everything that decides what is in it."""
+    parts = [LOCK_FILE.read_text(), compiler_identity(), shlex.join(GLSLANG_FLAGS), ",".join(GLSLANG_FOLDERS)]
+    parts += [f"{found.package.name} {found.root} {found.version}" for found in installed]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the file lock ``path``: of two builds at once, one works and the other waits for its outcome."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("another build is at work: waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def prepare() -> Path:
+    """Return the folder with ``include/``, ``lib/`` and ``licenses/`` of all dependencies, made when missing.
+
+    Raises DepsError when one of them cannot be obtained.
+    """
+    roots = search_roots()
+    looked_up = {package: find_installed(package, roots) for package in read_lock()}
+    installed = [found for found in looked_up.values() if found is not None]
+    prefix = cache_folder() / prefix_key(installed)
+    if prefix.is_dir():
+        return prefix
+    with locked(prefix.with_suffix(".lock")):
+        if not prefix.is_dir():
+            work = prefix.with_suffix(".partial")
+            work.mkdir(parents=True, exist_ok=True)
+            _fill(work, looked_up)
+            work.rename(prefix)
+    return prefix
+
+
+def _fill(work: Path, looked_up: dict[Package, Found | None]) -> None:
+    for package, found in looked_up.items():
+        if found is None:
+            unpack(package, download(package), work)
+        else:
+            say(f"using {package.name} {'.'.join(map(str, found.version))} of {found.root}")
+            link_installed(found, work)
+    source = work / "src" / "glslang"
+    if source.is_dir():
+        build_glslang(source, work)
+        shutil.rmtree(source)
+
+
+def main() -> int:
+    """Prepare the dependencies and print the folder; the exit status is 1, with one message, on failure."""
+    try:
+        print(prepare())
+    except (DepsError, subprocess.CalledProcessError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
