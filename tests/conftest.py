@@ -1,0 +1,44 @@
+"""What holds in every test: in debug mode, validation layer and hazard checker have nothing to say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+import vkdispatch_native as native
+from vkdispatch.base.context import is_context_initialized, queue_wait_idle
+
+_WARNING = 0x100
+
+
+def _complaints() -> list[str]:
+    return [text for severity, text in native.take_messages() if severity >= _WARNING]
+
+
+def pytest_report_header() -> str:
+    """Say which mode the tests run in."""
+    return f"vkdispatch: debug mode {'on' if os.environ.get('VKDISPATCH_DEBUG') == '1' else 'off'}"
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints() -> Iterator[None]:
+    """Fail a test whose work makes the validation layer or the hazard checker speak."""
+    yield
+    if is_context_initialized():
+        queue_wait_idle()
+    if native.is_initialized():
+        assert _complaints() == []
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Look once more when everything has ended: objects may be destroyed between tests."""
+    if not native.is_initialized():
+        return
+    if is_context_initialized():
+        queue_wait_idle()
+    late = _complaints()
+    if late:
+        print("\nafter the last test:\n" + "\n".join(late))
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

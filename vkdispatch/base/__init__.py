@@ -1,0 +1,1 @@
+"""Runtime objects: devices, contexts, buffers and what runs on them."""

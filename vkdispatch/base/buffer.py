@@ -1,0 +1,313 @@
+"""Typed arrays in device memory."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+import vkdispatch_native as native
+from vkdispatch.base import dtype
+from vkdispatch.base.context import checked_queue
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.packing import component_dtype
+
+Shape = int | Sequence[int]
+Array = np.ndarray[Any, Any]
+_D = TypeVar("_D", bound=dtype.dtype)
+
+_MAX_DIMENSIONS = 3
+
+
+class EmptyBufferError(VkDispatchError, ValueError, RuntimeError):
+    """A buffer of no elements was asked for."""
+
+
+class Buffer(Handle, Generic[_D]):
+    """An array of 0 to 3 dimensions in device memory, one copy for each queue of the context.
+
+    Its contents are undefined until written.
+
+    Attributes
+    ----------
+    shape
+        elements along each axis.
+    var_type
+        dtype of an element.
+    size
+        number of elements.
+    mem_size
+        bytes of one copy.
+    shader_shape
+        what kernels see as `.shape`: the axes padded with 1 to three, then `size`.
+    """
+
+    is_external = False
+    owns_memory = True
+    is_writable = True
+    cuda_ptr = None
+    cuda_source = None
+    cuda_array_stream = None
+
+    def __init__(self, shape: Shape, var_type: "type[_D] | np.dtype[Any] | type[Any]") -> None:
+        """Allocate device memory.
+
+        Parameters
+        ----------
+        shape
+            an int or up to 3 ints.
+        var_type
+            a dtype such as `vd.float32` (a NumPy dtype is understood too).
+
+        Raises
+        ------
+        TypeError
+            `var_type` is no dtype, or `shape` holds something that is no int.
+        ValueError
+            too many axes, a negative or zero size, or more bytes than a kernel can address.
+        MemoryError
+            the device has no room.
+        """
+        self.var_type: DType = checked_dtype(var_type)
+        self.shape = checked_shape(shape)
+        self.size = math.prod(self.shape)
+        if self.size == 0:
+            raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
+        self.mem_size = self.size * self.var_type.item_size
+        self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
+        super().__init__()
+        limit = self.context.max_storage_buffer_range
+        if self.mem_size > limit:
+            raise ArgumentValueError(
+                f"shape: {self.shape} {self.var_type.name} is {self.mem_size} bytes; {_range(limit)}"
+            )
+        self._native = native.Buffer(self.context._native, self.mem_size)
+
+    def write(self, data: "Array | bytes | bytearray | memoryview", index: int | None = None) -> None:
+        """Copy host data in, after the work already given to the queue; `data` may be reused on return.
+
+        Parameters
+        ----------
+        data
+            an array of exactly `mem_size` bytes (its dtype and shape are not looked at), or at most
+            `mem_size` bytes, which go to the start of the buffer.
+        index
+            the queue whose copy is written; None writes every copy.
+
+        Raises
+        ------
+        TypeError
+            `data` is neither an array nor bytes.
+        ValueError
+            `data` has the wrong size, or there is no such queue.
+        """
+        self.require_alive()
+        queue = -1 if index is None else checked_queue(index, self.context, "index")
+        self._native.write(queue, self._checked_bytes(data))
+
+    def _checked_bytes(self, data: object) -> Any:
+        if isinstance(data, np.ndarray):
+            if data.dtype.hasobject:
+                raise ArgumentTypeError(
+                    f"data: an array of dtype {data.dtype} holds Python objects, not numbers"
+                )
+            if data.nbytes != self.mem_size:
+                raise ArgumentValueError(
+                    f"data: expected {self.mem_size} bytes ({self._summary()}), got {data.nbytes} "
+                    f"(shape {data.shape}, {data.dtype})"
+                )
+            # As bytes: some dtypes, such as datetimes, do not export their memory.
+            return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            if isinstance(data, memoryview) and not data.c_contiguous:
+                data = data.tobytes()
+            length = memoryview(data).nbytes
+            if length > self.mem_size:
+                raise ArgumentValueError(
+                    f"data: expected at most {self.mem_size} bytes ({self._summary()}), got {length}"
+                )
+            return data
+        raise ArgumentTypeError(
+            f"data: expected a NumPy array or bytes, got {type(data).__name__}; use np.asarray(...)"
+        )
+
+    def read(self, index: int | None = None, out: "Array | None" = None) -> Array:
+        """Wait for the work that writes this buffer, and return its contents.
+
+        Parameters
+        ----------
+        index
+            the queue whose copy is read; None stacks every queue's copy along a new leading axis.
+        out
+            a C-contiguous, writable array of the result's shape and dtype to fill and return
+            (complex32: float16 with a last axis of 2).
+
+        Returns
+        -------
+        An array of shape `shape` plus the element's own axes.
+
+        Raises
+        ------
+        ValueError
+            there is no such queue, or `out` does not match.
+        """
+        self.require_alive()
+        shape, component = self._host_layout()
+        if index is None:
+            shape = (self.context.queue_count, *shape)
+            queues = range(self.context.queue_count)
+        else:
+            queue = checked_queue(index, self.context, "index")
+            queues = range(queue, queue + 1)
+        host = np.empty(shape, component) if out is None else _checked_out(out, shape, component)
+        rows = host.reshape(len(queues), -1).view(np.uint8)
+        for row, queue in zip(rows, queues, strict=True):
+            memory: Any = row
+            self._native.read_into(queue, memory)
+        # NumPy has no complex of two halves: they are widened, unless the caller's own memory was filled.
+        return _widened(host) if self.var_type is dtype.complex32 and out is None else host
+
+    def _host_layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        if self.var_type is dtype.complex32:
+            return (*self.shape, 2), np.dtype(np.float16)
+        if dtype.is_complex(self.var_type):
+            return self.shape, np.dtype(dtype.to_numpy_dtype(self.var_type))
+        return (*self.shape, *self.var_type.true_numpy_shape), component_dtype(self.var_type)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ArgumentValueError("copy: a buffer lies in device memory; its array is always a copy")
+        array = self.read(0)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def _summary(self) -> str:
+        return f"shape {self.shape}, {self.var_type.name}"
+
+    def _release(self) -> None:
+        # Absent when the allocation failed.
+        memory = getattr(self, "_native", None)
+        if memory is not None:
+            memory.destroy()
+
+    def __repr__(self) -> str:
+        return (
+            f"Buffer {self._handle}:\n"
+            f"\tShape: {self.shape}\n"
+            f"\tType: {self.var_type.name}\n"
+            f"\tSize: {self.size} elements, {self.mem_size} bytes\n"
+            f"\tQueues: {self.context.queue_count}\n"
+        )
+
+
+def _range(limit: int) -> str:
+    return f"kernels on this device can address {limit} bytes of a buffer; use several buffers"
+
+
+def _widened(pairs: Array) -> Array:
+    return pairs.astype(np.float32).view(np.complex64)[..., 0]
+
+
+def _checked_out(out: object, shape: tuple[int, ...], component: np.dtype[Any]) -> Array:
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError(f"out: expected a NumPy array, got {type(out).__name__}")
+    if out.shape != shape or out.dtype != component:
+        raise ArgumentValueError(
+            f"out: expected shape {shape} of {component}, got shape {out.shape} of {out.dtype}"
+        )
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        raise ArgumentValueError("out: expected a C-contiguous, writable array; use np.empty(...)")
+    return out
+
+
+def checked_dtype(value: object) -> DType:
+    """Return a dtype that memory can hold, from a dtype or a NumPy dtype.
+
+    Raises
+    ------
+    TypeError
+        `value` is neither.
+    ValueError
+        there is no matching dtype.
+    """
+    if isinstance(value, type) and issubclass(value, dtype.dtype):
+        if value is dtype.bool_ or not hasattr(value, "name"):
+            raise ArgumentTypeError(
+                f"var_type: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
+            )
+        return value
+    if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return dtype.from_numpy_dtype(value)
+    raise ArgumentTypeError(f"var_type: expected a vkdispatch dtype such as vd.float32, got {value!r}")
+
+
+def checked_shape(shape: object) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints.
+
+    Raises
+    ------
+    TypeError
+        it is neither an int nor a sequence of ints.
+    ValueError
+        it has more than 3 axes or a negative one.
+    """
+    if isinstance(shape, (str, bytes)):
+        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}")
+    try:
+        axes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+        if any(isinstance(axis, (bool, np.bool_)) for axis in axes):
+            raise TypeError
+        result = tuple(operator.index(axis) for axis in axes)
+    except TypeError:
+        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}") from None
+    if len(result) > _MAX_DIMENSIONS:
+        raise ArgumentValueError(
+            f"shape: a buffer has at most {_MAX_DIMENSIONS} axes, got {len(result)} in {result}"
+        )
+    if any(axis < 0 for axis in result):
+        raise ArgumentValueError(f"shape: sizes cannot be negative, got {result}")
+    return result
+
+
+def asbuffer(array: Array) -> "Buffer[Any]":
+    """Make a buffer of an array's shape and dtype and write the array to it.
+
+    Raises
+    ------
+    TypeError
+        `array` is no NumPy array.
+    ValueError
+        no dtype matches the array's, or it has no elements or more than 3 axes.
+    """
+    if hasattr(array, "__cuda_array_interface__"):
+        return from_cuda_array(array)
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(
+            f"array: expected a NumPy array, got {type(array).__name__}; use np.asarray(...)"
+        )
+    kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
+    buffer: Buffer[Any] = Buffer(array.shape, kind)
+    # Device memory is in native byte order.
+    buffer.write(array.astype(array.dtype.newbyteorder("="), copy=False))
+    return buffer
+
+
+def from_cuda_array(
+    obj: object,
+    var_type: "type[dtype.dtype] | None" = None,
+    require_contiguous: bool = True,
+    writable: bool | None = None,
+    keepalive: bool = True,
+) -> "Buffer[Any]":
+    """Alias memory of a CUDA array as a buffer; the CUDA backend alone can do so.
+
+    Raises
+    ------
+    RuntimeError
+        the backend is not CUDA.
+    """
+    raise UsageError(
+        "from_cuda_array: only the cuda backend can alias CUDA arrays; copy with vd.asbuffer(array.get())"
+    )

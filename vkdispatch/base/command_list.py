@@ -1,0 +1,136 @@
+"""Recorded dispatches that are submitted again and again."""
+
+import operator
+from collections.abc import Sequence
+
+import vkdispatch_native as native
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import checked_queue
+from vkdispatch.base.descriptor_set import DescriptorSet
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.handle import Handle
+
+ALL_QUEUES = -2
+ANY_QUEUE = -1
+
+
+class CommandList(Handle):
+    """Dispatches in order. A submit takes a snapshot: the list may be changed or reset at once."""
+
+    def __init__(self) -> None:
+        """Make an empty list."""
+        super().__init__()
+        self._native = native.CommandList(self.context._native)
+
+    def get_instance_size(self) -> int:
+        """Return the bytes of push constants that one run of the list takes."""
+        return self._native.instance_size
+
+    def record_compute_plan(
+        self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
+    ) -> None:
+        """Append a dispatch of `blocks` (x, y, z) workgroups.
+
+        Raises
+        ------
+        TypeError
+            an argument is of the wrong type.
+        ValueError
+            `blocks` are not three positive ints within the device's limits.
+        RuntimeError
+            a binding is empty, or an object was destroyed.
+        """
+        self.require_alive()
+        if not isinstance(plan, ComputePlan):
+            raise ArgumentTypeError(f"plan: expected a ComputePlan, got {type(plan).__name__}")
+        if not isinstance(descriptor_set, DescriptorSet):
+            raise ArgumentTypeError(
+                f"descriptor_set: expected a DescriptorSet, got {type(descriptor_set).__name__}"
+            )
+        plan.require_alive()
+        if plan.context is not self.context or descriptor_set.context is not self.context:
+            raise UsageError("plan, descriptor_set: they belong to a context that is gone; make them again")
+        if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
+            raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
+        groups = self._checked_blocks(blocks)
+        self._native.record(plan._native, descriptor_set.bindings(), groups, plan.pc_size)
+        self.register_parent(plan)
+        self.register_parent(descriptor_set)
+
+    def _checked_blocks(self, blocks: Sequence[int]) -> tuple[int, int, int]:
+        try:
+            x, y, z = (operator.index(count) for count in blocks)
+        except (TypeError, ValueError):
+            raise ArgumentValueError(f"blocks: expected three ints, got {blocks!r}") from None
+        limit = self.context.max_workgroup_count
+        if any(not 1 <= count <= most for count, most in zip((x, y, z), limit, strict=True)):
+            raise ArgumentValueError(f"blocks: expected 1 to {limit} workgroups, got {(x, y, z)}")
+        return (x, y, z)
+
+    def reset(self) -> None:
+        """Forget every recorded dispatch. Work already submitted goes on."""
+        self.require_alive()
+        self._native.reset()
+        self.clear_parents()
+
+    def submit(
+        self,
+        data: "bytes | bytearray | memoryview | None" = None,
+        queue_index: int = ALL_QUEUES,
+        instance_count: int | None = None,
+        cuda_stream: object = None,
+    ) -> None:
+        """Queue the whole list `instance_count` times. Returns at once.
+
+        Parameters
+        ----------
+        data
+            push constants: of every recorded dispatch in order, once per instance.
+        queue_index
+            -2 every queue, -1 any one queue, else that queue.
+        instance_count
+            how often; None: as often as `data` suffices.
+
+        Raises
+        ------
+        ValueError
+            both `data` and `instance_count` are None, the sizes do not agree, or there is no such queue.
+        RuntimeError
+            `cuda_stream` is given; only the cuda backend has streams.
+        """
+        self.require_alive()
+        if cuda_stream is not None:
+            raise UsageError("cuda_stream: only the cuda backend submits to streams")
+        if data is None and instance_count is None:
+            raise ArgumentValueError("data, instance_count: one of the two is needed")
+        payload = bytes(data) if data is not None else b""
+        size = self.get_instance_size()
+        if instance_count is None:
+            instance_count = len(payload) // size if size else 1
+        self._submit_rows(payload, checked_instances(instance_count), queue_index)
+
+    def _submit_rows(self, rows: "bytes | bytearray", instance_count: int, queue_index: int) -> None:
+        size = self.get_instance_size()
+        if len(rows) != size * instance_count:
+            raise ArgumentValueError(
+                f"data: expected {instance_count} instances of {size} bytes, got {len(rows)} bytes"
+            )
+        if queue_index not in (ALL_QUEUES, ANY_QUEUE):
+            queue_index = checked_queue(queue_index, self.context, "queue_index")
+        if self._native.length:
+            self._native.submit(queue_index, rows, instance_count)
+
+    def _release(self) -> None:
+        commands = getattr(self, "_native", None)
+        if commands is not None:
+            commands.destroy()
+
+
+def checked_instances(instance_count: object) -> int:
+    """Return an instance count as an int. Raises ValueError if it is not a positive int."""
+    if isinstance(instance_count, bool) or not hasattr(instance_count, "__index__"):
+        raise ArgumentValueError(f"instance_count: expected a positive int, got {instance_count!r}")
+    count = operator.index(instance_count)
+    if count < 1:
+        raise ArgumentValueError(f"instance_count: expected a positive int, got {count}")
+    return count

@@ -1,0 +1,82 @@
+"""A compiled kernel: GLSL to SPIR-V to a compute pipeline."""
+
+import operator
+from collections.abc import Sequence
+
+import vkdispatch_native as native
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ShaderBuildError
+from vkdispatch.base.handle import Handle
+
+_BINDING_TYPES = (1, 3, 5)
+
+
+class ComputePlan(Handle):
+    """A compute pipeline made from GLSL.
+
+    Attributes
+    ----------
+    shader_source
+        the GLSL.
+    binding_list
+        the type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 5 sampler.
+    pc_size
+        bytes of push constants.
+    shader_name
+        what tools and messages call it.
+    """
+
+    def __init__(
+        self, shader_source: str, binding_type_list: Sequence[int], pc_size: int, shader_name: str = "shader"
+    ) -> None:
+        """Compile `shader_source`.
+
+        Raises
+        ------
+        TypeError
+            the source is no text.
+        ValueError
+            a binding type is unknown, or `pc_size` is negative.
+        ShaderBuildError
+            the compiler refused the source; its log is in the message and in `compiler_log`.
+        VulkanError
+            the driver refused the pipeline.
+        """
+        if not isinstance(shader_source, str):
+            raise ArgumentTypeError(f"shader_source: expected GLSL text, got {type(shader_source).__name__}")
+        self.shader_source = shader_source
+        self.binding_list = [_checked_binding_type(kind) for kind in binding_type_list]
+        self.pc_size = operator.index(pc_size)
+        self.shader_name = str(shader_name)
+        if self.pc_size < 0:
+            raise ArgumentValueError(f"pc_size: expected bytes, 0 or more, got {pc_size}")
+        # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
+        spirv = _compile(shader_source, self.shader_name)
+        super().__init__()
+        self._native = native.Plan(
+            self.context._native, spirv, self.binding_list, self.pc_size, self.shader_name
+        )
+
+    def _release(self) -> None:
+        # Absent when the driver refused the pipeline.
+        pipeline = getattr(self, "_native", None)
+        if pipeline is not None:
+            pipeline.destroy()
+
+
+def _checked_binding_type(kind: int) -> int:
+    value = operator.index(kind)
+    if value not in _BINDING_TYPES:
+        raise ArgumentValueError(
+            f"binding_type_list: expected 1 (storage buffer), 3 (uniform buffer) or 5 (sampler), got {kind!r}"
+        )
+    return value
+
+
+def _compile(source: str, name: str) -> bytes:
+    try:
+        return native.compile_glsl(source)
+    except ValueError as error:
+        log = str(error).strip()
+        raise ShaderBuildError(
+            f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
+        ) from error

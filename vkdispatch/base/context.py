@@ -1,0 +1,370 @@
+"""The one global context: the devices in use, their limits, their queues."""
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeGuard
+
+import vkdispatch_native as native
+from vkdispatch.base.devices import DeviceInfo, by_preference
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.init import debug_enabled, get_devices, initialize, no_driver_error
+from vkdispatch.base.logging import log_info, log_warning
+
+_COMPUTE = 0x2
+_GRAPHICS = 0x1
+
+
+class Destroyable(Protocol):
+    """An object whose device resources can be given back."""
+
+    def destroy(self) -> None:
+        """Give the device resources back."""
+
+
+class Context:
+    """Devices with their queues, and the limits that hold on all of them.
+
+    Limits are the smallest over the devices (`uniform_buffer_alignment` the largest); memory sizes are bytes.
+    """
+
+    def __init__(self, device_ids: Sequence[int], queue_families: Sequence[Sequence[int]]) -> None:
+        devices = get_devices()
+        self.device_ids = list(device_ids)
+        self.mapped_device_ids = [devices[index].dev_index for index in device_ids]
+        self.device_infos = [devices[index] for index in device_ids]
+        self.queue_families = [list(families) for families in queue_families]
+        self.handles_dict: weakref.WeakValueDictionary[int, Destroyable] = weakref.WeakValueDictionary()
+        self.closed = False
+        force_staging = os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
+        self._native = native.Engine(
+            self.mapped_device_ids, self.queue_families, debug_enabled(), force_staging
+        )
+        self._handle = id(self._native)
+        self.queue_count = self._native.queue_count
+        self.refresh_limits_from_device_infos()
+
+    def refresh_limits_from_device_infos(self) -> None:
+        """Compute the limits again from `device_infos`."""
+        infos = self.device_infos
+        self.subgroup_size = min(info.sub_group_size for info in infos)
+        self.subgroup_enabled = all(info.subgroup_enabled for info in infos)
+        self.subgroup_arithmetic = all(info.subgroup_arithmetic for info in infos)
+        self.max_workgroup_size = _smallest(info.max_workgroup_size for info in infos)
+        self.max_workgroup_invocations = min(info.max_workgroup_invocations for info in infos)
+        self.max_workgroup_count = _smallest(info.max_workgroup_count for info in infos)
+        self.uniform_buffer_alignment = max(info.uniform_buffer_alignment for info in infos)
+        self.max_shared_memory = min(info.max_compute_shared_memory_size for info in infos)
+        self.max_storage_buffer_range = self._native.max_storage_range
+
+    @property
+    def usable(self) -> bool:
+        """Whether work can still be given to this context."""
+        return not (self.closed or self._native.lost)
+
+    def is_apple(self) -> bool:
+        """Whether any of the devices is one of Apple's."""
+        return any(info.is_apple() for info in self.device_infos)
+
+    def close(self) -> None:
+        """Destroy every object of this context, then the devices. Idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        for handle in list(self.handles_dict.values()):
+            handle.destroy()
+        self._native.close()
+
+
+def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
+    x, y, z = (min(component) for component in zip(*sizes, strict=True))
+    return (x, y, z)
+
+
+def is_int(value: object) -> TypeGuard[int]:
+    """Whether `value` is an int and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_lock = threading.RLock()
+_context: Context | None = None
+
+
+def make_context(
+    device_ids: int | Sequence[int] | None = None,
+    device_count: int | None = None,
+    queue_counts: int | Sequence[int] | None = None,
+    queue_families: Sequence[Sequence[int]] | None = None,
+    use_cpu: bool = False,
+    multi_device: bool = False,
+    multi_queue: bool = False,
+) -> Context:
+    """Make the global context, or return it, arguments ignored, when it exists.
+
+    Parameters
+    ----------
+    device_ids
+        index or indices into `get_devices()`. None chooses: discrete, integrated, virtual GPU; a CPU
+        driver when there is nothing else or, with `use_cpu`, after the GPUs. The environment variable
+        VKDISPATCH_DEVICE (an index, or a part of the name) picks another.
+    device_count
+        how many devices to take when chosen automatically (default 1; all with `multi_device`).
+    queue_counts
+        queues per device (default 1; with `multi_queue` what suits the device).
+    queue_families
+        a list of queue family indices per device.
+
+    Raises
+    ------
+    ValueError
+        an index, count or family is out of range, or VKDISPATCH_DEVICE matches no device.
+    BackendUnavailableError
+        this machine has no Vulkan driver or no device.
+    UnsupportedError
+        the device lacks something that vkdispatch needs.
+    """
+    global _context
+    with _lock:
+        if _context is not None and _context.usable:
+            return _context
+        initialize()
+        lost, _context = _context, None
+        if lost is not None:
+            log_warning("the device was lost; making a new context")
+            lost.close()
+        if queue_families is not None and device_ids is None:
+            raise ArgumentValueError("queue_families: needs device_ids, to know whose families they are")
+        chosen = (
+            _explicit_devices(device_ids)
+            if device_ids is not None
+            else _automatic_devices(device_count, use_cpu, multi_device)
+        )
+        _refuse_unusable(chosen)
+        families = _queue_families(chosen, queue_counts, queue_families, multi_queue)
+        context = Context(chosen, families)
+        _announce(context)
+        context._native.wait_idle()
+        _context = context
+        return context
+
+
+def _announce(context: Context) -> None:
+    for info in context.device_infos:
+        kind = " (a CPU driver: kernels run on the processor)" if info.is_cpu() else ""
+        log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")
+
+
+def _explicit_devices(device_ids: int | Sequence[int]) -> list[int]:
+    indices = [device_ids] if isinstance(device_ids, int) else list(device_ids)
+    count = len(get_devices())
+    if not indices:
+        raise ArgumentValueError("device_ids: at least one device is needed, got an empty list")
+    for index in indices:
+        if not is_int(index) or not 0 <= index < count:
+            raise ArgumentValueError(f"device_ids: expected indices from 0 to {count - 1}, got {index!r}")
+    if len(set(indices)) != len(indices):
+        raise ArgumentValueError(f"device_ids: each device may be named once, got {indices}")
+    return indices
+
+
+def _automatic_devices(device_count: int | None, use_cpu: bool, multi_device: bool) -> list[int]:
+    devices = get_devices()
+    if not devices:
+        raise no_driver_error("the loader found no device")
+    wanted = os.environ.get("VKDISPATCH_DEVICE", "").strip()
+    if wanted:
+        return [find_device(wanted, devices)]
+    order = by_preference(devices)
+    if not order:
+        # Every device lacks something: name the first one and what it lacks.
+        return [0]
+    gpus = [index for index in order if not devices[index].is_cpu()]
+    candidates = order if use_cpu or not gpus else gpus
+    count = device_count if device_count is not None else (len(candidates) if multi_device else 1)
+    if not is_int(count) or not 1 <= count <= len(candidates):
+        raise ArgumentValueError(
+            f"device_count: expected 1 to {len(candidates)} (devices available), got {count!r}"
+        )
+    return candidates[:count]
+
+
+def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
+    """Return the position of the device with this index, or with this text in its name (any case).
+
+    Raises
+    ------
+    ValueError
+        no device matches.
+    """
+    if wanted.isdigit() and int(wanted) < len(devices):
+        return int(wanted)
+    matches = [index for index in range(len(devices)) if wanted.lower() in devices[index].device_name.lower()]
+    if not matches:
+        names = "; ".join(f"{index}: {device.device_name}" for index, device in enumerate(devices))
+        raise ArgumentValueError(f"VKDISPATCH_DEVICE: no device matches {wanted!r}; there are {names}")
+    usable = [index for index in matches if not devices[index].missing]
+    return (usable or matches)[0]
+
+
+def default_device() -> int:
+    """Return the index of the device that `get_context()` would choose."""
+    return _automatic_devices(None, False, False)[0]
+
+
+def _refuse_unusable(device_ids: Sequence[int]) -> None:
+    devices = get_devices()
+    for index in device_ids:
+        if devices[index].missing:
+            raise UnsupportedError(
+                f"device {index} ({devices[index].device_name}) cannot be used: it lacks "
+                f"{', '.join(devices[index].missing)}; a newer driver may help, or pick another device with "
+                "VKDISPATCH_DEVICE"
+            )
+
+
+def _queue_families(
+    device_ids: Sequence[int],
+    queue_counts: int | Sequence[int] | None,
+    queue_families: Sequence[Sequence[int]] | None,
+    multi_queue: bool,
+) -> list[list[int]]:
+    if queue_families is not None:
+        return _explicit_families(device_ids, queue_families)
+    if queue_counts is None:
+        return [select_queue_families(index, None if multi_queue else 1) for index in device_ids]
+    counts = [queue_counts] * len(device_ids) if isinstance(queue_counts, int) else list(queue_counts)
+    if len(counts) != len(device_ids):
+        raise ArgumentValueError(
+            f"queue_counts: {len(device_ids)} devices need as many counts, got {len(counts)}"
+        )
+    return [select_queue_families(index, count) for index, count in zip(device_ids, counts, strict=True)]
+
+
+def _explicit_families(device_ids: Sequence[int], queue_families: Sequence[Sequence[int]]) -> list[list[int]]:
+    if len(queue_families) != len(device_ids):
+        raise ArgumentValueError(
+            f"queue_families: {len(device_ids)} devices need as many lists, got {len(queue_families)}"
+        )
+    devices = get_devices()
+    for index, families in zip(device_ids, queue_families, strict=True):
+        available = len(devices[index].queue_properties)
+        for family in families:
+            if not is_int(family) or not 0 <= family < available:
+                raise ArgumentValueError(
+                    f"queue_families: device {index} has families 0 to {available - 1}, got {family!r}"
+                )
+        if not families:
+            raise ArgumentValueError(f"queue_families: device {index} needs at least one family, got none")
+    return [list(families) for families in queue_families]
+
+
+def select_queue_families(device_index: int, queue_count: int | None = None) -> list[int]:
+    """Return the queue family of each queue to make on a device, compute-only families first.
+
+    Parameters
+    ----------
+    device_index
+        index into `get_devices()`.
+    queue_count
+        number of queues; None takes 1 where compute and graphics share a family, else 2 (NVIDIA: 3).
+
+    Raises
+    ------
+    ValueError
+        the index or count is out of range, or the device has no compute queue.
+    """
+    device = get_devices()[_explicit_devices(device_index)[0]]
+    compute, graphics = _compute_family(device), _graphics_family(device)
+    if queue_count is None:
+        queue_count = 1 if compute == graphics else (3 if device.is_nvidia() else 2)
+    if not is_int(queue_count) or queue_count < 1:
+        raise ArgumentValueError(f"queue_count: expected a positive int, got {queue_count!r}")
+    if device.is_nvidia():
+        return [graphics if position == 1 else compute for position in range(queue_count)]
+    return [graphics if position % 2 else compute for position in range(queue_count)]
+
+
+def _compute_family(device: DeviceInfo) -> int:
+    flags = [flags for _, flags in device.queue_properties]
+    preferred = [index for index, value in enumerate(flags) if value in (6, 14)]
+    compute_only = [index for index, value in enumerate(flags) if value & _COMPUTE and not value & _GRAPHICS]
+    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
+    if not compute:
+        raise ArgumentValueError(f"device_index: {device.device_name} has no queue family that can compute")
+    return (preferred or compute_only or compute)[0]
+
+
+def _graphics_family(device: DeviceInfo) -> int:
+    flags = [flags for _, flags in device.queue_properties]
+    preferred = [index for index, value in enumerate(flags) if value in (7, 15)]
+    both = [index for index, value in enumerate(flags) if value & _COMPUTE and value & _GRAPHICS]
+    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
+    return (preferred or both or compute)[0]
+
+
+def get_context() -> Context:
+    """Return the global context, made with the defaults of `make_context` when there is none."""
+    context = _context
+    if context is not None and context.usable:
+        return context
+    return make_context()
+
+
+def get_context_handle() -> int:
+    """Return a number that identifies the global context."""
+    return get_context()._handle
+
+
+def is_context_initialized() -> bool:
+    """Whether there is a global context."""
+    return _context is not None
+
+
+def queue_wait_idle(queue_index: int | None = None, context: Context | None = None) -> None:
+    """Wait until one queue, or with None every queue, has done all work given to it.
+
+    Raises
+    ------
+    ValueError
+        `queue_index` is not a queue of the context.
+    """
+    context = context or get_context()
+    if queue_index is None:
+        context._native.wait_idle()
+        return
+    context._native.wait_idle(checked_queue(queue_index, context, "queue_index"))
+
+
+def checked_queue(queue_index: object, context: Context, argument: str) -> int:
+    """Return `queue_index` when it is a queue of the context.
+
+    Raises
+    ------
+    ValueError
+        it is not; `argument` is how the message calls it.
+    """
+    if is_int(queue_index) and 0 <= queue_index < context.queue_count:
+        return queue_index
+    raise ArgumentValueError(
+        f"{argument}: expected a queue from 0 to {context.queue_count - 1} or None (all), got {queue_index!r}"
+    )
+
+
+def destroy_context() -> None:
+    """Destroy the global context and every object made in it. The next use makes a new one."""
+    global _context
+    with _lock:
+        context, _context = _context, None
+    if context is not None:
+        context.close()
+
+
+def stop_threads() -> None:
+    """Finish all work and stop the queue threads; the same as `destroy_context`."""
+    destroy_context()
+
+
+# Registered here so that objects still alive at interpreter exit go before the driver's library is unloaded.
+atexit.register(destroy_context)

@@ -1,0 +1,152 @@
+"""What a device offers, as plain data, and which device to prefer. Touches no driver."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+CPU_DEVICE = 4
+_TYPE_NAMES = {0: "Other", 1: "Integrated GPU", 2: "Discrete GPU", 3: "Virtual GPU", 4: "CPU driver (no GPU)"}
+_TYPE_ORDER = {2: 0, 1: 1, 3: 2, 0: 3, 4: 4}
+_QUEUE_FLAGS = ((0x1, "graphics"), (0x2, "compute"), (0x4, "transfer"), (0x8, "sparse"))
+
+_COMPUTE_STAGE = 0x20
+_BASIC_OPERATIONS = 0x1
+_ARITHMETIC_OPERATIONS = 0x4
+
+
+@dataclass
+class DeviceInfo:
+    """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
+
+    `device_type` is 0 other, 1 integrated, 2 discrete, 3 virtual, 4 CPU. `missing` lists what vkdispatch
+    needs and the device lacks; such a device is listed but cannot be used.
+    """
+
+    dev_index: int
+    version_variant: int
+    version_major: int
+    version_minor: int
+    version_patch: int
+    driver_version: int
+    vendor_id: int
+    device_id: int
+    device_type: int
+    device_name: str
+    shader_buffer_float32_atomics: int
+    shader_buffer_float32_atomic_add: int
+    float_64_support: int
+    float_16_support: int
+    int_64_support: int
+    int_16_support: int
+    storage_buffer_16_bit_access: int
+    uniform_and_storage_buffer_16_bit_access: int
+    storage_push_constant_16: int
+    storage_input_output_16: int
+    max_workgroup_size: tuple[int, int, int]
+    max_workgroup_invocations: int
+    max_workgroup_count: tuple[int, int, int]
+    max_bound_descriptor_sets: int
+    max_push_constant_size: int
+    max_storage_buffer_range: int
+    max_uniform_buffer_range: int
+    uniform_buffer_alignment: int
+    sub_group_size: int
+    supported_stages: int
+    supported_operations: int
+    quad_operations_in_all_stages: int
+    max_compute_shared_memory_size: int
+    queue_properties: list[tuple[int, int]]
+    scalar_block_layout: int
+    timeline_semaphores: int
+    uuid: bytes | None = None
+    sorted_index: int = -1
+    missing: list[str] = field(default_factory=list)
+
+    def is_nvidia(self) -> bool:
+        """Whether the device is one of NVIDIA's."""
+        return "NVIDIA" in self.device_name
+
+    def is_apple(self) -> bool:
+        """Whether the device is one of Apple's."""
+        return "Apple" in self.device_name
+
+    def is_cpu(self) -> bool:
+        """Whether this is a driver that runs kernels on the processor."""
+        return self.device_type == CPU_DEVICE
+
+    @property
+    def subgroup_enabled(self) -> bool:
+        """Whether compute kernels may use subgroup operations at all."""
+        return bool(self.supported_stages & _COMPUTE_STAGE and self.supported_operations & _BASIC_OPERATIONS)
+
+    @property
+    def subgroup_arithmetic(self) -> bool:
+        """Whether compute kernels may add, multiply and compare across a subgroup."""
+        return self.subgroup_enabled and bool(self.supported_operations & _ARITHMETIC_OPERATIONS)
+
+    def get_info_string(self, verbose: bool = False) -> str:
+        """Describe the device in several lines; `verbose` adds driver, ids and limits."""
+        lines = [f"Device {self.sorted_index}: {self.device_name}", *self._summary_lines()]
+        if verbose:
+            lines += self._detail_lines()
+        return "\n".join(lines) + "\n"
+
+    def _summary_lines(self) -> list[str]:
+        version = f"{self.version_major}.{self.version_minor}.{self.version_patch}"
+        lines = [
+            f"\tVulkan Version: {version}",
+            f"\tDevice Type: {_TYPE_NAMES.get(self.device_type, 'Unknown')}",
+            "",
+            "\tFeatures:",
+            f"\t\tFloat32 Atomics: {_yes(self.shader_buffer_float32_atomics)}",
+            f"\t\tFloat32 Atomic Add: {_yes(self.shader_buffer_float32_atomic_add)}",
+            f"\t\tFloat64: {_yes(self.float_64_support)}   Float16: {_yes(self.float_16_support)}",
+            f"\t\tInt64: {_yes(self.int_64_support)}   Int16: {_yes(self.int_16_support)}",
+            f"\t\t16-bit Buffers: {_yes(self.storage_buffer_16_bit_access)}",
+            "",
+            "\tProperties:",
+            f"\t\tSubgroup Size: {self.sub_group_size}",
+            f"\t\tMax Workgroup Size: {self.max_workgroup_size} ({self.max_workgroup_invocations} in all)",
+            f"\t\tMax Workgroup Count: {self.max_workgroup_count}",
+            f"\t\tShared Memory: {self.max_compute_shared_memory_size // 1024} KiB",
+            "",
+            "\tQueues:",
+        ]
+        lines += [
+            f"\t\t{family} (count={count}, flags={flags:#x}): {_flag_names(flags)}"
+            for family, (count, flags) in enumerate(self.queue_properties)
+        ]
+        if self.missing:
+            lines += ["", f"\tCannot be used; it lacks: {', '.join(self.missing)}"]
+        return lines
+
+    def _detail_lines(self) -> list[str]:
+        return [
+            "",
+            "\tDetails:",
+            f"\t\tDriver Version: {self.driver_version:#x}",
+            f"\t\tVendor ID: {self.vendor_id:#x}   Device ID: {self.device_id:#x}",
+            f"\t\tUUID: {self.uuid.hex() if self.uuid else 'none'}",
+            f"\t\tMax Push Constants: {self.max_push_constant_size} bytes",
+            f"\t\tMax Storage Buffer Range: {self.max_storage_buffer_range} bytes",
+            f"\t\tMax Uniform Buffer Range: {self.max_uniform_buffer_range} bytes",
+            f"\t\tUniform Buffer Alignment: {self.uniform_buffer_alignment} bytes",
+            f"\t\tMax Bound Descriptor Sets: {self.max_bound_descriptor_sets}",
+            f"\t\tSubgroup Stages: {self.supported_stages:#x}   Operations: {self.supported_operations:#x}",
+        ]
+
+    def __repr__(self) -> str:
+        return self.get_info_string()
+
+
+def _yes(flag: int) -> str:
+    return "yes" if flag else "no"
+
+
+def _flag_names(flags: int) -> str:
+    return ", ".join(name for bit, name in _QUEUE_FLAGS if flags & bit) or "other"
+
+
+def by_preference(devices: Sequence[DeviceInfo]) -> list[int]:
+    """Return the positions of the usable devices: discrete, integrated, virtual, other, CPU."""
+    usable = [index for index, device in enumerate(devices) if not device.missing]
+    return sorted(usable, key=lambda index: _TYPE_ORDER.get(devices[index].device_type, 3))

@@ -1,0 +1,550 @@
+"""Data types of kernels and buffers: classes, their promotion, and how they map to NumPy.
+
+A dtype is a class and is never instantiated. All memory that host and device share is C-ordered without
+padding ("scalar block layout"): a vec3 takes 12 bytes, and everything is aligned to the size of its scalar
+component.
+"""
+# The names are those of shading languages.
+# ruff: noqa: N801
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+
+class dtype:
+    """Base class of all data types.
+
+    Attributes
+    ----------
+    name
+        The name in `vkdispatch`, such as "float32" or "vec3".
+    item_size
+        Bytes of one element in memory.
+    glsl_type
+        The name of the type in GLSL.
+    dimentions
+        0 for scalars and complex numbers, 1 for vectors, 2 for matrices.
+    format_str
+        printf format of a value.
+    child_type, child_count
+        What indexing a value gives, and how many of them (None and 0 for scalars).
+    scalar
+        The scalar type of a vector's or matrix's components; None for scalars and complex numbers.
+    shape, numpy_shape, true_numpy_shape
+        Shape of a value as components, as padded and as true trailing axes of a NumPy array.
+    """
+
+    name: ClassVar[str]
+    item_size: ClassVar[int]
+    glsl_type: ClassVar[str]
+    dimentions: ClassVar[int]
+    format_str: ClassVar[str]
+    child_type: ClassVar["type[dtype] | None"]
+    child_count: ClassVar[int]
+    scalar: ClassVar["type[dtype] | None"]
+    shape: ClassVar[tuple[int, ...]]
+    numpy_shape: ClassVar[tuple[int, ...]]
+    true_numpy_shape: ClassVar[tuple[int, ...]]
+
+
+DType = type[dtype]
+
+
+class _Scalar(dtype):
+    dimentions = 0
+    child_type = None
+    child_count = 0
+    scalar = None
+    shape = (1,)
+    numpy_shape = (1,)
+    true_numpy_shape = ()
+
+    def __init_subclass__(cls, glsl: str = "", size: int = 0, fmt: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = cls.__name__.rstrip("_")
+        cls.glsl_type = glsl
+        cls.item_size = size
+        cls.format_str = fmt
+
+
+class _Complex(dtype):
+    dimentions = 0
+    child_count = 2
+    scalar = None
+    shape = (2,)
+    numpy_shape = (1,)
+    true_numpy_shape = ()
+
+    def __init_subclass__(cls, of: DType, glsl: str, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = cls.__name__
+        cls.glsl_type = glsl
+        cls.child_type = of
+        cls.item_size = 2 * of.item_size
+        cls.format_str = f"({of.format_str}, {of.format_str})"
+
+
+class _Vector(dtype):
+    dimentions = 1
+
+    def __init_subclass__(cls, of: DType, count: int, glsl: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = cls.__name__
+        cls.glsl_type = glsl or cls.__name__
+        cls.child_type = cls.scalar = of
+        cls.child_count = count
+        cls.item_size = count * of.item_size
+        cls.shape = cls.numpy_shape = cls.true_numpy_shape = (count,)
+        cls.format_str = "(" + ", ".join([of.format_str] * count) + ")"
+
+
+class _Matrix(dtype):
+    dimentions = 2
+
+    def __init_subclass__(cls, of: DType, count: int, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        assert of.scalar is not None
+        cls.name = cls.glsl_type = cls.__name__
+        cls.child_type = of
+        cls.child_count = count
+        cls.scalar = of.scalar
+        cls.item_size = count * of.item_size
+        cls.shape = cls.numpy_shape = cls.true_numpy_shape = (count, count)
+        row = "[" + ", ".join([of.scalar.format_str] * count) + "]"
+        cls.format_str = "\\n".join([row] * count)
+
+
+class bool_(_Scalar, glsl="bool", size=4, fmt="%d"):
+    """Truth value: what a comparison gives. It exists inside kernels only, never in memory."""
+
+
+class uint16(_Scalar, glsl="uint16_t", size=2, fmt="%u"):
+    """Unsigned integer of 16 bits."""
+
+
+class int16(_Scalar, glsl="int16_t", size=2, fmt="%d"):
+    """Signed integer of 16 bits."""
+
+
+class uint32(_Scalar, glsl="uint", size=4, fmt="%u"):
+    """Unsigned integer of 32 bits."""
+
+
+class int32(_Scalar, glsl="int", size=4, fmt="%d"):
+    """Signed integer of 32 bits."""
+
+
+class uint64(_Scalar, glsl="uint64_t", size=8, fmt="%llu"):
+    """Unsigned integer of 64 bits."""
+
+
+class int64(_Scalar, glsl="int64_t", size=8, fmt="%lld"):
+    """Signed integer of 64 bits."""
+
+
+class float16(_Scalar, glsl="float16_t", size=2, fmt="%f"):
+    """Half-precision floating point."""
+
+
+class float32(_Scalar, glsl="float", size=4, fmt="%f"):
+    """Single-precision floating point."""
+
+
+class float64(_Scalar, glsl="double", size=8, fmt="%lf"):
+    """Double-precision floating point."""
+
+
+class complex32(_Complex, of=float16, glsl="f16vec2"):
+    """Complex number of two float16."""
+
+
+class complex64(_Complex, of=float32, glsl="vec2"):
+    """Complex number of two float32."""
+
+
+class complex128(_Complex, of=float64, glsl="dvec2"):
+    """Complex number of two float64."""
+
+
+class hvec2(_Vector, of=float16, count=2, glsl="f16vec2"):
+    """Vector of 2 float16."""
+
+
+class hvec3(_Vector, of=float16, count=3, glsl="f16vec3"):
+    """Vector of 3 float16."""
+
+
+class hvec4(_Vector, of=float16, count=4, glsl="f16vec4"):
+    """Vector of 4 float16."""
+
+
+class vec2(_Vector, of=float32, count=2):
+    """Vector of 2 float32."""
+
+
+class vec3(_Vector, of=float32, count=3):
+    """Vector of 3 float32."""
+
+
+class vec4(_Vector, of=float32, count=4):
+    """Vector of 4 float32."""
+
+
+class dvec2(_Vector, of=float64, count=2):
+    """Vector of 2 float64."""
+
+
+class dvec3(_Vector, of=float64, count=3):
+    """Vector of 3 float64."""
+
+
+class dvec4(_Vector, of=float64, count=4):
+    """Vector of 4 float64."""
+
+
+class ihvec2(_Vector, of=int16, count=2, glsl="i16vec2"):
+    """Vector of 2 int16."""
+
+
+class ihvec3(_Vector, of=int16, count=3, glsl="i16vec3"):
+    """Vector of 3 int16."""
+
+
+class ihvec4(_Vector, of=int16, count=4, glsl="i16vec4"):
+    """Vector of 4 int16."""
+
+
+class ivec2(_Vector, of=int32, count=2):
+    """Vector of 2 int32."""
+
+
+class ivec3(_Vector, of=int32, count=3):
+    """Vector of 3 int32."""
+
+
+class ivec4(_Vector, of=int32, count=4):
+    """Vector of 4 int32."""
+
+
+class uhvec2(_Vector, of=uint16, count=2, glsl="u16vec2"):
+    """Vector of 2 uint16."""
+
+
+class uhvec3(_Vector, of=uint16, count=3, glsl="u16vec3"):
+    """Vector of 3 uint16."""
+
+
+class uhvec4(_Vector, of=uint16, count=4, glsl="u16vec4"):
+    """Vector of 4 uint16."""
+
+
+class uvec2(_Vector, of=uint32, count=2):
+    """Vector of 2 uint32."""
+
+
+class uvec3(_Vector, of=uint32, count=3):
+    """Vector of 3 uint32."""
+
+
+class uvec4(_Vector, of=uint32, count=4):
+    """Vector of 4 uint32."""
+
+
+class mat2(_Matrix, of=vec2, count=2):
+    """Matrix of 2 columns of 2 float32; the first axis of host data is the column."""
+
+
+class mat3(_Matrix, of=vec3, count=3):
+    """Matrix of 3 columns of 3 float32; the first axis of host data is the column."""
+
+
+class mat4(_Matrix, of=vec4, count=4):
+    """Matrix of 4 columns of 4 float32; the first axis of host data is the column."""
+
+
+# ---- the tables ----------------------------------------------------------------------------------
+
+# Promotion of scalars: the later of the two. This is the one rule; vectors and matrices promote their
+# components.
+_RANKS: dict[DType, int] = {
+    kind: rank
+    for rank, kind in enumerate((uint16, int16, uint32, int32, uint64, int64, float16, float32, float64))
+}
+_FLOATS: tuple[DType, ...] = (float16, float32, float64)
+_FLOAT_OF_SIZE: dict[int, DType] = {2: float16, 4: float32, 8: float64}
+_COMPLEX_OF: dict[DType, DType] = {float16: complex32, float32: complex64, float64: complex128}
+_VECTORS: dict[tuple[DType, int], DType] = {
+    (kind.scalar, kind.child_count): kind for kind in _Vector.__subclasses__() if kind.scalar is not None
+}
+_MATRICES: dict[int, DType] = {kind.child_count: kind for kind in _Matrix.__subclasses__()}
+
+
+@dataclass(frozen=True)
+class HostDtype:
+    """A type of host memory that NumPy lacks.
+
+    `format` is one element in the notation of the `struct` module, `itemsize` its bytes.
+    """
+
+    name: str
+    itemsize: int
+    format: str
+    kind: str
+
+
+COMPLEX32_HOST = HostDtype("complex32", 4, "ee", "complex")
+
+_NUMPY_TYPES: dict[DType, type[Any]] = {
+    int16: np.int16,
+    uint16: np.uint16,
+    int32: np.int32,
+    uint32: np.uint32,
+    int64: np.int64,
+    uint64: np.uint64,
+    float16: np.float16,
+    float32: np.float32,
+    float64: np.float64,
+    complex64: np.complex64,
+    complex128: np.complex128,
+}
+_FROM_NUMPY: dict[np.dtype[Any], DType] = {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
+
+
+# ---- what a dtype is -----------------------------------------------------------------------------
+
+
+def is_dtype(value: type[Any]) -> bool:
+    """Whether a class is a vkdispatch dtype. Raises TypeError if `value` is not a class."""
+    if not isinstance(value, type):
+        raise ArgumentTypeError(f"is_dtype: expected a class such as vd.float32, got {value!r}")
+    return issubclass(value, dtype)
+
+
+def is_scalar(kind: DType) -> bool:
+    """Whether `kind` is a scalar type."""
+    return is_dtype(kind) and issubclass(kind, _Scalar)
+
+
+def is_complex(kind: DType) -> bool:
+    """Whether `kind` is a complex type."""
+    return is_dtype(kind) and issubclass(kind, _Complex)
+
+
+def is_vector(kind: DType) -> bool:
+    """Whether `kind` is a vector type."""
+    return is_dtype(kind) and issubclass(kind, _Vector)
+
+
+def is_matrix(kind: DType) -> bool:
+    """Whether `kind` is a matrix type."""
+    return is_dtype(kind) and issubclass(kind, _Matrix)
+
+
+def component_type(kind: DType) -> DType:
+    """Scalar type of the components: float32 of vec3, mat2 and complex64; a scalar's own type."""
+    if is_scalar(kind):
+        return kind
+    return kind.scalar or kind.child_type or kind
+
+
+def component_count(kind: DType) -> int:
+    """Count of scalar components of one value: 1, 2 of complex64, 9 of mat3."""
+    return kind.item_size // component_type(kind).item_size
+
+
+def is_float_dtype(kind: DType) -> bool:
+    """Whether the components are floating-point numbers."""
+    return component_type(kind) in _FLOATS
+
+
+def is_integer_dtype(kind: DType) -> bool:
+    """Whether the components are integers."""
+    return component_type(kind) in _RANKS and not is_float_dtype(kind)
+
+
+def is_signed_dtype(kind: DType) -> bool:
+    """Whether the components are signed integers."""
+    return component_type(kind) in (int16, int32, int64)
+
+
+def vector_size(kind: DType) -> int:
+    """Count of components of a vector. Raises ValueError for other types."""
+    if not is_vector(kind):
+        raise ArgumentValueError(f"vector_size: {kind.name} is not a vector type")
+    return kind.child_count
+
+
+# ---- making dtypes of dtypes ---------------------------------------------------------------------
+
+
+def to_vector(scalar: DType, count: int) -> DType:
+    """Vector type of `count` components (1 gives the scalar). Raises ValueError where there is none."""
+    if not is_scalar(scalar):
+        raise ArgumentValueError(f"to_vector: {scalar.name} is not a scalar type")
+    if count == 1 and (scalar, 2) in _VECTORS:
+        return scalar
+    vector = _VECTORS.get((scalar, count))
+    if vector is None:
+        raise ArgumentValueError(
+            f"to_vector: there is no vector of {count} {scalar.name}; "
+            "vectors have 2 to 4 components of 16 or 32 bits, or float64"
+        )
+    return vector
+
+
+def to_matrix(size: int) -> DType:
+    """Square float32 matrix type of 2, 3 or 4 columns. Raises ValueError for other sizes."""
+    if size not in _MATRICES:
+        raise ArgumentValueError(f"to_matrix: matrices have 2, 3 or 4 columns, got {size}")
+    return _MATRICES[size]
+
+
+def complex_from_float(kind: DType) -> DType:
+    """Complex type of a float type. Raises ValueError for other types."""
+    if kind not in _COMPLEX_OF:
+        raise ArgumentValueError(f"complex_from_float: {kind.name} is not a floating-point scalar type")
+    return _COMPLEX_OF[kind]
+
+
+def make_floating_dtype(kind: DType) -> DType:
+    """Floating-point type of the same width, component by component; floats, complex and matrices stay."""
+    if kind is bool_:
+        return float32
+    if not is_integer_dtype(kind):
+        return kind
+    real = _FLOAT_OF_SIZE[component_type(kind).item_size]
+    return to_vector(real, kind.child_count) if is_vector(kind) else real
+
+
+def cross_scalar_scalar(a: DType, b: DType) -> DType:
+    """Promoted type of two scalar types. Truth values count as int32."""
+    if not is_scalar(a) or not is_scalar(b):
+        raise ArgumentValueError(f"cross_scalar_scalar: {a.name} and {b.name} are not both scalar types")
+    first, second = (int32 if kind is bool_ else kind for kind in (a, b))
+    return first if _RANKS[first] >= _RANKS[second] else second
+
+
+def cross_vector_scalar(a: DType, b: DType) -> DType:
+    """Promoted type of a vector and a scalar type."""
+    if not is_vector(a) or not is_scalar(b):
+        raise ArgumentValueError(
+            f"cross_vector_scalar: expected a vector and a scalar type, got {a.name} and {b.name}"
+        )
+    return to_vector(cross_scalar_scalar(component_type(a), b), a.child_count)
+
+
+def cross_vector_vector(a: DType, b: DType) -> DType:
+    """Promoted type of two vector types of one length. Raises ValueError if the lengths differ."""
+    if not is_vector(a) or not is_vector(b) or a.child_count != b.child_count:
+        raise ArgumentValueError(
+            f"{a.name} and {b.name} do not go together: vectors must have the same length"
+        )
+    return to_vector(cross_scalar_scalar(component_type(a), component_type(b)), a.child_count)
+
+
+def cross_vector(a: DType, b: DType) -> DType:
+    """Promoted type of a vector type and a vector or scalar type."""
+    if is_vector(b):
+        return cross_vector_vector(a, b)
+    if is_scalar(b):
+        return cross_vector_scalar(a, b)
+    raise ArgumentValueError(f"{a.name} and {b.name} do not go together: a vector needs a vector or a scalar")
+
+
+def cross_matrix(a: DType, b: DType) -> DType:
+    """Promoted type of a matrix type and the same matrix type or a scalar type."""
+    if a is b or is_scalar(b):
+        return a
+    raise ArgumentValueError(
+        f"{a.name} and {b.name} do not go together: a matrix needs an equal matrix or a scalar"
+    )
+
+
+def _cross_complex(a: DType, b: DType) -> DType:
+    if is_vector(b) or is_matrix(b):
+        raise ArgumentValueError(f"{a.name} and {b.name} do not go together: a complex number needs a number")
+    real = make_floating_dtype(component_type(b))
+    return complex_from_float(cross_scalar_scalar(component_type(a), real))
+
+
+def cross_type(a: DType, b: DType) -> DType:
+    """Type in which `a` and `b` meet in `+` and `-`. Raises ValueError if there is none."""
+    for first, second in ((a, b), (b, a)):
+        if is_complex(first):
+            return _cross_complex(first, second)
+        if is_matrix(first):
+            return cross_matrix(first, second)
+    if is_vector(a):
+        return cross_vector(a, b)
+    if is_vector(b):
+        return cross_vector(b, a)
+    return cross_scalar_scalar(a, b)
+
+
+def cross_multiply_type(a: DType, b: DType) -> DType:
+    """Type of `a * b`: as `cross_type`, and a float32 matrix and vector of one size give the vector."""
+    for matrix, vector in ((a, b), (b, a)):
+        if is_matrix(matrix) and is_vector(vector):
+            if vector is not matrix.child_type:
+                raise ArgumentValueError(
+                    f"{a.name} * {b.name}: the matrix needs a float32 vector of its own size"
+                )
+            return vector
+    return cross_type(a, b)
+
+
+# ---- NumPy and memory ----------------------------------------------------------------------------
+
+
+def from_numpy_dtype(host: Any) -> DType:
+    """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
+
+    Raises ValueError if there is none.
+    """
+    if isinstance(host, HostDtype):
+        host = host.name
+    if isinstance(host, str) and host == "complex32":
+        return complex32
+    try:
+        # np.dtype(None) would be float64
+        kind = None if host is None else _FROM_NUMPY.get(np.dtype(host))
+    except TypeError:
+        kind = None
+    if kind is None:
+        names = ", ".join(known.name for known in _NUMPY_TYPES)
+        raise ArgumentValueError(
+            f"NumPy dtype {host!r} has no vkdispatch dtype; supported: {names}, complex32"
+        )
+    return kind
+
+
+def to_numpy_dtype(kind: DType) -> Any:
+    """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32.
+
+    Raises ValueError for others.
+    """
+    if kind is complex32:
+        return COMPLEX32_HOST
+    if kind not in _NUMPY_TYPES:
+        raise ArgumentValueError(f"{kind.name} has no NumPy dtype; only scalar and complex types have one")
+    return _NUMPY_TYPES[kind]
+
+
+def scalar_layout(members: Sequence[tuple[DType, int]]) -> tuple[tuple[int, ...], int]:
+    """Lay out (dtype, count) members as GLSL's scalar block layout does.
+
+    Returns the byte offset of each member and the bytes from the start to the end of the last one.
+    """
+    offsets: list[int] = []
+    end = 0
+    for kind, count in members:
+        alignment = component_type(kind).item_size
+        end = -(-end // alignment) * alignment
+        offsets.append(end)
+        end += kind.item_size * count
+    return tuple(offsets), end

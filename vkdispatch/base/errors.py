@@ -1,0 +1,79 @@
+"""The exception classes of vkdispatch.
+
+Each is a `VkDispatchError` and the built-in a Python user would catch.
+"""
+
+
+class VkDispatchError(Exception):
+    """Base class of every error that vkdispatch raises by itself."""
+
+
+class ArgumentValueError(VkDispatchError, ValueError):
+    """An argument has the right type and a value that cannot be used."""
+
+
+class ArgumentTypeError(VkDispatchError, TypeError):
+    """An argument has a type that cannot be used."""
+
+
+class ArgumentIndexError(VkDispatchError, IndexError):
+    """An index lies outside what it indexes."""
+
+
+class ComponentError(VkDispatchError, AttributeError):
+    """A GPU value has no component or attribute of that name."""
+
+
+class UsageError(VkDispatchError, RuntimeError):
+    """A right call at the wrong time or in the wrong place."""
+
+
+class UnsupportedError(VkDispatchError, NotImplementedError):
+    """The device, backend or version cannot do what was asked for."""
+
+
+class VulkanError(VkDispatchError, RuntimeError):
+    """Vulkan, its loader or a driver reported a failure."""
+
+
+class DeviceLostError(VulkanError):
+    """The device stopped working; the next use makes a new context."""
+
+
+class OutOfDeviceMemoryError(VkDispatchError, MemoryError):
+    """The device has no memory left for an allocation."""
+
+
+class WaitTimeoutError(VkDispatchError, TimeoutError):
+    """Work on the device did not finish in the time given."""
+
+
+class ShaderBuildError(VkDispatchError, RuntimeError):
+    """A kernel's GLSL did not compile, or the driver refused it.
+
+    Attributes
+    ----------
+    shader_source
+        The `ShaderSource` that failed, or its text.
+    compiler_log
+        What the compiler said, or None.
+    """
+
+    def __init__(self, message: str, *, shader_source: object, compiler_log: str | None = None) -> None:
+        super().__init__(message)
+        self.shader_source = shader_source
+        self.compiler_log = compiler_log
+
+
+class BackendUnavailableError(VkDispatchError, ImportError):
+    """A backend cannot be used on this machine.
+
+    Attributes
+    ----------
+    backend_name
+        The name of that backend, such as "vulkan".
+    """
+
+    def __init__(self, backend_name: str, message: str) -> None:
+        super().__init__(message)
+        self.backend_name = backend_name

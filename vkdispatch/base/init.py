@@ -1,0 +1,160 @@
+"""Choosing the backend, loading Vulkan once, and listing devices."""
+
+import os
+import threading
+from dataclasses import fields
+
+import vkdispatch_native as native
+from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.errors import (
+    ArgumentValueError,
+    BackendUnavailableError,
+    DeviceLostError,
+    OutOfDeviceMemoryError,
+    UsageError,
+    VulkanError,
+)
+from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
+
+_BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
+
+_lock = threading.RLock()
+_active_backend: str | None = None
+_devices: list[DeviceInfo] | None = None
+_debug = False
+
+native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError)
+
+
+def initialize(
+    debug_mode: bool = False,
+    log_level: LogLevel | None = None,
+    loader_debug_logs: bool = False,
+    backend: str | None = None,
+) -> None:
+    """Load Vulkan. Called for you on first use; later calls do nothing.
+
+    Parameters
+    ----------
+    debug_mode
+        turn the validation layer and our hazard checker on (also: environment VKDISPATCH_DEBUG=1).
+    log_level
+        what is printed from now on; None keeps the level (WARNING at the start).
+    loader_debug_logs
+        let the Vulkan loader say what it does (VK_LOADER_DEBUG=all).
+    backend
+        "vulkan" (also: environment VKDISPATCH_BACKEND).
+
+    Raises
+    ------
+    ValueError
+        no backend has that name.
+    RuntimeError
+        another backend is active already.
+    BackendUnavailableError
+        this build has no such backend, or this machine has no Vulkan driver.
+    """
+    global _active_backend
+    with _lock:
+        name = _backend_name(backend)
+        if _active_backend is not None:
+            if name != _active_backend:
+                raise UsageError(
+                    f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}"
+                )
+            return
+        if name != "vulkan":
+            raise BackendUnavailableError(name, f"backend: this build has no {name!r} backend; use 'vulkan'")
+        if log_level is not None:
+            set_log_level(log_level)
+        if loader_debug_logs:
+            os.environ["VK_LOADER_DEBUG"] = "all"
+        _load_vulkan(debug_mode or _debug_requested())
+        _active_backend = name
+
+
+def debug_enabled() -> bool:
+    """Whether Vulkan was initialised in debug mode."""
+    return _debug
+
+
+def _debug_requested() -> bool:
+    return os.environ.get("VKDISPATCH_DEBUG", "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def _backend_name(backend: str | None) -> str:
+    if backend is not None and not isinstance(backend, str):
+        raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
+    chosen = backend or _active_backend or os.environ.get("VKDISPATCH_BACKEND") or "vulkan"
+    name = chosen.strip().lower()
+    if name not in _BACKENDS:
+        raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {chosen!r}")
+    return name
+
+
+def _load_vulkan(debug: bool) -> None:
+    global _debug
+    try:
+        native.initialize(debug)
+    except VulkanError as error:
+        raise no_driver_error(str(error)) from error
+    _debug = debug
+    if debug and not native.validation_enabled():
+        log_warning(
+            "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
+        )
+
+
+def no_driver_error(reason: str) -> BackendUnavailableError:
+    """Return the error that says why Vulkan cannot run here and what to install."""
+    return BackendUnavailableError(
+        "vulkan",
+        f"Vulkan cannot run on this machine: {reason}. Install the GPU vendor's Vulkan driver, or a CPU "
+        "driver, which needs no GPU (Debian, Ubuntu: apt install libvulkan1 mesa-vulkan-drivers). If one is "
+        "installed, see whether VK_DRIVER_FILES or VK_ICD_FILENAMES point elsewhere.",
+    )
+
+
+def is_initialized() -> bool:
+    """Whether `initialize` has succeeded."""
+    return _active_backend is not None
+
+
+def get_backend() -> str:
+    """Return the active backend's name, or the one that `initialize()` would choose."""
+    return _backend_name(None)
+
+
+def is_vulkan() -> bool:
+    """Whether the backend is Vulkan."""
+    return get_backend() == "vulkan"
+
+
+def is_cuda() -> bool:
+    """Whether the backend is CUDA."""
+    return get_backend() == "cuda"
+
+
+def is_opencl() -> bool:
+    """Whether the backend is OpenCL."""
+    return get_backend() == "opencl"
+
+
+def is_dummy() -> bool:
+    """Whether the backend is the dummy one."""
+    return get_backend() == "dummy"
+
+
+def get_devices() -> list[DeviceInfo]:
+    """Return every Vulkan device of this machine; initialises on first use."""
+    global _devices
+    initialize()
+    with _lock:
+        if _devices is None:
+            _devices = [_device_info(index, entry) for index, entry in enumerate(native.device_properties())]
+        return list(_devices)
+
+
+def _device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
+    known = {item.name: entry[item.name] for item in fields(DeviceInfo) if item.name in entry}
+    return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""Levelled messages on standard output, each with the file and line that wrote it."""
+
+import contextlib
+import enum
+import os
+import sys
+
+
+class LogLevel(enum.Enum):
+    """How much is said: a level shows itself and everything more severe."""
+
+    VERBOSE = 0
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+
+_threshold = LogLevel.WARNING
+
+
+def set_log_level(level: LogLevel) -> None:
+    """Show messages of this level and above from now on.
+
+    Raises
+    ------
+    TypeError
+        `level` is not a `LogLevel`.
+    """
+    global _threshold
+    if not isinstance(level, LogLevel):
+        raise TypeError(f"level: expected a vd.LogLevel, got {level!r}")
+    _threshold = level
+
+
+def log(text: str, end: str = "\n", level: LogLevel = LogLevel.ERROR, stack_offset: int = 1) -> None:
+    """Print `[LEVEL file.py:line] text`; the line is that of the caller, `stack_offset` frames up."""
+    if level.value < _threshold.value:
+        return
+    frame = sys._getframe(stack_offset)
+    path = frame.f_code.co_filename
+    # Another drive on Windows has no relative path; the full one still says where.
+    with contextlib.suppress(ValueError):
+        path = os.path.relpath(path)
+    print(f"[{level.name} {path}:{frame.f_lineno}] {text}", end=end, flush=True)
+
+
+def log_error(text: str, end: str = "\n") -> None:
+    """Log at level ERROR."""
+    log(text, end, LogLevel.ERROR, 2)
+
+
+def log_warning(text: str, end: str = "\n") -> None:
+    """Log at level WARNING."""
+    log(text, end, LogLevel.WARNING, 2)
+
+
+def log_info(text: str, end: str = "\n") -> None:
+    """Log at level INFO."""
+    log(text, end, LogLevel.INFO, 2)
+
+
+def log_verbose(text: str, end: str = "\n") -> None:
+    """Log at level VERBOSE."""
+    log(text, end, LogLevel.VERBOSE, 2)

@@ -1,0 +1,140 @@
+"""Host values to the bytes a kernel reads: numbers, vectors, matrices, by dtype."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+_FLOATS = {dtype.float16, dtype.float32, dtype.float64}
+_COMPONENTS: dict[DType, np.dtype[Any]] = {
+    kind: np.dtype(dtype.to_numpy_dtype(kind))
+    for kind in (
+        dtype.int16,
+        dtype.uint16,
+        dtype.int32,
+        dtype.uint32,
+        dtype.int64,
+        dtype.uint64,
+        dtype.float16,
+        dtype.float32,
+        dtype.float64,
+    )
+}
+
+
+def component_dtype(kind: DType) -> np.dtype[Any]:
+    """Return the NumPy dtype of one component (complex: of its real part)."""
+    return _COMPONENTS[dtype.component_type(kind)]
+
+
+def value_shape(kind: DType) -> tuple[int, ...]:
+    """Return the shape of a host value: () of scalars and complex, (N,) of vectors, (N, N) of matrices."""
+    return kind.true_numpy_shape
+
+
+def pack(kind: DType, value: object, argument: str) -> bytes:
+    """Return one host value as the bytes of `kind`, without padding.
+
+    Parameters
+    ----------
+    kind
+        what the kernel reads.
+    value
+        a number, or for vectors and matrices a sequence or array of their shape. Floats truncate to integers.
+    argument
+        how error messages call the value.
+
+    Raises
+    ------
+    TypeError
+        `value` is of the wrong kind, such as None, text or complex for a real type.
+    ValueError
+        `value` has the wrong shape, or does not fit an integer type.
+    """
+    array = _numbers(kind, value, argument)
+    shape = value_shape(kind)
+    if not shape and array.size == 1 and isinstance(value, np.ndarray):
+        array = array.reshape(())
+    if array.shape != shape:
+        raise ArgumentValueError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+    return _as_components(kind, array, argument).tobytes()
+
+
+def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
+    """Return `rows` host values as bytes, one after another.
+
+    A scalar value serves every row; with more than one row, anything else needs a leading axis of length
+    `rows`. Raises as `pack`.
+    """
+    array = _numbers(kind, value, argument)
+    shape = value_shape(kind)
+    if array.shape == (rows, *shape):
+        pass
+    elif array.shape == shape and (rows == 1 or not shape):
+        array = np.broadcast_to(array, (rows, *shape))
+    else:
+        raise ArgumentValueError(f"{argument}: {_wanted(kind, rows)}, got {_given(value)}")
+    return _as_components(kind, array, argument).tobytes()
+
+
+def plain_scalar(kind: DType, value: object, argument: str) -> int | float:
+    """Return a host value as the Python number a scalar `kind` holds. Raises as `pack`."""
+    return np.frombuffer(pack(kind, value, argument), component_dtype(kind))[0].item()  # type: ignore[no-any-return]
+
+
+def _numbers(kind: DType, value: object, argument: str) -> "np.ndarray[Any, Any]":
+    if value is None or callable(value) or isinstance(value, (str, bytes, bytearray, dict, set)):
+        raise ArgumentTypeError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentValueError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)} ({error})") from error
+    if array.dtype.kind == "O" and array.size and all(isinstance(item, int) for item in array.flat):
+        raise ArgumentValueError(f"{argument}: {_given(value)} does not fit {kind.name}")
+    allowed = "biufc" if dtype.is_complex(kind) else "biuf"
+    if array.dtype.kind not in allowed and array.size:
+        raise ArgumentTypeError(f"{argument}: {_wanted(kind, 1)}, got {_given(value)}")
+    return array
+
+
+def _as_components(kind: DType, array: "np.ndarray[Any, Any]", argument: str) -> "np.ndarray[Any, Any]":
+    component = component_dtype(kind)
+    if dtype.is_complex(kind):
+        pairs = np.stack([array.real, array.imag], axis=-1)
+        with np.errstate(over="ignore"):
+            return pairs.astype(component)
+    if component.kind == "f":
+        with np.errstate(over="ignore"):
+            return array.astype(component)
+    _check_range(component, array, kind, argument)
+    return array.astype(component)
+
+
+def _check_range(component: np.dtype[Any], array: "np.ndarray[Any, Any]", kind: DType, argument: str) -> None:
+    limits = np.iinfo(component)
+    for number in array.flat:
+        # Through Python numbers: NumPy would compare uint64 and int64 as floats.
+        plain = number.item()
+        if plain != plain or not limits.min - 1 < plain < limits.max + 1:
+            raise ArgumentValueError(
+                f"{argument}: {plain!r} does not fit {kind.name} ({limits.min} to {limits.max})"
+            )
+
+
+def _wanted(kind: DType, rows: int) -> str:
+    shape = value_shape(kind)
+    if not shape:
+        single = "a number" if not dtype.is_complex(kind) else "a real or complex number"
+        return f"expected {single} for {kind.name}" + (f", or {rows} of them" if rows > 1 else "")
+    full = shape if rows == 1 else (rows, *shape)
+    return f"expected numbers of shape {full} for {kind.name}"
+
+
+def _given(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,129 @@
+"""Buffers for real FFTs done in place: rows of reals, padded to hold their spectrum."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Array, Buffer, Shape, checked_shape
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+_FOURIER_OF_SIZE: dict[int, DType] = {2: dtype.complex32, 4: dtype.complex64, 8: dtype.complex128}
+
+
+def _is_complex(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, dtype.dtype) and dtype.is_complex(kind)
+
+
+class RFFTBuffer(Buffer[Any]):
+    """Memory for a real signal of `shape` or its half spectrum, shape[:-1] + (shape[-1] // 2 + 1,).
+
+    Each innermost row holds 2 * (n // 2 + 1) reals; a real signal occupies the first n of them.
+
+    Attributes
+    ----------
+    real_shape
+        shape of the real signal.
+    fourier_shape
+        shape of the half spectrum, the same as `shape`.
+    real_type
+        dtype of the reals.
+    """
+
+    def __init__(self, shape: Shape, fourier_type: DType = dtype.complex64) -> None:
+        """Allocate memory for a real signal of `shape` (1 to 3 axes) and its spectrum of `fourier_type`.
+
+        Raises
+        ------
+        ValueError
+            `fourier_type` is not complex, or `shape` has no axis.
+        """
+        real_shape = checked_shape(shape)
+        if not (_is_complex(fourier_type)):
+            raise ArgumentValueError(
+                f"fourier_type: expected a complex dtype such as vd.complex64, got {fourier_type!r}"
+            )
+        if not real_shape:
+            raise ArgumentValueError("shape: a real FFT needs at least one axis, got ()")
+        super().__init__((*real_shape[:-1], real_shape[-1] // 2 + 1), fourier_type)
+        self.real_shape = real_shape
+        self.fourier_shape = self.shape
+        self.real_type = dtype.component_type(fourier_type)
+
+    def write_real(self, arr: Array, index: int | None = None) -> None:
+        """Write a real signal of shape `real_shape`, cast to `real_type`; the padding becomes 0.
+
+        Raises
+        ------
+        ValueError
+            `arr` has another shape or is complex.
+        """
+        self._check(arr, self.real_shape, "biuf", "real")
+        rows = np.zeros(self._padded_shape(), dtype.to_numpy_dtype(self.real_type))
+        rows[..., : self.real_shape[-1]] = arr
+        self.write(rows, index)
+
+    def read_real(self, index: int | None = None) -> Array:
+        """Return the real signal, as `Buffer.read`."""
+        queues = range(self.context.queue_count) if index is None else (index,)
+        rows = np.stack([self._read_rows(queue) for queue in queues])
+        signal = rows[..., : self.real_shape[-1]]
+        return signal if index is None else signal[0]
+
+    def write_fourier(self, arr: Array, index: int | None = None) -> None:
+        """Write a half spectrum of shape `fourier_shape`, cast to the buffer's dtype.
+
+        Raises
+        ------
+        ValueError
+            `arr` has another shape or is not complex.
+        """
+        self._check(arr, self.fourier_shape, "c", "complex")
+        if self.var_type is dtype.complex32:
+            self.write(np.stack([arr.real, arr.imag], axis=-1).astype(np.float16), index)
+        else:
+            self.write(arr.astype(dtype.to_numpy_dtype(self.var_type)), index)
+
+    def read_fourier(self, index: int | None = None) -> Array:
+        """Return the half spectrum; the same as `read`."""
+        return self.read(index)
+
+    def _padded_shape(self) -> tuple[int, ...]:
+        return (*self.shape[:-1], 2 * self.shape[-1])
+
+    def _read_rows(self, queue: int) -> Array:
+        spectrum = self.read(queue)
+        real = np.dtype(dtype.to_numpy_dtype(self.real_type))
+        # complex32 arrives widened to pairs of float32.
+        held = np.dtype(np.float32) if self.var_type is dtype.complex32 else real
+        return np.ascontiguousarray(spectrum).view(held).astype(real, copy=False)
+
+    def _check(self, arr: object, shape: tuple[int, ...], kinds: str, wanted: str) -> None:
+        if not isinstance(arr, np.ndarray):
+            raise ArgumentTypeError(f"arr: expected a NumPy array, got {type(arr).__name__}")
+        if arr.shape != shape or arr.dtype.kind not in kinds:
+            raise ArgumentValueError(
+                f"arr: expected {wanted} numbers of shape {shape}, got {arr.dtype} of {arr.shape}"
+            )
+
+
+def asrfftbuffer(arr: Array, fourier_type: DType | None = None) -> RFFTBuffer:
+    """Make an RFFT buffer of a real array. The spectrum's dtype has the array's width unless given.
+
+    Raises
+    ------
+    TypeError
+        `arr` is no array.
+    ValueError
+        `arr` is complex, or of a dtype with no matching complex one.
+    """
+    if not isinstance(arr, np.ndarray):
+        raise ArgumentTypeError(f"arr: expected a NumPy array, got {type(arr).__name__}")
+    if fourier_type is None:
+        fourier_type = _FOURIER_OF_SIZE.get(arr.dtype.itemsize) if arr.dtype.kind in "iuf" else None
+    if arr.dtype.kind == "c" or fourier_type is None:
+        raise ArgumentValueError(f"arr: expected real numbers of 16, 32 or 64 bits, got {arr.dtype}")
+    buffer = RFFTBuffer(arr.shape, fourier_type)
+    buffer.write_real(arr)
+    return buffer

@@ -1,0 +1,60 @@
+"""`vdlist`: what devices there are, and which one would be used."""
+
+import click
+
+from vkdispatch import __version__
+from vkdispatch.base.context import default_device
+from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
+from vkdispatch.base.init import get_devices, initialize
+from vkdispatch.base.logging import LogLevel
+
+
+@click.command()
+@click.option("--verbose", is_flag=True, help="Also show driver, ids and limits.")
+@click.option("--log_info", is_flag=True, help="Print messages of level INFO.")
+@click.option(
+    "--vulkan_loader_debug_logs",
+    "--loader_debug",
+    "loader_debug",
+    is_flag=True,
+    help="Let the Vulkan loader log.",
+)
+@click.option("--debug", is_flag=True, help="Validation layer, INFO messages and loader messages.")
+@click.option("--vulkan", is_flag=True, help="Use the Vulkan backend.")
+@click.option("--cuda", is_flag=True, help="Use the CUDA backend.")
+@click.option("--opencl", is_flag=True, help="Use the OpenCL backend.")
+@click.version_option(__version__, prog_name="vdlist")
+def cli_entrypoint(
+    verbose: bool, log_info: bool, loader_debug: bool, debug: bool, vulkan: bool, cuda: bool, opencl: bool
+) -> None:
+    """List the devices that vkdispatch sees; the one it would use by itself is marked."""
+    chosen = [name for name, wanted in (("vulkan", vulkan), ("cuda", cuda), ("opencl", opencl)) if wanted]
+    if len(chosen) > 1:
+        raise click.UsageError(f"choose one backend, not {' and '.join(chosen)}")
+    level = LogLevel.INFO if log_info or debug else LogLevel.WARNING
+    try:
+        initialize(debug, level, loader_debug or debug, chosen[0] if chosen else None)
+        _list_devices(verbose)
+    except BackendUnavailableError as error:
+        click.secho(str(error), fg="red", err=True)
+
+
+def _list_devices(verbose: bool) -> None:
+    try:
+        default: int | None = default_device()
+    except BackendUnavailableError:
+        raise
+    except VkDispatchError as error:
+        click.secho(str(error), fg="red", err=True)
+        default = None
+    for index, device in enumerate(get_devices()):
+        click.echo(device.get_info_string(verbose))
+        if index == default:
+            click.echo("\t* vkdispatch uses this device by default.")
+        if device.is_cpu():
+            click.echo("\t! This is a CPU driver: kernels run on the processor, not on a GPU.")
+        click.echo("")
+
+
+if __name__ == "__main__":
+    cli_entrypoint()

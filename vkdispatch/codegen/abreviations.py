@@ -1,0 +1,4 @@
+"""The older spelling of `vkdispatch.codegen.abbreviations`, with the same contents."""
+
+from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.codegen.abbreviations import __all__ as __all__

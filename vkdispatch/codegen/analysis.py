@@ -1,0 +1,425 @@
+"""What a writer wants to know about a kernel.
+
+Accesses, types in use, scopes, and which expressions deserve a name.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import UsageError
+from vkdispatch.codegen.ir import (
+    Argument,
+    Block,
+    Declare,
+    Effect,
+    Expr,
+    If,
+    ImageBinding,
+    Kernel,
+    Op,
+    Print,
+    RawStatement,
+    RawText,
+    Register,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    While,
+    blocks_of,
+    expressions_of,
+    is_place,
+    walk,
+)
+from vkdispatch.codegen.location import located
+
+_BUFFER_NAME = re.compile(r"\bbuf(\d+)\b")
+_PURE = frozenset(
+    (
+        Op.LITERAL,
+        Op.ARGUMENT,
+        Op.BUILTIN,
+        Op.INDEX,
+        Op.COMPONENT,
+        Op.SWIZZLE,
+        Op.UNARY,
+        Op.BINARY,
+        Op.COMPARE,
+        Op.LOGICAL,
+        Op.CALL,
+        Op.CONSTRUCT,
+    )
+)
+_SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
+_NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC_ADD))
+# Deeper trees are cut in pieces: compilers and Python limit recursion.
+_DEEPEST = 40
+
+
+def nodes(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """Every expression reachable from the roots, each object once."""
+    stack = list(roots)
+    seen: set[int] = set()
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in seen:
+            seen.add(id(expr))
+            yield expr
+            stack.extend(expr.args)
+
+
+def place_operands(place: Expr) -> Iterator[Expr]:
+    """Expressions that are evaluated to find a place: its indices."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        yield from place.args[1:]
+        place = place.args[0]
+    yield from place.args
+
+
+def evaluated(statement: Statement) -> tuple[Expr, ...]:
+    """Expressions whose value a statement itself uses; of a place these are its indices."""
+    if isinstance(statement, Store):
+        return (*place_operands(statement.place), statement.value)
+    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC_ADD:
+        place, operand = statement.value.args
+        return (*place_operands(place), operand)
+    return expressions_of(statement)
+
+
+# ---- accesses ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Access:
+    """Indices of the resources that a kernel reads and writes."""
+
+    reads: set[int] = field(default_factory=set)
+    writes: set[int] = field(default_factory=set)
+
+
+def resource_access(kernel: Kernel) -> Access:
+    """Find what a kernel reads and writes; what raw GLSL mentions counts as both."""
+    access = Access(set(kernel.reads), set(kernel.writes))
+    for statement in walk(kernel.body):
+        for expr in nodes(evaluated(statement)):
+            _note_read(expr, access)
+        if isinstance(statement, Store):
+            _note_written(statement.place, access, also_read=statement.operator is not None)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC_ADD:
+            _note_written(statement.value.args[0], access, also_read=True)
+        elif isinstance(statement, RawStatement):
+            mentioned = _mentioned(statement.text)
+            access.reads |= mentioned
+            access.writes |= mentioned
+    return access
+
+
+def _mentioned(text: str) -> set[int]:
+    return {int(number) for number in _BUFFER_NAME.findall(text)}
+
+
+def _note_read(expr: Expr, access: Access) -> None:
+    if isinstance(expr.value, (Storage, ImageBinding)):
+        access.reads.add(expr.value.index)
+    elif isinstance(expr.value, RawText):
+        access.reads |= _mentioned(expr.value.text)
+
+
+def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
+    root = place
+    while root.op in (Op.INDEX, Op.COMPONENT):
+        root = root.args[0]
+    touched: set[int] = set()
+    if isinstance(root.value, Storage):
+        touched = {root.value.index}
+    elif isinstance(root.value, RawText):
+        touched = {node.value.index for node in nodes((root,)) if isinstance(node.value, Storage)}
+        touched |= _mentioned(root.value.text)
+    access.writes |= touched
+    if also_read:
+        access.reads |= touched
+
+
+# ---- types and features --------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Usage:
+    """Types, functions and features that a kernel uses, which decide on GLSL extensions."""
+
+    dtypes: set[DType] = field(default_factory=set)
+    subgroup_functions: set[str] = field(default_factory=set)
+    prints: bool = False
+
+
+def usage(kernel: Kernel) -> Usage:
+    """Collect what a kernel uses."""
+    found = Usage()
+    found.dtypes.update(member.dtype for member in kernel.arguments)
+    found.dtypes.update(array.dtype for array in kernel.shared)
+    found.dtypes.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
+    for statement in walk(kernel.body):
+        if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
+            found.subgroup_functions.add(statement.function)
+        found.prints |= isinstance(statement, Print)
+        for expr in nodes(expressions_of(statement)):
+            found.dtypes.add(expr.dtype)
+            if expr.op is Op.SUBGROUP:
+                found.subgroup_functions.add(str(expr.value))
+            elif expr.op is Op.BUILTIN and getattr(expr.value, "name", "").find("SUBGROUP") >= 0:
+                found.subgroup_functions.add("subgroupBuiltin")
+    return found
+
+
+# ---- scopes --------------------------------------------------------------------------------------
+
+
+def check_scopes(kernel: Kernel) -> None:
+    """Raise RuntimeError where a register, argument or buffer is used that does not exist there."""
+    known: set[int] = {id(thing) for thing in (*kernel.arguments, *kernel.resources, *kernel.shared)}
+    _check_block(kernel.body, known)
+
+
+def _check_block(block: Block, outer: set[int]) -> None:
+    known = set(outer)
+    for statement in block:
+        for expr in nodes(expressions_of(statement)):
+            _check_known(expr, known, statement)
+        for inner in blocks_of(statement):
+            _check_block(inner, known)
+        if isinstance(statement, Declare):
+            known.add(id(statement.register))
+
+
+def _check_known(expr: Expr, known: set[int], statement: Statement) -> None:
+    thing = expr.value
+    if isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)) and id(thing) not in known:
+        what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
+        raise located(
+            UsageError,
+            f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
+            statement.loc or expr.loc,
+        )
+
+
+# ---- equal expressions ---------------------------------------------------------------------------
+
+
+class Numbering:
+    """Numbers expressions so that structurally equal ones share a number; operands have smaller numbers.
+
+    Attributes, all indexed by number: `exprs` (a representative), `args` (numbers of the operands), `pure`
+    (the value is the same wherever it is computed), `depth`.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, int] = {}
+        self._by_key: dict[tuple[object, ...], int] = {}
+        self.exprs: list[Expr] = []
+        self.args: list[tuple[int, ...]] = []
+        self.pure: list[bool] = []
+        self.depth: list[int] = []
+
+    def number(self, root: Expr) -> int:
+        """Return the number of an expression, which must stay alive."""
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in self._by_id:
+                stack.pop()
+                continue
+            pending = [arg for arg in expr.args if id(arg) not in self._by_id]
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+            self._by_id[id(expr)] = self._intern(expr)
+            stack.pop()
+        return self._by_id[id(root)]
+
+    def _intern(self, expr: Expr) -> int:
+        args = tuple(self._by_id[id(arg)] for arg in expr.args)
+        # repr tells 0.0 from -0.0 and makes nan equal to itself
+        value = repr(expr.value) if expr.op is Op.LITERAL else expr.value
+        key = (expr.op, expr.dtype, value, args)
+        number = self._by_key.get(key)
+        if number is None:
+            number = self._by_key[key] = len(self.exprs)
+            self.exprs.append(expr)
+            self.args.append(args)
+            self.pure.append(expr.op in _PURE and all(self.pure[arg] for arg in args))
+            self.depth.append(1 + max((self.depth[arg] for arg in args), default=0))
+        return number
+
+
+# A place in the kernel: (identity of a block, index of a statement) from the outermost block inwards.
+_Path = tuple[tuple[int, int], ...]
+
+
+def _common(a: _Path | None, b: _Path) -> _Path:
+    """Last place that comes before both and whose block encloses both."""
+    if a is None:
+        return b
+    shared: list[tuple[int, int]] = []
+    for left, right in zip(a, b, strict=False):
+        if left == right:
+            shared.append(left)
+            continue
+        if left[0] == right[0]:
+            shared.append((left[0], min(left[1], right[1])))
+        break
+    return tuple(shared)
+
+
+@dataclass(slots=True)
+class NamingPlan:
+    """Expressions to compute once.
+
+    `before` maps (block identity, statement index) to numbers, operands first.
+    """
+
+    numbering: Numbering
+    before: dict[tuple[int, int], list[int]]
+    named: set[int]
+
+
+def plan_names(kernel: Kernel) -> NamingPlan:
+    """Choose the pure expressions that are worth a name, and where each is declared.
+
+    A name is declared just before the first statement that uses it, in the innermost block around all its
+    uses.
+    """
+    numbering = Numbering()
+    uses: dict[int, int] = {}
+    where: dict[int, _Path] = {}
+    for root, path in _roots(kernel.body, ()):
+        number = numbering.number(root)
+        uses[number] = uses.get(number, 0) + 1
+        where[number] = _common(where.get(number), path)
+    plan = NamingPlan(numbering, {}, set())
+    heights = [0] * len(numbering.exprs)
+    for number in range(len(numbering.exprs)):
+        # height above the last cut, to cut deep pure trees evenly
+        heights[number] = 1 + max((heights[arg] % _DEEPEST for arg in numbering.args[number]), default=0)
+    for number in range(len(numbering.exprs) - 1, -1, -1):
+        count = uses.get(number, 0)
+        if not count:
+            continue
+        deep = heights[number] == _DEEPEST
+        if numbering.pure[number] and (count >= 2 or deep) and _worth_a_name(numbering, number):
+            plan.named.add(number)
+            plan.before.setdefault(where[number][-1], []).append(number)
+            count = 1
+        for arg in numbering.args[number]:
+            uses[arg] = uses.get(arg, 0) + count
+            where[arg] = _common(where.get(arg), where[number])
+    for numbers in plan.before.values():
+        numbers.reverse()
+    return plan
+
+
+def _roots(block: Block, outer: _Path) -> Iterator[tuple[Expr, _Path]]:
+    for position, statement in enumerate(block):
+        path = (*outer, (id(block), position))
+        for expr in evaluated(statement):
+            yield expr, path
+        for inner in blocks_of(statement):
+            yield from _roots(inner, path)
+
+
+def _is_trivial(numbering: Numbering, number: int) -> bool:
+    """Whether an expression reads as well as a name would."""
+    expr = numbering.exprs[number]
+    if expr.op in _NEVER_NAMED:
+        return True
+    if expr.op in _SELECTIONS or expr.op is Op.UNARY:
+        return all(_is_trivial(numbering, arg) for arg in numbering.args[number])
+    if expr.op is Op.CONSTRUCT:
+        args = numbering.args[number]
+        literals = all(numbering.exprs[arg].op is Op.LITERAL for arg in args)
+        return literals or (len(args) == 1 and _is_trivial(numbering, args[0]))
+    return False
+
+
+def _worth_a_name(numbering: Numbering, number: int) -> bool:
+    expr = numbering.exprs[number]
+    if expr.op in _SELECTIONS:
+        # the value selected from is named instead, except for the likes of gl_GlobalInvocationID.x
+        return expr.op is Op.COMPONENT and expr.args[0].op is Op.BUILTIN
+    return not _is_trivial(numbering, number)
+
+
+def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
+    """Choose what one statement should compute once, before it: repeated loads and what is built on them.
+
+    Only what the statement evaluates in any case is taken, so the right sides of && and || are left alone.
+    """
+    if isinstance(statement, While):
+        return []
+    roots = evaluated(statement)
+    if isinstance(statement, If):
+        roots = roots[:1]
+    numbering = plan.numbering
+    uses: dict[int, int] = {}
+    for root in roots:
+        number = numbering.number(root)
+        uses[number] = uses.get(number, 0) + 1
+    order = _reachable(plan, list(uses))
+    sizes, heights = _measure(plan, order)
+    names: list[int] = []
+    for number in reversed(order):
+        count = uses.get(number, 0)
+        repeated = count >= 2 and count * sizes[number] >= 8
+        deep = heights[number] == _DEEPEST
+        if (repeated or deep) and _may_be_local(numbering, number):
+            names.append(number)
+            count = 1
+        for arg in _unconditional(plan, number):
+            uses[arg] = uses.get(arg, 0) + count
+    names.reverse()
+    return names
+
+
+def _may_be_local(numbering: Numbering, number: int) -> bool:
+    expr = numbering.exprs[number]
+    if expr.op in _NEVER_NAMED or expr.op in _SELECTIONS:
+        return False
+    return not _is_trivial(numbering, number)
+
+
+def _unconditional(plan: NamingPlan, number: int) -> tuple[int, ...]:
+    if number in plan.named:
+        return ()
+    args = plan.numbering.args[number]
+    return args[:1] if plan.numbering.exprs[number].op is Op.LOGICAL else args
+
+
+def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:
+    """Numbers that are evaluated unconditionally and not named yet, operands first."""
+    found: set[int] = set()
+    stack = [number for number in roots if number not in plan.named]
+    while stack:
+        number = stack.pop()
+        if number not in found:
+            found.add(number)
+            stack.extend(arg for arg in _unconditional(plan, number) if arg not in plan.named)
+    return sorted(found)
+
+
+def _measure(plan: NamingPlan, order: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Sizes of the trees as written out, and heights above the last cut."""
+    sizes: dict[int, int] = {}
+    heights: dict[int, int] = {}
+    for number in order:
+        args = plan.numbering.args[number]
+        sizes[number] = 1 + sum(sizes.get(arg, 1) for arg in args)
+        heights[number] = 1 + max((heights.get(arg, 0) % _DEEPEST for arg in args), default=0)
+    return sizes, heights
+
+
+def stored_to(expr: Expr) -> bool:
+    """Whether an expression is a place inside a buffer or workgroup memory."""
+    while expr.op in (Op.INDEX, Op.COMPONENT):
+        expr = expr.args[0]
+    return is_place(expr) and isinstance(expr.value, (Storage, SharedArray))

@@ -1,0 +1,77 @@
+"""Which language kernels are written in, and how sources are shown; both per thread."""
+
+import threading
+from typing import ClassVar
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+
+
+class CodeGenBackend:
+    """A language that kernels can be written in."""
+
+    name: ClassVar[str] = ""
+
+
+class GLSLBackend(CodeGenBackend):
+    """GLSL for Vulkan."""
+
+    name = "glsl"
+
+
+class CUDABackend(CodeGenBackend):
+    """CUDA C++; known by name, and not available in this version."""
+
+    name = "cuda"
+
+
+class OpenCLBackend(CodeGenBackend):
+    """OpenCL C; known by name, and not available in this version."""
+
+    name = "opencl"
+
+
+_BACKENDS: dict[str, type[CodeGenBackend]] = {
+    backend.name: backend for backend in (GLSLBackend, CUDABackend, OpenCLBackend)
+}
+
+
+class _Settings(threading.local):
+    backend: CodeGenBackend | None = None
+    line_numbers = False
+
+
+_settings = _Settings()
+
+
+def set_codegen_backend(backend: CodeGenBackend | str | None) -> None:
+    """Choose this thread's language by name or object; None is the default.
+
+    Raises ValueError for an unknown name and NotImplementedError for CUDA and OpenCL.
+    """
+    if backend is None:
+        _settings.backend = None
+        return
+    if isinstance(backend, str):
+        if backend.strip().lower() not in _BACKENDS:
+            raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
+        backend = _BACKENDS[backend.strip().lower()]()
+    if not isinstance(backend, CodeGenBackend):
+        raise ArgumentTypeError(f"backend: expected a name, a CodeGenBackend or None, got {backend!r}")
+    if not isinstance(backend, GLSLBackend):
+        raise UnsupportedError(f"backend {backend.name!r}: this version writes only glsl")
+    _settings.backend = backend
+
+
+def get_codegen_backend() -> CodeGenBackend:
+    """Return this thread's language."""
+    return _settings.backend or GLSLBackend()
+
+
+def set_shader_print_line_numbers(enabled: bool) -> None:
+    """Say whether this thread's printed sources have line numbers."""
+    _settings.line_numbers = bool(enabled)
+
+
+def get_shader_print_line_numbers() -> bool:
+    """Return whether this thread's printed sources have line numbers."""
+    return _settings.line_numbers

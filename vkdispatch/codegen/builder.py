@@ -1,0 +1,183 @@
+"""Tracing a kernel: the builder that the functions of this package record into."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from vkdispatch.base.dtype import DType, uvec3, vec4
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.analysis import check_scopes
+from vkdispatch.codegen.arguments import declare_argument
+from vkdispatch.codegen.backends import get_codegen_backend
+from vkdispatch.codegen.description import BindingType, ShaderArgumentInfo, ShaderBinding, ShaderDescription
+from vkdispatch.codegen.glsl import statements_text
+from vkdispatch.codegen.ir import Argument, Kernel, RawStatement, ShaderFlags, SharedArray, Storage
+from vkdispatch.codegen.layout import GROUP_COUNT
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.recording import Recorder, current, set_current
+from vkdispatch.codegen.variables import BufferVariable, check_dtype
+
+_EXEC_COUNT = "exec_count"
+
+
+class ShaderBuilder(Recorder):
+    """The kernel being traced.
+
+    `backend` is the language it will be written in, `flags` its options, `shader_args` the variables of its
+    arguments and `shader_arg_infos` their descriptions.
+    """
+
+    def __init__(self, flags: ShaderFlags = ShaderFlags.NONE) -> None:
+        super().__init__(flags)
+        self.backend = get_codegen_backend()
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._names.update((_EXEC_COUNT, GROUP_COUNT))
+        self.shader_args: list[Any] = []
+        self.shader_arg_infos: list[ShaderArgumentInfo] = []
+        self.exec_count = None if self.flags & ShaderFlags.NO_EXEC_BOUNDS else Argument(_EXEC_COUNT, uvec3)
+
+    def reset(self) -> None:
+        """Forget everything recorded."""
+        self._clear()
+
+    @property
+    def contents(self) -> str:
+        """The statements recorded so far, as GLSL."""
+        return statements_text(tuple(self._frames[0].statements))
+
+    @property
+    def binding_list(self) -> list[ShaderBinding]:
+        """The bound resources in order."""
+        return [
+            ShaderBinding(resource.dtype, 0, BindingType.STORAGE_BUFFER)
+            if isinstance(resource, Storage)
+            else ShaderBinding(vec4, resource.dimensions, BindingType.SAMPLER)
+            for resource in self._resources
+        ]
+
+    @property
+    def shared_buffers(self) -> list[SharedArray]:
+        """The arrays in workgroup memory."""
+        return list(self._shared)
+
+    def declare_shader_arguments(
+        self, types: Sequence[Any], names: Sequence[str] | None = None, defaults: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Add arguments by annotation; returns their variables.
+
+        Names default to param0, param1...; a default of None is none. Raises RuntimeError the second time,
+        ValueError or TypeError for an annotation that is not understood.
+        """
+        if self.shader_arg_infos:
+            raise located(UsageError, "the arguments of this kernel are declared already")
+        names = [f"param{i}" for i in range(len(types))] if names is None else names
+        defaults = [None] * len(types) if defaults is None else defaults
+        if not len(types) == len(names) == len(defaults):
+            raise located(
+                ArgumentValueError,
+                f"arguments: got {len(types)} annotations, {len(names)} names and {len(defaults)} defaults",
+            )
+        for annotation, name, default in zip(types, names, defaults, strict=True):
+            if not isinstance(name, str):
+                raise located(ArgumentTypeError, f"argument names must be str, got {name!r}")
+            variable, info = declare_argument(self, name, annotation, default)
+            self.shader_args.append(variable)
+            self.shader_arg_infos.append(info)
+        return list(self.shader_args)
+
+    def get_shader_arguments(self) -> list[Any]:
+        """Return the variables of the arguments."""
+        return list(self.shader_args)
+
+    def shared_buffer(self, dtype: DType, size: int, var_name: str | None = None) -> BufferVariable:
+        """Add an array of `size` elements in workgroup memory."""
+        check_dtype(dtype, "shared_buffer")
+        return BufferVariable(self.add_shared(dtype, size, var_name))
+
+    def append_contents(self, text: str) -> None:
+        """Append raw GLSL lines."""
+        self.emit(RawStatement(text, here()))
+
+    def scope_increment(self) -> None:
+        """Open a block."""
+        self.open_scope()
+
+    def scope_decrement(self) -> None:
+        """Close the innermost block."""
+        self.close()
+
+    def build(self, name: str) -> ShaderDescription:
+        """Return the kernel.
+
+        Raises RuntimeError if a block is open or a variable is used where it does not exist.
+        """
+        arguments = tuple(self._arguments)
+        kernel = Kernel(
+            name,
+            arguments if self.exec_count is None else (*arguments, self.exec_count),
+            tuple(self._resources),
+            tuple(self._shared),
+            self.body(),
+            self.exec_count,
+            self.flags,
+            frozenset(self.marked_reads),
+            frozenset(self.marked_writes),
+        )
+        check_scopes(kernel)
+        return ShaderDescription(kernel, tuple(map(self._complete, self.shader_arg_infos)), self.backend)
+
+    def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
+        """Add what is known only after the trace: whether the kernel asked for a buffer's shape."""
+        shape = None if info.binding is None else self._shapes.get(info.binding)
+        return dataclasses.replace(info, shader_shape_name=shape.name) if shape else info
+
+
+def get_builder() -> ShaderBuilder:
+    """Return this thread's builder. Raises RuntimeError outside tracing."""
+    recorder = current()
+    assert isinstance(recorder, ShaderBuilder)
+    return recorder
+
+
+def set_builder(builder: ShaderBuilder | None) -> None:
+    """Make a builder this thread's, or none. Raises RuntimeError while another one is active."""
+    if builder is not None and not isinstance(builder, ShaderBuilder):
+        raise located(ArgumentTypeError, f"set_builder: expected a ShaderBuilder or None, got {builder!r}")
+    set_current(builder)
+
+
+class ShaderContext:
+    """A kernel being traced by hand; see `shader_context`."""
+
+    def __init__(self, builder: ShaderBuilder) -> None:
+        self.builder = builder
+        self.shader_description: ShaderDescription | None = None
+
+    def declare_input_arguments(
+        self,
+        type_annotations: Sequence[Any],
+        names: Sequence[str] | None = None,
+        defaults: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """Add arguments by annotation; returns their variables. Raises RuntimeError the second time."""
+        return self.builder.declare_shader_arguments(type_annotations, names, defaults)
+
+    def get_description(self, name: str | None = None) -> ShaderDescription:
+        """Return the kernel as recorded when this is first called; later calls return the same."""
+        if self.shader_description is None:
+            self.shader_description = self.builder.build("shader" if name is None else name)
+        return self.shader_description
+
+
+@contextmanager
+def shader_context(flags: ShaderFlags = ShaderFlags.NONE) -> Iterator[ShaderContext]:
+    """Trace a kernel by hand: what happens inside is recorded. Raises RuntimeError inside another trace."""
+    context = ShaderContext(ShaderBuilder(flags))
+    set_builder(context.builder)
+    try:
+        yield context
+    finally:
+        set_builder(None)

@@ -1,0 +1,209 @@
+"""A traced kernel as the launcher sees it: arguments, bindings, and the source for a workgroup size."""
+
+import functools
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any
+
+from vkdispatch.base.dtype import DType
+from vkdispatch.codegen.analysis import resource_access
+from vkdispatch.codegen.backends import CodeGenBackend
+from vkdispatch.codegen.glsl import GlslText, write_kernel
+from vkdispatch.codegen.ir import ImageBinding, Kernel
+from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout
+from vkdispatch.codegen.location import Loc
+
+
+class BindingType(IntEnum):
+    """Kinds of bound resources."""
+
+    STORAGE_BUFFER = 1
+    UNIFORM_BUFFER = 3
+    SAMPLER = 5
+
+
+class ArgType(Enum):
+    """Kinds of kernel arguments."""
+
+    BUFFER = "buffer"
+    CONSTANT = "constant"
+    CONSTANT_DATACLASS = "constant dataclass"
+    VARIABLE = "variable"
+    IMAGE = "image"
+
+
+@dataclass(frozen=True)
+class ShaderBinding:
+    """A bound resource: its element type, dimensions (0 for a buffer) and kind."""
+
+    dtype: DType
+    dimension: int
+    binding_type: BindingType
+
+
+@dataclass(frozen=True)
+class ShaderArgumentInfo:
+    """An argument of a kernel.
+
+    Attributes
+    ----------
+    name
+        Name in Python.
+    arg_type
+        Its kind.
+    default_value
+        Value when omitted; None for none.
+    shader_name
+        Name in the generated code.
+    shader_shape_name
+        Member of the argument block that takes a buffer's shape; None if the kernel does not ask for it.
+    binding
+        Position among the resources; None for values.
+    dtype
+        Element type, or None for a dataclass.
+    members, member_dtypes
+        Members of the argument block that take the value, or the fields of a dataclass in order.
+    fields
+        Names of a dataclass's fields.
+    """
+
+    name: str
+    arg_type: ArgType
+    default_value: Any
+    shader_name: str
+    shader_shape_name: str | None = None
+    binding: int | None = None
+    dtype: DType | None = None
+    members: tuple[str, ...] = ()
+    member_dtypes: tuple[DType, ...] = ()
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShaderSource:
+    """Generated source of a kernel for one workgroup size.
+
+    `line_map` has the line of the user's Python for each line of `code`, or None.
+    """
+
+    name: str
+    code: str
+    local_size: tuple[int, int, int]
+    line_map: tuple[Loc | None, ...] = field(default=(), repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"// ====== {self.name}, workgroup_size={tuple(self.local_size)} ======\n{self.code}"
+
+    def numbered(self) -> "ShaderSource":
+        """Return the same source with a line number, from 1, in front of each line."""
+        lines = self.code.splitlines()
+        code = "".join(f"{number:4d}: {line}\n" for number, line in enumerate(lines, 1))
+        return ShaderSource(self.name, code, self.local_size, self.line_map)
+
+    def python_line(self, line: int) -> Loc | None:
+        """Return the Python line behind line `line` (from 1) of the code, if it is known."""
+        return self.line_map[line - 1] if 0 < line <= len(self.line_map) else None
+
+
+@dataclass(frozen=True, eq=False)
+class ShaderDescription:
+    """A traced kernel: all that is known of it without a device."""
+
+    kernel: Kernel
+    shader_arg_infos: tuple[ShaderArgumentInfo, ...]
+    backend: CodeGenBackend
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return self.kernel.name
+
+    @functools.cached_property
+    def _texts(self) -> dict[bool, GlslText]:
+        return {}
+
+    def _text(self, folded: bool) -> GlslText:
+        if folded not in self._texts:
+            self._texts[folded] = write_kernel(self.kernel, folded=folded)
+        return self._texts[folded]
+
+    @functools.cached_property
+    def _layouts(self) -> dict[bool, ArgumentLayout]:
+        return {folded: argument_layout(self.kernel, folded=folded) for folded in (False, True)}
+
+    def layout(self, folded: bool = False) -> ArgumentLayout:
+        """Return the layout of the argument block, of the folded variant if asked for."""
+        return self._layouts[folded]
+
+    @property
+    def header(self) -> str:
+        """Source before the main function, without the workgroup size."""
+        return self._text(False).header
+
+    @property
+    def body(self) -> str:
+        """Source of the main function."""
+        return "\n".join(self._text(False).body) + "\n"
+
+    @property
+    def pc_size(self) -> int:
+        """Bytes of push constants."""
+        layout = self.layout()
+        return 0 if layout.uniform else layout.size
+
+    @property
+    def pc_structure(self) -> list[StructElement]:
+        """Members of the push constant block."""
+        layout = self.layout()
+        return [] if layout.uniform else list(layout.members)
+
+    @property
+    def uniform_structure(self) -> list[StructElement]:
+        """Members of the uniform block, which holds the arguments that do not fit in push constants."""
+        layout = self.layout()
+        return list(layout.members) if layout.uniform else []
+
+    @property
+    def resource_binding_base(self) -> int:
+        """Binding of the first buffer or image."""
+        return 1 if self.layout().uniform else 0
+
+    @property
+    def binding_type_list(self) -> list[int]:
+        """Kind of each binding, as numbers of `BindingType`."""
+        kinds = [
+            BindingType.SAMPLER if isinstance(resource, ImageBinding) else BindingType.STORAGE_BUFFER
+            for resource in self.kernel.resources
+        ]
+        return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] * self.resource_binding_base) + kinds]
+
+    @functools.cached_property
+    def binding_access(self) -> list[tuple[bool, bool]]:
+        """Whether each binding is (read, written)."""
+        access = resource_access(self.kernel)
+        found = [
+            (resource.index in access.reads, resource.index in access.writes)
+            for resource in self.kernel.resources
+        ]
+        return [(True, False)] * self.resource_binding_base + found
+
+    @property
+    def exec_count_name(self) -> str | None:
+        """Member that takes the execution limit, or None without one."""
+        return None if self.kernel.exec_count is None else self.kernel.exec_count.name
+
+    def get_arg_names_and_defaults(self) -> list[tuple[str, Any]]:
+        """Return name and default value (None: none) of each argument, in call order."""
+        return [(info.name, info.default_value) for info in self.shader_arg_infos]
+
+    def shader_source(self, local_size: tuple[int, int, int], *, folded: bool = False) -> ShaderSource:
+        """Return the source for a workgroup size.
+
+        A folded one takes any grid in a launch of another shape.
+        """
+        code, line_map = self._text(folded).source(local_size)
+        return ShaderSource(self.name, code, local_size, line_map)
+
+    def make_source(self, x: int, y: int, z: int, folded: bool = False) -> str:
+        """Return the source text for a workgroup of x * y * z invocations."""
+        return self.shader_source((x, y, z), folded=folded).code

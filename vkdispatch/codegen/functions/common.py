@@ -1,0 +1,183 @@
+"""Common functions: rounding, limits, interpolation, bits of floats."""
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    float32,
+    int32,
+    is_float_dtype,
+    is_scalar,
+    make_floating_dtype,
+    uint32,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.elementwise import all_numbers, apply, binary, fold, operands, unary
+from vkdispatch.codegen.ir import Comment, Expr
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.variables import ShaderVariable
+
+sign = unary("sign", np.sign, "-1, 0 or 1 in floating point.")
+floor = unary("floor", np.floor, "Largest whole number not above x, in floating point.")
+ceil = unary("ceil", np.ceil, "Smallest whole number not below x, in floating point.")
+trunc = unary("trunc", np.trunc, "Whole part of x, in floating point.")
+round = unary("round", np.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven")
+round_even = unary("round_even", np.rint, "Nearest whole number, halves to even.", glsl="roundEven")
+fract = unary("fract", lambda x: x - np.floor(x), "x - floor(x).")
+mod = binary(
+    "mod", lambda x, y: np.float64(x) - y * np.floor(np.float64(x) / y), "Remainder with the sign of y."
+)
+min = binary("min", np.minimum, "Smaller of two values, in their promoted type.", floating=False)
+max = binary("max", np.maximum, "Larger of two values, in their promoted type.", floating=False)
+step = binary("step", lambda edge, x: x >= edge, "0 below the edge and 1 from there on: step(edge, x).")
+
+
+def abs(x: Any) -> Any:
+    """Absolute value, of the type of x; magnitude of a complex number. A number gives a float."""
+    (value,) = operands("abs", (x,))
+    return ShaderVariable(ex.absolute(value)) if isinstance(value, Expr) else fold(np.abs, (x,))
+
+
+def modf(x: Any, y: Any) -> Any:
+    """Remainder as `mod`; of two numbers the tuple (fraction, whole part) of x."""
+    operands("modf", (x, y))
+    if all_numbers((x, y)):
+        fraction, whole = np.modf(float(x))
+        return float(fraction), float(whole)
+    return apply("modf", "mod", (x, y))
+
+
+def clip(x: Any, lo: Any, hi: Any) -> Any:
+    """Limit x to [lo, hi], in the promoted type of the three. Numbers give a float."""
+    operands("clip", (x, lo, hi))
+    if all_numbers((x, lo, hi)):
+        return fold(lambda value, low, high: np.minimum(np.maximum(value, low), high), (x, lo, hi))
+    return apply("clip", "clamp", (x, lo, hi), floating=False)
+
+
+clamp = clip
+
+
+def mix(x: Any, y: Any, a: Any) -> Any:
+    """Interpolate linearly from x (a = 0) to y (a = 1). Numbers give a float, with a limited to [0, 1]."""
+    operands("mix", (x, y, a))
+    if all_numbers((x, y, a)):
+        return fold(lambda start, end, at: start + (end - start) * np.clip(at, 0.0, 1.0), (x, y, a))
+    return apply("mix", "mix", (x, y, a))
+
+
+def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
+    """Rise smoothly from 0 at edge0 to 1 at edge1. Numbers give a float."""
+    operands("smoothstep", (edge0, edge1, x))
+    if all_numbers((edge0, edge1, x)):
+        return fold(_smoothstep, (edge0, edge1, x))
+    return apply("smoothstep", "smoothstep", (edge0, edge1, x))
+
+
+def _smoothstep(edge0: float, edge1: float, x: float) -> Any:
+    t = np.clip((np.float64(x) - edge0) / (edge1 - edge0), 0.0, 1.0)
+    return t * t * (3 - 2 * t)
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """Multiply and add: a * b + c. Numbers give a float."""
+    operands("fma", (a, b, c))
+    if all_numbers((a, b, c)):
+        return fold(lambda first, second, third: first * second + third, (a, b, c))
+    return apply("fma", "fma", (a, b, c))
+
+
+def isnan(x: Any) -> Any:
+    """Whether a scalar is not a number; a Python number gives a bool."""
+    return _classify("isnan", x)
+
+
+def isinf(x: Any) -> Any:
+    """Whether a scalar is infinite; a Python number gives a bool."""
+    return _classify("isinf", x)
+
+
+def _classify(name: str, x: Any) -> Any:
+    (value,) = operands(name, (x,))
+    if not isinstance(value, Expr):
+        return bool(getattr(np, name)(float(value)))
+    if not is_scalar(value.dtype):
+        raise located(
+            ArgumentValueError, f"{name}: expected a scalar, got {value.dtype.name}; ask for each component"
+        )
+    return ShaderVariable(ex.call(name, bool_, ex.cast(value, make_floating_dtype(value.dtype))))
+
+
+def _reinterpret(name: str, glsl: str, x: Any, source: DType, target: DType, formats: str) -> Any:
+    (value,) = operands(name, (x,))
+    if isinstance(value, Expr):
+        if not is_scalar(value.dtype):
+            raise located(ArgumentValueError, f"{name}: expected a scalar, got {value.dtype.name}")
+        return ShaderVariable(ex.call(glsl, target, ex.cast(value, source)))
+    number = float(value) if is_float_dtype(source) else int(value)
+    try:
+        return struct.unpack(f"<{formats[1]}", struct.pack(f"<{formats[0]}", number))[0]
+    except (struct.error, OverflowError):
+        raise located(ArgumentValueError, f"{name}: {x} does not fit in {source.name}") from None
+
+
+def float_bits_to_int(x: Any) -> Any:
+    """Bits of a float32 as int32; a number gives an int."""
+    return _reinterpret("float_bits_to_int", "floatBitsToInt", x, float32, int32, "fi")
+
+
+def float_bits_to_uint(x: Any) -> Any:
+    """Bits of a float32 as uint32; a number gives an int."""
+    return _reinterpret("float_bits_to_uint", "floatBitsToUint", x, float32, uint32, "fI")
+
+
+def int_bits_to_float(x: Any) -> Any:
+    """Bits of an int32 as float32; a number gives a float."""
+    return _reinterpret("int_bits_to_float", "intBitsToFloat", x, int32, float32, "if")
+
+
+def uint_bits_to_float(x: Any) -> Any:
+    """Bits of a uint32 as float32; a number gives a float."""
+    return _reinterpret("uint_bits_to_float", "uintBitsToFloat", x, uint32, float32, "If")
+
+
+def comment(text: str, preceding_new_line: bool = True) -> None:
+    """Put a comment into the generated code. Raises TypeError if `text` is no str."""
+    if not isinstance(text, str):
+        raise located(ArgumentTypeError, f"comment: expected a str, got {text!r}")
+    current().emit(Comment(text, preceding_new_line, here()))
+
+
+__all__ = [
+    "abs",
+    "ceil",
+    "clamp",
+    "clip",
+    "comment",
+    "float_bits_to_int",
+    "float_bits_to_uint",
+    "floor",
+    "fma",
+    "fract",
+    "int_bits_to_float",
+    "isinf",
+    "isnan",
+    "max",
+    "min",
+    "mix",
+    "mod",
+    "modf",
+    "round",
+    "round_even",
+    "sign",
+    "smoothstep",
+    "step",
+    "trunc",
+    "uint_bits_to_float",
+]

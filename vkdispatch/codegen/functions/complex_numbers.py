@@ -1,0 +1,77 @@
+"""Complex numbers: making and multiplying them."""
+
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    complex64,
+    complex_from_float,
+    component_type,
+    cross_type,
+    is_complex,
+    is_scalar,
+    make_floating_dtype,
+)
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Expr, Op
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.variables import ShaderVariable, construct_args
+
+
+def complex_from_euler_angle(angle: Any) -> ShaderVariable:
+    """(cos(angle), sin(angle)) as a complex number of the angle's width.
+
+    Raises TypeError for no GPU scalar.
+    """
+    if not isinstance(angle, ShaderVariable) or not is_scalar(angle.var_type):
+        raise located(ArgumentTypeError, f"complex_from_euler_angle: expected a GPU scalar, got {angle!r}")
+    kind = make_floating_dtype(angle.var_type)
+    value = ex.cast(angle._value(), kind)
+    parts = tuple(ex.in_single_precision(function, kind, (value,)) for function in ("cos", "sin"))
+    return ShaderVariable(Expr(Op.CONSTRUCT, complex_from_float(kind), parts, None, here()))
+
+
+def mult_complex(a: Any, b: Any) -> ShaderVariable:
+    """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
+    kind: DType | None = None
+    for value in (a, b):
+        if isinstance(value, ShaderVariable):
+            if not is_complex(value.var_type):
+                raise located(
+                    ArgumentTypeError, f"mult_complex: expected complex values, got {value.var_type.name}"
+                )
+            kind = cross_type(kind, value.var_type) if kind else value.var_type
+    left, right = (
+        ex.as_complex(value, kind or complex64) for value in construct_args((a, b), "mult_complex")
+    )
+    return ShaderVariable(ex.complex_product(left, right))
+
+
+def complex_type(args: list[Expr | int | float | complex], what: str) -> DType:
+    """Complex type that holds real or complex arguments. Raises TypeError for vectors and matrices."""
+    kind: DType | None = None
+    for arg in args:
+        if not isinstance(arg, Expr):
+            continue
+        if not (is_scalar(arg.dtype) or is_complex(arg.dtype)):
+            raise located(ArgumentTypeError, f"{what}: expected real or complex values, got {arg.dtype.name}")
+        own = complex_from_float(make_floating_dtype(component_type(arg.dtype)))
+        kind = cross_type(kind, own) if kind else own
+    return kind or complex64
+
+
+def to_complex(*args: Any) -> ShaderVariable:
+    """Complex number of (value) or (real, imaginary), as wide as its parts.
+
+    Raises IndexError without arguments, ValueError for more than two, TypeError for vectors.
+    """
+    if not args:
+        raise located(ArgumentIndexError, "to_complex: expected a value, or a real and an imaginary part")
+    if len(args) > 2:
+        raise located(ArgumentValueError, f"to_complex: expected one or two values, got {len(args)}")
+    parts = construct_args(args, "to_complex")
+    return ShaderVariable(ex.construct(complex_type(parts, "to_complex"), parts))
+
+
+__all__ = ["complex_from_euler_angle", "complex_type", "mult_complex", "to_complex"]

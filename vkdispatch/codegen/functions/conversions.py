@@ -1,0 +1,86 @@
+"""Conversions between types, and raw GLSL as a value."""
+
+from collections.abc import Callable
+from typing import Any
+
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Expr, Op, RawText
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+
+Conversion = Callable[..., ShaderVariable]
+
+
+def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
+    """Make a value of a type from GPU values and numbers: one to convert, or the components in order.
+
+    Raises TypeError for arguments that are neither, ValueError for a wrong count of components.
+    """
+    check_dtype(var_type, "to_dtype")
+    return ShaderVariable(ex.construct(var_type, construct_args(args, f"to_dtype({var_type.name})")))
+
+
+def str_to_dtype(
+    var_type: DType,
+    text: str,
+    parents: Any = None,
+    lexical_unit: bool = False,
+    settable: bool = False,
+    register: bool = False,
+) -> ShaderVariable:
+    """Take GLSL text as a value of a type. `parents` are the GPU values that the text mentions."""
+    check_dtype(var_type, "str_to_dtype")
+    if not isinstance(text, str):
+        raise located(ArgumentTypeError, f"str_to_dtype: expected GLSL text, got {text!r}")
+    mentioned = tuple(parent.expr for parent in parents or () if isinstance(parent, ShaderVariable))
+    raw = RawText(text, settable, register, lexical_unit)
+    return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
+
+
+def _conversion(kind: DType) -> Conversion:
+    def convert(*args: Any) -> ShaderVariable:
+        return to_dtype(kind, *args)
+
+    convert.__doc__ = f"Convert to {kind.name}, or make one of its components."
+    return convert
+
+
+to_float16 = _conversion(dt.float16)
+to_float = _conversion(dt.float32)
+to_float64 = _conversion(dt.float64)
+to_int16 = _conversion(dt.int16)
+to_int = _conversion(dt.int32)
+to_int64 = _conversion(dt.int64)
+to_uint16 = _conversion(dt.uint16)
+to_uint = _conversion(dt.uint32)
+to_uint64 = _conversion(dt.uint64)
+to_hvec2 = _conversion(dt.hvec2)
+to_hvec3 = _conversion(dt.hvec3)
+to_hvec4 = _conversion(dt.hvec4)
+to_vec2 = _conversion(dt.vec2)
+to_vec3 = _conversion(dt.vec3)
+to_vec4 = _conversion(dt.vec4)
+to_dvec2 = _conversion(dt.dvec2)
+to_dvec3 = _conversion(dt.dvec3)
+to_dvec4 = _conversion(dt.dvec4)
+to_ihvec2 = _conversion(dt.ihvec2)
+to_ihvec3 = _conversion(dt.ihvec3)
+to_ihvec4 = _conversion(dt.ihvec4)
+to_ivec2 = _conversion(dt.ivec2)
+to_ivec3 = _conversion(dt.ivec3)
+to_ivec4 = _conversion(dt.ivec4)
+to_uhvec2 = _conversion(dt.uhvec2)
+to_uhvec3 = _conversion(dt.uhvec3)
+to_uhvec4 = _conversion(dt.uhvec4)
+to_uvec2 = _conversion(dt.uvec2)
+to_uvec3 = _conversion(dt.uvec3)
+to_uvec4 = _conversion(dt.uvec4)
+to_mat2 = _conversion(dt.mat2)
+to_mat3 = _conversion(dt.mat3)
+to_mat4 = _conversion(dt.mat4)
+to_complex32 = _conversion(dt.complex32)
+to_complex64 = _conversion(dt.complex64)
+to_complex128 = _conversion(dt.complex128)

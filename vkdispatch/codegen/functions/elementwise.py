@@ -1,0 +1,120 @@
+"""How a function of numbers becomes one of GPU values: shared by the modules of GLSL functions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast, overload
+
+import numpy as np
+
+from vkdispatch.base.dtype import is_complex, is_matrix, make_floating_dtype
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.variables import ShaderVariable
+
+Operand = ShaderVariable | float
+
+
+class UnaryFunction(Protocol):
+    """A function of one number or GPU value."""
+
+    @overload
+    def __call__(self, x: ShaderVariable, /) -> ShaderVariable: ...
+    @overload
+    def __call__(self, x: float, /) -> float: ...
+
+
+class BinaryFunction(Protocol):
+    """A function of two numbers or GPU values."""
+
+    @overload
+    def __call__(self, x: ShaderVariable, y: Operand, /) -> ShaderVariable: ...
+    @overload
+    def __call__(self, x: float, y: ShaderVariable, /) -> ShaderVariable: ...
+    @overload
+    def __call__(self, x: float, y: float, /) -> float: ...
+
+
+def operands(function: str, values: Sequence[Any]) -> list[ex.Operand]:
+    """Return expressions and numbers. Raises ValueError for anything else."""
+    found: list[ex.Operand] = []
+    for value in values:
+        if isinstance(value, ShaderVariable):
+            found.append(value._value())
+        elif ex.is_number(value):
+            found.append(value)
+        else:
+            raise located(
+                ArgumentValueError,
+                f"{function}: expected GPU values or numbers, got {value!r} ({type(value).__name__})",
+            )
+    return found
+
+
+def all_numbers(values: Sequence[Any]) -> bool:
+    """Whether there is nothing for the GPU to compute."""
+    return all(ex.is_number(value) for value in values)
+
+
+def apply(
+    name: str, glsl: str, values: Sequence[Any], *, floating: bool = True, has_double: bool = True
+) -> ShaderVariable:
+    """Call a GLSL function component by component, on operands brought to one type.
+
+    `floating` turns integers into floats; without `has_double` float64 goes through float32. Raises
+    ValueError for matrices and complex numbers.
+    """
+    kind, parts = ex.meet(operands(name, values), name)
+    if is_complex(kind) or is_matrix(kind):
+        raise located(ArgumentValueError, f"{name}: not defined for {kind.name}; apply it to components")
+    if floating:
+        kind = make_floating_dtype(kind)
+    parts = [ex.cast(part, kind) for part in parts]
+    if has_double:
+        return ShaderVariable(ex.call(glsl, kind, *parts))
+    return ShaderVariable(ex.in_single_precision(glsl, kind, parts))
+
+
+def fold(rule: Callable[..., Any], values: Sequence[Any]) -> float:
+    """Compute with numbers, as a GPU would: without errors for overflow or a bad domain."""
+    with np.errstate(all="ignore"):
+        return float(rule(*(float(value) for value in values)))
+
+
+def unary(
+    name: str, rule: Callable[[float], Any], doc: str, *, glsl: str = "", has_double: bool = True
+) -> UnaryFunction:
+    """Make a function of one value: `rule` computes numbers, the GLSL function GPU values."""
+
+    def function(x: Any) -> Any:
+        operands(name, (x,))
+        if all_numbers((x,)):
+            return fold(rule, (x,))
+        return apply(name, glsl or name, (x,), has_double=has_double)
+
+    return cast(UnaryFunction, _described(function, name, doc))
+
+
+def binary(
+    name: str,
+    rule: Callable[[float, float], Any],
+    doc: str,
+    *,
+    glsl: str = "",
+    has_double: bool = True,
+    floating: bool = True,
+) -> BinaryFunction:
+    """Make a function of two values: `rule` computes numbers, the GLSL function GPU values."""
+
+    def function(x: Any, y: Any) -> Any:
+        operands(name, (x, y))
+        if all_numbers((x, y)):
+            return fold(rule, (x, y))
+        return apply(name, glsl or name, (x, y), has_double=has_double, floating=floating)
+
+    return cast(BinaryFunction, _described(function, name, doc))
+
+
+def _described(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function

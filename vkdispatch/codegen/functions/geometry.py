@@ -1,0 +1,132 @@
+"""Geometry of vectors, and matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    component_type,
+    float32,
+    is_complex,
+    is_float_dtype,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    make_floating_dtype,
+    to_matrix,
+)
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.elementwise import all_numbers, fold, operands
+from vkdispatch.codegen.ir import Expr
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.variables import ShaderVariable
+
+
+def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
+    kind, parts = ex.meet(operands(name, values), name)
+    if is_matrix(kind):
+        raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
+    kind = make_floating_dtype(kind)
+    return ShaderVariable(ex.call(name, component_type(kind), *(ex.cast(part, kind) for part in parts)))
+
+
+def length(v: Any) -> Any:
+    """Euclidean length of a vector, or |x|; a scalar."""
+    operands("length", (v,))
+    return fold(np.abs, (v,)) if all_numbers((v,)) else _scalar_result("length", (v,))
+
+
+def distance(a: Any, b: Any) -> Any:
+    """Euclidean distance of two points; a scalar."""
+    operands("distance", (a, b))
+    return (
+        fold(lambda x, y: abs(y - x), (a, b)) if all_numbers((a, b)) else _scalar_result("distance", (a, b))
+    )
+
+
+def dot(a: Any, b: Any) -> Any:
+    """Dot product of two vectors; a scalar of their component type."""
+    left, right = operands("dot", (a, b))
+    if all_numbers((a, b)):
+        return fold(lambda x, y: x * y, (a, b))
+    _, (left, right) = ex.meet((left, right), "dot")
+    for value in (left, right):
+        if is_matrix(value.dtype) or is_complex(value.dtype):
+            raise located(ArgumentValueError, f"dot: expected vectors, got {value.dtype.name}")
+    return ShaderVariable(ex.dot(left, right))
+
+
+def _variable(name: str, value: Any) -> Expr:
+    if not isinstance(value, ShaderVariable):
+        raise located(
+            ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
+        )
+    return value._value()
+
+
+def cross(a: Any, b: Any) -> ShaderVariable:
+    """Cross product of two vectors of three components."""
+    kind, parts = ex.meet((_variable("cross", a), _variable("cross", b)), "cross")
+    if not (is_vector(kind) and kind.child_count == 3):
+        raise located(ArgumentValueError, f"cross: expected vectors of 3 components, got {kind.name}")
+    kind = make_floating_dtype(kind)
+    return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
+
+
+def normalize(v: Any) -> ShaderVariable:
+    """Vector of length 1 in the direction of v."""
+    value = _variable("normalize", v)
+    if not is_float_dtype(value.dtype) or is_matrix(value.dtype):
+        raise located(ArgumentValueError, f"normalize: expected a vector of floats, got {value.dtype.name}")
+    return ShaderVariable(ex.call("normalize", value.dtype, value))
+
+
+def _matrix(name: str, value: Any) -> Expr:
+    expr = _variable(name, value)
+    if not is_matrix(expr.dtype):
+        raise located(ArgumentValueError, f"{name}: expected a matrix, got {expr.dtype.name}")
+    return expr
+
+
+def matrix_comp_mult(a: Any, b: Any) -> ShaderVariable:
+    """Multiply two matrices component by component."""
+    left, right = _matrix("matrix_comp_mult", a), _matrix("matrix_comp_mult", b)
+    if left.dtype is not right.dtype:
+        raise located(
+            ArgumentValueError, f"matrix_comp_mult: {left.dtype.name} and {right.dtype.name} differ in size"
+        )
+    return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
+
+
+def outer_product(a: Any, b: Any) -> ShaderVariable:
+    """Matrix a * transpose(b) of two equal float32 vector types."""
+    left, right = _variable("outer_product", a), _variable("outer_product", b)
+    if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
+        raise located(
+            ArgumentValueError,
+            f"outer_product: expected two vec2, vec3 or vec4, got {left.dtype.name} and {right.dtype.name}",
+        )
+    return ShaderVariable(ex.call("outerProduct", to_matrix(left.dtype.child_count), left, right))
+
+
+def _is_float_vector(kind: DType) -> bool:
+    return is_vector(kind) and component_type(kind) is float32 and not is_scalar(kind)
+
+
+def transpose(m: Any) -> ShaderVariable:
+    """Transposed matrix."""
+    value = _matrix("transpose", m)
+    return ShaderVariable(ex.call("transpose", value.dtype, value))
+
+
+def determinant(m: Any) -> ShaderVariable:
+    """Return the determinant of a matrix."""
+    return ShaderVariable(ex.call("determinant", float32, _matrix("determinant", m)))
+
+
+def inverse(m: Any) -> ShaderVariable:
+    """Inverse of a matrix."""
+    value = _matrix("inverse", m)
+    return ShaderVariable(ex.call("inverse", value.dtype, value))

@@ -1,0 +1,86 @@
+"""Registers: variables of one invocation; and arrays in workgroup memory."""
+
+from typing import Any, Protocol
+
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import DType
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.complex_numbers import complex_type
+from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.variables import BufferVariable, ShaderVariable, check_dtype, construct_args
+
+
+class RegisterMaker(Protocol):
+    """Declares a register of one type."""
+
+    def __call__(self, *args: Any, var_name: str | None = None) -> ShaderVariable:
+        """Declare a register that starts as the arguments say, by default as zero."""
+        ...
+
+
+def new_register(var_type: DType, *args: Any, var_name: str | None = None) -> ShaderVariable:
+    """Declare a register that starts as `vc.to_dtype(var_type, *args)`, by default as zero.
+
+    Raises TypeError or ValueError for arguments that do not make one, RuntimeError outside tracing.
+    """
+    check_dtype(var_type, "new_register")
+    value = ex.construct(var_type, construct_args(args, f"new_register({var_type.name})"))
+    return ShaderVariable(current().declare(var_type, value, var_name))
+
+
+def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVariable:
+    """Declare a complex register as wide as its arguments; complex64 zero by default."""
+    kind = complex_type(construct_args(args, "new_complex_register"), "new_complex_register")
+    return new_register(kind, *args, var_name=var_name)
+
+
+def shared_buffer(var_type: DType, size: int, var_name: str | None = None) -> BufferVariable:
+    """Declare an array of `size` elements that the workgroup shares. Raises RuntimeError outside tracing."""
+    check_dtype(var_type, "shared_buffer")
+    return BufferVariable(current().add_shared(var_type, size, var_name))
+
+
+def _maker(kind: DType) -> RegisterMaker:
+    def declare(*args: Any, var_name: str | None = None) -> ShaderVariable:
+        return new_register(kind, *args, var_name=var_name)
+
+    declare.__doc__ = f"Declare a {kind.name} register that starts as the arguments say, by default as zero."
+    return declare
+
+
+new_float16_register = _maker(dt.float16)
+new_float_register = _maker(dt.float32)
+new_float64_register = _maker(dt.float64)
+new_int16_register = _maker(dt.int16)
+new_int_register = _maker(dt.int32)
+new_int64_register = _maker(dt.int64)
+new_uint16_register = _maker(dt.uint16)
+new_uint_register = _maker(dt.uint32)
+new_uint64_register = _maker(dt.uint64)
+new_hvec2_register = _maker(dt.hvec2)
+new_hvec3_register = _maker(dt.hvec3)
+new_hvec4_register = _maker(dt.hvec4)
+new_vec2_register = _maker(dt.vec2)
+new_vec3_register = _maker(dt.vec3)
+new_vec4_register = _maker(dt.vec4)
+new_dvec2_register = _maker(dt.dvec2)
+new_dvec3_register = _maker(dt.dvec3)
+new_dvec4_register = _maker(dt.dvec4)
+new_ihvec2_register = _maker(dt.ihvec2)
+new_ihvec3_register = _maker(dt.ihvec3)
+new_ihvec4_register = _maker(dt.ihvec4)
+new_ivec2_register = _maker(dt.ivec2)
+new_ivec3_register = _maker(dt.ivec3)
+new_ivec4_register = _maker(dt.ivec4)
+new_uhvec2_register = _maker(dt.uhvec2)
+new_uhvec3_register = _maker(dt.uhvec3)
+new_uhvec4_register = _maker(dt.uhvec4)
+new_uvec2_register = _maker(dt.uvec2)
+new_uvec3_register = _maker(dt.uvec3)
+new_uvec4_register = _maker(dt.uvec4)
+new_mat2_register = _maker(dt.mat2)
+new_mat3_register = _maker(dt.mat3)
+new_mat4_register = _maker(dt.mat4)
+new_complex32_register = _maker(dt.complex32)
+new_complex64_register = _maker(dt.complex64)
+new_complex128_register = _maker(dt.complex128)

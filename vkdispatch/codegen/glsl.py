@@ -1,0 +1,598 @@
+"""The GLSL writer: the only place that makes GLSL text from the intermediate representation."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_type,
+    float16,
+    float32,
+    float64,
+    int16,
+    int32,
+    int64,
+    uint16,
+    uint32,
+    uint64,
+)
+from vkdispatch.codegen.analysis import NamingPlan, Usage, local_names, plan_names, resource_access, usage
+from vkdispatch.codegen.ir import (
+    Argument,
+    Block,
+    Builtin,
+    Comment,
+    Declare,
+    Effect,
+    Expr,
+    If,
+    ImageBinding,
+    Kernel,
+    Op,
+    Print,
+    RawStatement,
+    RawText,
+    Register,
+    Return,
+    Scope,
+    ShaderFlags,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    While,
+    walk,
+)
+from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout
+from vkdispatch.codegen.location import Loc
+
+_INDENT = "    "
+
+# ---- tables --------------------------------------------------------------------------------------
+
+# Binding strength of operators, weakest first.
+_OR, _AND, _BIT_OR, _BIT_XOR, _BIT_AND, _EQUAL, _ORDER, _SHIFT, _SUM, _PRODUCT, _PREFIX, _POSTFIX = range(
+    1, 13
+)
+_STRENGTH = {
+    "||": _OR,
+    "&&": _AND,
+    "|": _BIT_OR,
+    "^": _BIT_XOR,
+    "&": _BIT_AND,
+    "==": _EQUAL,
+    "!=": _EQUAL,
+    "<": _ORDER,
+    "<=": _ORDER,
+    ">": _ORDER,
+    ">=": _ORDER,
+    "<<": _SHIFT,
+    ">>": _SHIFT,
+    "+": _SUM,
+    "-": _SUM,
+    "*": _PRODUCT,
+    "/": _PRODUCT,
+    "%": _PRODUCT,
+}
+# Nobody remembers how these bind, so mixtures of them keep their parentheses.
+_UNFAMILIAR = frozenset(("|", "^", "&", "<<", ">>"))
+
+_SUFFIXES: dict[DType, str] = {
+    uint16: "us",
+    int16: "s",
+    uint32: "u",
+    int32: "",
+    uint64: "ul",
+    int64: "l",
+    float16: "hf",
+    float32: "f",
+    float64: "lf",
+}
+_LOWEST: dict[DType, str] = {
+    int16: "int16_t(0x8000us)",
+    int32: "int(0x80000000u)",
+    int64: "int64_t(0x8000000000000000ul)",
+}
+_LARGEST_FLOAT: dict[DType, float] = {float16: 65519.99, float32: 3.4028235677973366e38, float64: math.inf}
+
+_BUILTINS: dict[Builtin, str] = {
+    Builtin.GLOBAL_INVOCATION_ID: "gl_GlobalInvocationID",
+    Builtin.LOCAL_INVOCATION_ID: "gl_LocalInvocationID",
+    Builtin.LOCAL_INVOCATION_INDEX: "gl_LocalInvocationIndex",
+    Builtin.WORKGROUP_ID: "gl_WorkGroupID",
+    Builtin.WORKGROUP_SIZE: "gl_WorkGroupSize",
+    Builtin.NUM_WORKGROUPS: "gl_NumWorkGroups",
+    Builtin.NUM_SUBGROUPS: "gl_NumSubgroups",
+    Builtin.SUBGROUP_ID: "gl_SubgroupID",
+    Builtin.SUBGROUP_SIZE: "gl_SubgroupSize",
+    Builtin.SUBGROUP_INVOCATION_ID: "gl_SubgroupInvocationID",
+}
+# A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
+_FOLDED_GLOBAL_ID, _FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
+
+# Names of components of built-in values, where they get one.
+_COMPONENT_NAMES: dict[Builtin, str] = {
+    Builtin.GLOBAL_INVOCATION_ID: "gid",
+    Builtin.LOCAL_INVOCATION_ID: "lid",
+    Builtin.WORKGROUP_ID: "group",
+    Builtin.WORKGROUP_SIZE: "group_size",
+    Builtin.NUM_WORKGROUPS: "groups",
+}
+
+_TYPE_EXTENSIONS: tuple[tuple[tuple[DType, ...], str], ...] = (
+    ((float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
+    ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
+    ((int64, uint64), "GL_ARB_gpu_shader_int64"),
+    ((float64,), "GL_ARB_gpu_shader_fp64"),
+)
+_SUBGROUP_BASIC = frozenset(("subgroupBuiltin", "subgroupElect", "subgroupBarrier"))
+
+
+# ---- literals ------------------------------------------------------------------------------------
+
+
+def literal_text(value: int | float | bool, kind: DType) -> str:
+    """Write a scalar literal of type `kind`."""
+    if kind is bool_:
+        return "true" if value else "false"
+    if kind in _LARGEST_FLOAT:
+        return _float_text(float(value), kind)
+    if kind in _LOWEST and value == -(1 << (8 * kind.item_size - 1)):
+        # the digits without the sign would not fit
+        return _LOWEST[kind]
+    return f"{value}{_SUFFIXES[kind]}"
+
+
+def _float_text(value: float, kind: DType) -> str:
+    if not math.isfinite(value) or abs(value) > _LARGEST_FLOAT[kind]:
+        bits = "0x7FC00000u" if math.isnan(value) else "0x7F800000u" if value > 0 else "0xFF800000u"
+        text = f"uintBitsToFloat({bits})"
+        return text if kind is float32 else f"{kind.glsl_type}({text})"
+    digits = repr(value)
+    if kind is float32 and float(np.float32(value)) == value:
+        # a value that came from float32 is written with float32's shorter digits
+        digits = min(digits, str(np.float32(value)), key=len)
+    if not any(letter in digits for letter in ".e"):
+        digits += ".0"
+    return digits + _SUFFIXES[kind]
+
+
+# ---- expressions ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Names:
+    """How leaves are called: built-in values, the argument block, and expressions that have a name."""
+
+    builtins: dict[Builtin, str] = field(default_factory=lambda: _BUILTINS)
+    block: str = "PC"
+    plan: NamingPlan | None = None
+    of_number: dict[int, str] = field(default_factory=dict)
+
+    def name_of(self, expr: Expr) -> str | None:
+        if self.plan is None or not self.of_number:
+            return None
+        return self.of_number.get(self.plan.numbering.number(expr))
+
+    def raw(self, text: str) -> str:
+        """Adapt raw GLSL, which was written against the default names."""
+        renamed = {_BUILTINS[key]: name for key, name in self.builtins.items() if _BUILTINS[key] != name}
+        if self.block != "PC":
+            renamed["PC"] = self.block
+        if not renamed:
+            return text
+        pattern = r"\b(" + "|".join(renamed) + r")\b"
+        return re.sub(pattern, lambda match: renamed[match[0]], text)
+
+
+def expression_text(expr: Expr) -> str:
+    """Write one expression, with the names of an unfolded kernel that takes push constants."""
+    return _written(expr, _Names())[0]
+
+
+def _written(expr: Expr, names: _Names) -> tuple[str, int]:
+    """Text of an expression and how strongly it holds together."""
+    name = names.name_of(expr)
+    return (name, _POSTFIX) if name is not None else _WRITERS[expr.op](expr, names)
+
+
+def _full(expr: Expr, names: _Names) -> str:
+    return _written(expr, names)[0]
+
+
+def _operand(expr: Expr, names: _Names, strength: int) -> str:
+    """Text of an operand, in parentheses if it holds together less than `strength`."""
+    text, own = _written(expr, names)
+    return text if own >= strength else f"({text})"
+
+
+def _list(args: tuple[Expr, ...], names: _Names) -> str:
+    return ", ".join(_full(arg, names) for arg in args)
+
+
+def _literal(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, (int, float))
+    text = literal_text(expr.value, expr.dtype)
+    return text, _PREFIX if text.startswith("-") else _POSTFIX
+
+
+def _argument(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, Argument)
+    return f"{names.block}.{expr.value.name}", _POSTFIX
+
+
+def _builtin(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, Builtin)
+    return names.builtins[expr.value], _POSTFIX
+
+
+def _register(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, Register)
+    return expr.value.name, _POSTFIX
+
+
+def _element(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, (Storage, SharedArray))
+    member = ".data" if isinstance(expr.value, Storage) else ""
+    return f"{expr.value.name}{member}[{_full(expr.args[0], names)}]", _POSTFIX
+
+
+def _index(expr: Expr, names: _Names) -> tuple[str, int]:
+    base, position = expr.args
+    return f"{_operand(base, names, _POSTFIX)}[{_full(position, names)}]", _POSTFIX
+
+
+def _component(expr: Expr, names: _Names) -> tuple[str, int]:
+    return f"{_operand(expr.args[0], names, _POSTFIX)}.{expr.value}", _POSTFIX
+
+
+def _unary(expr: Expr, names: _Names) -> tuple[str, int]:
+    text, strength = _written(expr.args[0], names)
+    # "--x" would be a decrement
+    safe = strength >= _PREFIX and not (expr.value == "-" and text.startswith("-"))
+    return f"{expr.value}{text}" if safe else f"{expr.value}({text})", _PREFIX
+
+
+def _binary(expr: Expr, names: _Names) -> tuple[str, int]:
+    symbol = str(expr.value)
+    strength = _STRENGTH[symbol]
+    left, right = expr.args
+    left_text = _mixed(left, names, symbol, strength)
+    return f"{left_text} {symbol} {_mixed(right, names, symbol, strength + 1)}", strength
+
+
+def _mixed(expr: Expr, names: _Names, symbol: str, strength: int) -> str:
+    text, own = _written(expr, names)
+    compound = own < _PREFIX
+    other = expr.op is Op.BINARY and expr.value != symbol
+    unfamiliar = symbol in _UNFAMILIAR or (expr.op is Op.BINARY and expr.value in _UNFAMILIAR)
+    return f"({text})" if own < strength or (compound and other and unfamiliar) else text
+
+
+def _logical(expr: Expr, names: _Names) -> tuple[str, int]:
+    strength = _STRENGTH[str(expr.value)]
+    parts = []
+    for arg in expr.args:
+        text, own = _written(arg, names)
+        nested = own in (_OR, _AND)
+        parts.append(f"({text})" if nested else text)
+    return f" {expr.value} ".join(parts), strength
+
+
+def _call(expr: Expr, names: _Names) -> tuple[str, int]:
+    return f"{expr.value}({_list(expr.args, names)})", _POSTFIX
+
+
+def _atomic_add(expr: Expr, names: _Names) -> tuple[str, int]:
+    return f"atomicAdd({_list(expr.args, names)})", _POSTFIX
+
+
+def _construct(expr: Expr, names: _Names) -> tuple[str, int]:
+    return f"{expr.dtype.glsl_type}({_list(expr.args, names)})", _POSTFIX
+
+
+def _sample(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, ImageBinding)
+    coordinate, level = expr.args
+    texture, kind = expr.value.name, coordinate.dtype.glsl_type
+    position = f"({_operand(coordinate, names, _SUM)} + 0.5f) / {kind}(textureSize({texture}, 0))"
+    return f"textureLod({texture}, {position}, {_full(level, names)})", _POSTFIX
+
+
+def _raw(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, RawText)
+    return names.raw(expr.value.text), _POSTFIX if expr.value.lexical_unit else 0
+
+
+_WRITERS: dict[Op, Callable[[Expr, _Names], tuple[str, int]]] = {
+    Op.LITERAL: _literal,
+    Op.ARGUMENT: _argument,
+    Op.BUILTIN: _builtin,
+    Op.REGISTER: _register,
+    Op.ELEMENT: _element,
+    Op.INDEX: _index,
+    Op.COMPONENT: _component,
+    Op.SWIZZLE: _component,
+    Op.UNARY: _unary,
+    Op.BINARY: _binary,
+    Op.COMPARE: _binary,
+    Op.LOGICAL: _logical,
+    Op.CALL: _call,
+    Op.SUBGROUP: _call,
+    Op.ATOMIC_ADD: _atomic_add,
+    Op.CONSTRUCT: _construct,
+    Op.SAMPLE: _sample,
+    Op.RAW: _raw,
+}
+
+
+# ---- statements ----------------------------------------------------------------------------------
+
+
+class _BodyWriter:
+    """Writes statements as lines, remembering the Python line of each."""
+
+    def __init__(self, names: _Names, plan: NamingPlan, taken: set[str]) -> None:
+        self._names = names
+        self._plan = plan
+        self._taken = taken
+        self._counter = 0
+        self._depth = 1
+        self._local: list[int] = []
+        self.lines: list[str] = []
+        self.line_map: list[Loc | None] = []
+
+    def line(self, text: str, loc: Loc | None = None) -> None:
+        """Write one line, indented."""
+        self.lines.append(_INDENT * self._depth + text if text else "")
+        self.line_map.append(loc)
+
+    def block(self, block: Block) -> None:
+        """Write all statements of a block."""
+        outside = dict(self._names.of_number)
+        for position, statement in enumerate(block):
+            for number in self._plan.before.get((id(block), position), ()):
+                self._declare_name(number)
+            self._local = local_names(self._plan, statement)
+            for number in self._local:
+                self._declare_name(number)
+            self._statement(statement)
+            self._forget_local()
+        self._names.of_number = outside
+
+    def _forget_local(self) -> None:
+        """Drop the names that hold for one statement: what they were computed from may change now."""
+        for number in self._local:
+            del self._names.of_number[number]
+        self._local = []
+
+    def _declare_name(self, number: int) -> None:
+        expr = self._plan.numbering.exprs[number]
+        text = _WRITERS[expr.op](expr, self._names)[0]
+        name = self._new_name(expr)
+        self.line(f"{expr.dtype.glsl_type} {name} = {text};", expr.loc)
+        self._names.of_number[number] = name
+
+    def _new_name(self, expr: Expr) -> str:
+        name = ""
+        if expr.op is Op.COMPONENT and isinstance(expr.args[0].value, Builtin):
+            prefix = _COMPONENT_NAMES.get(expr.args[0].value)
+            name = f"{prefix}_{expr.value}" if prefix else ""
+        if not name or name in self._taken:
+            while (name := f"t{self._counter}") in self._taken:
+                self._counter += 1
+        self._taken.add(name)
+        return name
+
+    def _text(self, expr: Expr) -> str:
+        return _full(expr, self._names)
+
+    def _statement(self, statement: Statement) -> None:
+        loc = statement.loc
+        if isinstance(statement, Declare):
+            register = statement.register
+            self.line(f"{register.dtype.glsl_type} {register.name} = {self._text(statement.value)};", loc)
+        elif isinstance(statement, Store):
+            value = self._text(statement.value)
+            self.line(f"{self._place(statement.place)} {statement.operator or ''}= {value};", loc)
+        elif isinstance(statement, If):
+            self._if(statement)
+        elif isinstance(statement, While):
+            self.line(f"while ({self._text(statement.condition)}) {{", loc)
+            self._nested(statement.body)
+            self.line("}", loc)
+        elif isinstance(statement, Scope):
+            self._comment(statement.comment, loc)
+            self.line("{", loc)
+            self._nested(statement.body)
+            self.line("}", loc)
+        elif isinstance(statement, Effect):
+            self.line(f"{statement.function}();", loc)
+        elif isinstance(statement, Print):
+            parts = [_quoted(statement.format), *(self._text(arg) for arg in statement.args)]
+            self.line(f"debugPrintfEXT({', '.join(parts)});", loc)
+        elif isinstance(statement, Return):
+            self.line("return;", loc)
+        elif isinstance(statement, Comment):
+            if statement.preceding_new_line and self.lines and not self.lines[-1].endswith("{"):
+                self.line("")
+            self._comment(statement.text, loc)
+        elif isinstance(statement, RawStatement):
+            for text in self._names.raw(statement.text).splitlines():
+                self.line(text, loc)
+
+    def _place(self, place: Expr) -> str:
+        return _WRITERS[place.op](place, self._names)[0]
+
+    def _if(self, statement: If) -> None:
+        conditions = [self._text(condition) for condition, _ in statement.branches]
+        self._forget_local()
+        for position, (condition, body) in enumerate(statement.branches):
+            keyword = "} else if" if position else "if"
+            self.line(f"{keyword} ({conditions[position]}) {{", condition.loc or statement.loc)
+            self._nested(body)
+        if statement.orelse is not None:
+            self.line("} else {", statement.loc)
+            self._nested(statement.orelse)
+        self.line("}", statement.loc)
+
+    def _nested(self, block: Block) -> None:
+        self._depth += 1
+        self.block(block)
+        self._depth -= 1
+
+    def _comment(self, text: str | None, loc: Loc | None) -> None:
+        if text is None:
+            return
+        lines = text.replace("*/", "* /").splitlines() or [""]
+        if len(lines) == 1:
+            self.line(f"/* {lines[0]} */", loc)
+            return
+        self.line("/*", loc)
+        for each in lines:
+            self.line(f" * {each}".rstrip(), loc)
+        self.line(" */", loc)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+# ---- the whole shader ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GlslText:
+    """A kernel as GLSL, but for its workgroup size.
+
+    `header` is extensions and interface, `body` the main function; `body_map` has the Python line of each
+    line of the body.
+    """
+
+    extensions: tuple[str, ...]
+    interface: tuple[str, ...]
+    body: tuple[str, ...]
+    body_map: tuple[Loc | None, ...]
+
+    @property
+    def header(self) -> str:
+        """Everything before the main function, without the workgroup size."""
+        return "\n".join((*self.extensions, "", *self.interface))
+
+    def source(self, local_size: tuple[int, int, int]) -> tuple[str, tuple[Loc | None, ...]]:
+        """Return the complete text, and the Python line of each of its lines."""
+        x, y, z = local_size
+        size = f"layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;"
+        before = (*self.extensions, "", size, "", *self.interface)
+        return "\n".join((*before, *self.body)) + "\n", (*(None for _ in before), *self.body_map)
+
+
+def write_kernel(kernel: Kernel, *, folded: bool = False) -> GlslText:
+    """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
+    layout = argument_layout(kernel, folded=folded)
+    block = "UBO" if layout.uniform else "PC"
+    body = _write_body(kernel, block, folded=folded)
+    return GlslText(
+        tuple(_extensions(kernel, usage(kernel))),
+        tuple(_interface(kernel, layout)),
+        ("void main() {", *body.lines, "}"),
+        (None, *body.line_map, None),
+    )
+
+
+def _extensions(kernel: Kernel, used: Usage) -> list[str]:
+    names = ["GL_EXT_scalar_block_layout"]
+    if used.subgroup_functions and not kernel.flags & ShaderFlags.NO_SUBGROUP_OPS:
+        names.append("GL_KHR_shader_subgroup_basic")
+        if used.subgroup_functions - _SUBGROUP_BASIC:
+            names.append("GL_KHR_shader_subgroup_arithmetic")
+    if used.prints and not kernel.flags & ShaderFlags.NO_PRINTF:
+        names.append("GL_EXT_debug_printf")
+    scalars = {component_type(kind) for kind in used.dtypes}
+    names += [extension for kinds, extension in _TYPE_EXTENSIONS if scalars.intersection(kinds)]
+    return ["#version 450", *(f"#extension {name} : require" for name in names)]
+
+
+def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
+    lines: list[str] = []
+    if layout.members:
+        kind = "set = 0, binding = 0, scalar" if layout.uniform else "push_constant, scalar"
+        lines.append(f"layout({kind}) uniform Arguments {{")
+        lines += [f"{_INDENT}{member.dtype.glsl_type} {member.name};" for member in layout.members]
+        lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
+    access = resource_access(kernel)
+    for resource in kernel.resources:
+        binding = resource.index + (1 if layout.uniform else 0)
+        label = (
+            f"  // {resource.label}"
+            if resource.label.isprintable() and not resource.label.endswith("\\")
+            else ""
+        )
+        if isinstance(resource, ImageBinding):
+            sampler = f"sampler{resource.dimensions}D {resource.name}"
+            lines.append(f"layout(set = 0, binding = {binding}) uniform {sampler};{label}")
+            continue
+        reads, writes = resource.index in access.reads, resource.index in access.writes
+        qualifier = "readonly " if not writes else "writeonly " if not reads else ""
+        block = f"buffer Buffer{resource.index} {{ {resource.dtype.glsl_type} data[]; }} {resource.name};"
+        lines.append(f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block}{label}")
+    if kernel.resources:
+        lines.append("")
+    for array in kernel.shared:
+        lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
+    if kernel.shared:
+        lines.append("")
+    return lines
+
+
+def _write_body(kernel: Kernel, block: str, *, folded: bool) -> _BodyWriter:
+    plan = plan_names(kernel)
+    builtins = dict(_BUILTINS)
+    if folded:
+        builtins[Builtin.GLOBAL_INVOCATION_ID] = _FOLDED_GLOBAL_ID
+        builtins[Builtin.WORKGROUP_ID] = _FOLDED_WORKGROUP_ID
+        builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
+    taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
+    taken.update(array.name for array in kernel.shared)
+    writer = _BodyWriter(_Names(builtins, block, plan), plan, taken)
+    if folded:
+        _fold_prologue(writer, block)
+    if kernel.exec_count is not None:
+        global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
+        writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
+    if writer.lines and kernel.body:
+        writer.line("")
+    writer.block(kernel.body)
+    return writer
+
+
+def _fold_prologue(writer: _BodyWriter, block: str) -> None:
+    """Find the workgroup's id in the true grid from its position in the launched one.
+
+    Surplus workgroups end.
+    """
+    lines = (
+        f"uvec3 {GROUP_COUNT} = {block}.{GROUP_COUNT};",
+        "uint workgroup_index = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;",
+        "workgroup_index = workgroup_index * gl_NumWorkGroups.x + gl_WorkGroupID.x;",
+        f"if (workgroup_index >= {GROUP_COUNT}.x * {GROUP_COUNT}.y * {GROUP_COUNT}.z) return;",
+        f"uint workgroup_row = workgroup_index / {GROUP_COUNT}.x;",
+        f"uvec3 {_FOLDED_WORKGROUP_ID} = uvec3(workgroup_index, workgroup_row, workgroup_row);",
+        f"{_FOLDED_WORKGROUP_ID}.xy %= {GROUP_COUNT}.xy;",
+        f"{_FOLDED_WORKGROUP_ID}.z /= {GROUP_COUNT}.y;",
+        f"uvec3 {_FOLDED_GLOBAL_ID} = {_FOLDED_WORKGROUP_ID} * gl_WorkGroupSize + gl_LocalInvocationID;",
+    )
+    for line in lines:
+        writer.line(line)
+
+
+def statements_text(block: Block) -> str:
+    """Write statements on their own, as they stand in the main function."""
+    kernel = Kernel("", (), (), (), block, None)
+    return "".join(line + "\n" for line in _write_body(kernel, "PC", folded=False).lines)

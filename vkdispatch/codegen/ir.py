@@ -1,0 +1,310 @@
+"""The typed intermediate representation of a kernel: expression trees held by a tree of statements.
+
+Front end, analyses and writers meet here and nowhere else. Expressions are immutable and compared by
+identity; `analysis.Numbering` finds the structurally equal ones. `verify.verify` is the specification in
+executable form.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, IntFlag, auto
+
+from vkdispatch.base.dtype import DType
+from vkdispatch.codegen.location import Loc
+
+
+class ShaderFlags(IntFlag):
+    """Options of a kernel.
+
+    NO_SUBGROUP_OPS and NO_PRINTF leave out the GLSL extension lines, NO_EXEC_BOUNDS the early return of
+    invocations beyond the execution size.
+    """
+
+    NONE = 0
+    NO_SUBGROUP_OPS = 1
+    NO_PRINTF = 2
+    NO_EXEC_BOUNDS = 4
+
+
+class Op(Enum):
+    """Kinds of expressions. The comment says what `args` and `value` hold."""
+
+    LITERAL = auto()  # value: int, float or bool
+    ARGUMENT = auto()  # value: Argument, a member of the argument block
+    BUILTIN = auto()  # value: Builtin
+    REGISTER = auto()  # value: Register
+    ELEMENT = auto()  # value: Storage or SharedArray; args: (index,)
+    INDEX = auto()  # args: (vector or matrix, index)
+    COMPONENT = auto()  # value: one of "xyzw"; args: (vector or complex,)
+    SWIZZLE = auto()  # value: two to four of "xyzw"; args: (vector or scalar,)
+    UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
+    BINARY = auto()  # value: operator; args: (left, right)
+    COMPARE = auto()  # value: operator; args: (left, right)
+    LOGICAL = auto()  # value: "&&" or "||"; args: two or more
+    CALL = auto()  # value: GLSL function without effects; args: its arguments
+    SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
+    ATOMIC_ADD = auto()  # args: (place, operand); stands only as the value of a Declare
+    CONSTRUCT = auto()  # args: what the dtype's constructor takes
+    SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
+    RAW = auto()  # value: RawText; args: the expressions that its text mentions
+
+
+class Builtin(Enum):
+    """Values that the device gives every invocation."""
+
+    GLOBAL_INVOCATION_ID = auto()
+    LOCAL_INVOCATION_ID = auto()
+    LOCAL_INVOCATION_INDEX = auto()
+    WORKGROUP_ID = auto()
+    WORKGROUP_SIZE = auto()
+    NUM_WORKGROUPS = auto()
+    NUM_SUBGROUPS = auto()
+    SUBGROUP_ID = auto()
+    SUBGROUP_SIZE = auto()
+    SUBGROUP_INVOCATION_ID = auto()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argument:
+    """A value that the host passes at each dispatch: a member of the argument block."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Register:
+    """A variable of one invocation."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Storage:
+    """A storage buffer; `index` is its position among the bound resources."""
+
+    index: int
+    dtype: DType
+    label: str
+
+    @property
+    def name(self) -> str:
+        """Name in the generated code."""
+        return f"buf{self.index}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedArray:
+    """An array of `size` elements in workgroup memory."""
+
+    name: str
+    dtype: DType
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageBinding:
+    """A sampled image of 1, 2 or 3 dimensions; `index` is its position among the bound resources."""
+
+    index: int
+    dimensions: int
+    label: str
+
+    @property
+    def name(self) -> str:
+        """Name in the generated code."""
+        return f"tex{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """GLSL text given by the user."""
+
+    text: str
+    settable: bool = False
+    register: bool = False
+    lexical_unit: bool = False
+
+
+Value = (
+    int
+    | float
+    | bool
+    | str
+    | Argument
+    | Builtin
+    | Register
+    | Storage
+    | SharedArray
+    | ImageBinding
+    | RawText
+    | None
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expr:
+    """A value of type `dtype`.
+
+    Operation, operands, the payload that `Op` documents, and where it was written.
+    """
+
+    op: Op
+    dtype: DType
+    args: tuple["Expr", ...] = ()
+    value: Value = None
+    loc: Loc | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """Declare a register with its first value."""
+
+    register: Register
+    value: Expr
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Assign `value` to a place, or combine it with what is there by `operator` ("+" writes `+=`)."""
+
+    place: Expr
+    value: Expr
+    operator: str | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """The first branch whose condition holds runs, else `orelse`."""
+
+    branches: tuple[tuple[Expr, tuple["Statement", ...]], ...]
+    orelse: tuple["Statement", ...] | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run `body` as long as the condition, evaluated anew each time, holds."""
+
+    condition: Expr
+    body: tuple["Statement", ...]
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A block of its own, with an optional comment in front."""
+
+    body: tuple["Statement", ...]
+    comment: str | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Call a GLSL function for its effect: a barrier."""
+
+    function: str
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """debugPrintf of a format and values."""
+
+    format: str
+    args: tuple[Expr, ...]
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """End this invocation."""
+
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """Text for the reader of the generated code."""
+
+    text: str
+    preceding_new_line: bool = True
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawStatement:
+    """Lines of GLSL given by the user."""
+
+    text: str
+    loc: Loc | None = None
+
+
+Statement = Declare | Store | If | While | Scope | Effect | Print | Return | Comment | RawStatement
+Block = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A whole kernel.
+
+    `resources` are the bound buffers and images in binding order; `exec_count` is the argument (uvec3) that
+    limits the global invocation id, or None without a limit. `touched` names storage marked as (read,
+    written) by hand.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    resources: tuple[Storage | ImageBinding, ...]
+    shared: tuple[SharedArray, ...]
+    body: Block
+    exec_count: Argument | None
+    flags: ShaderFlags = ShaderFlags.NONE
+    reads: frozenset[int] = frozenset()
+    writes: frozenset[int] = frozenset()
+
+
+def is_place(expr: Expr) -> bool:
+    """Whether an expression can be stored to."""
+    if expr.op in (Op.INDEX, Op.COMPONENT):
+        return is_place(expr.args[0])
+    if expr.op is Op.RAW:
+        return isinstance(expr.value, RawText) and expr.value.settable
+    return expr.op in (Op.REGISTER, Op.ELEMENT)
+
+
+def blocks_of(statement: Statement) -> tuple[Block, ...]:
+    """Blocks nested in a statement, in order."""
+    if isinstance(statement, If):
+        bodies = tuple(body for _, body in statement.branches)
+        return bodies if statement.orelse is None else (*bodies, statement.orelse)
+    if isinstance(statement, (While, Scope)):
+        return (statement.body,)
+    return ()
+
+
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """Expressions that a statement itself holds, places included, without those of nested blocks."""
+    if isinstance(statement, Declare):
+        return (statement.value,)
+    if isinstance(statement, Store):
+        return (statement.place, statement.value)
+    if isinstance(statement, If):
+        return tuple(condition for condition, _ in statement.branches)
+    if isinstance(statement, While):
+        return (statement.condition,)
+    if isinstance(statement, Print):
+        return statement.args
+    return ()
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """Every statement of a block and of the blocks nested in it, in program order."""
+    for statement in block:
+        yield statement
+        for inner in blocks_of(statement):
+            yield from walk(inner)

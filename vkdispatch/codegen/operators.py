@@ -1,0 +1,257 @@
+"""Python operators of GPU values: each builds an expression, in-place ones record a statement."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from vkdispatch.base.dtype import is_complex, is_integer_dtype
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Expr, Op, is_place
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.recording import current
+
+
+class Operators:
+    """Arithmetic, comparison and bit operators over `expr`."""
+
+    __slots__ = ("expr",)
+    # NumPy scalars on the left then leave the operation to us
+    __array_ufunc__: ClassVar[None] = None
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    expr: Expr
+
+    def _value(self) -> Expr:
+        """Return the expression to compute with.
+
+        Raises TypeError where there is no value, as for a whole buffer.
+        """
+        return self.expr
+
+    def _wrap(self, expr: Expr) -> Self:
+        """Make a variable of an expression."""
+        raise NotImplementedError
+
+    def _operand(self, other: object, symbol: str) -> ex.Operand:
+        if isinstance(other, Operators):
+            return other._value()
+        if ex.is_number(other):
+            return other
+        mine = self._value().dtype
+        if isinstance(other, complex) and is_complex(mine):
+            return ex.as_complex(other, mine)
+        raise located(
+            ArgumentTypeError,
+            f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
+        )
+
+    def _apply(self, rule: Callable[[ex.Operand, ex.Operand], Expr], other: object, symbol: str) -> Self:
+        return self._wrap(rule(self._value(), self._operand(other, symbol)))
+
+    def _reflected(self, rule: Callable[[ex.Operand, ex.Operand], Expr], other: object, symbol: str) -> Self:
+        return self._wrap(rule(self._operand(other, symbol), self._value()))
+
+    def _with_symbol(
+        self,
+        rule: Callable[[str, ex.Operand, ex.Operand], Expr],
+        symbol: str,
+        other: object,
+        reflected: bool = False,
+    ) -> Self:
+        mine, theirs = self._value(), self._operand(other, symbol)
+        return self._wrap(rule(symbol, theirs, mine) if reflected else rule(symbol, mine, theirs))
+
+    def _is_one(self, other: object, *, whole: bool = False) -> bool:
+        """Whether multiplying by `other` changes neither the value nor its type."""
+        if not ex.is_number(other) or other != 1:
+            return False
+        kind = self._value().dtype
+        return ex.is_integer_number(other) or not (whole or is_integer_dtype(kind) or ex.is_bool_like(kind))
+
+    def _update(self, symbol: str, result: Self) -> Self:
+        """Store the result of an in-place operator."""
+        place, value = self._value(), result.expr
+        if not is_place(place):
+            raise located(
+                ArgumentValueError,
+                f"{symbol}=: this value cannot be assigned to; copy it with .to_register() first",
+            )
+        if value.dtype is not place.dtype:
+            raise located(
+                ArgumentTypeError,
+                f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
+                f"convert the operand with .to_dtype(vd.{place.dtype.name})",
+            )
+        if value.op is Op.BINARY and value.value == symbol and value.args[0] is place:
+            current().store(place, value.args[1], symbol)
+        elif value is not place:
+            current().store(place, value)
+        return self
+
+    # -- + - * / // % ** @
+
+    def __add__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "+", other)
+
+    def __radd__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "+", other, reflected=True)
+
+    def __sub__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "-", other)
+
+    def __rsub__(self, other: object) -> Self:
+        return self._with_symbol(ex.add, "-", other, reflected=True)
+
+    def __mul__(self, other: object) -> Self:
+        return self if self._is_one(other) else self._apply(ex.multiply, other, "*")
+
+    def __rmul__(self, other: object) -> Self:
+        return self if self._is_one(other) else self._reflected(ex.multiply, other, "*")
+
+    def __matmul__(self, other: object) -> Self:
+        if not isinstance(other, Operators):
+            raise located(ArgumentTypeError, f"@: expected a GPU matrix or vector, got {other!r}")
+        return self._wrap(ex.matmul(self._value(), other._value()))
+
+    def __truediv__(self, other: object) -> Self:
+        return self._apply(ex.divide, other, "/")
+
+    def __rtruediv__(self, other: object) -> Self:
+        return self._reflected(ex.divide, other, "/")
+
+    def __floordiv__(self, other: object) -> Self:
+        if self._is_one(other, whole=True) and is_integer_dtype(self._value().dtype):
+            return self
+        return self._apply(ex.floor_divide, other, "//")
+
+    def __rfloordiv__(self, other: object) -> Self:
+        return self._reflected(ex.floor_divide, other, "//")
+
+    def __mod__(self, other: object) -> Self:
+        return self._apply(ex.modulo, other, "%")
+
+    def __rmod__(self, other: object) -> Self:
+        return self._reflected(ex.modulo, other, "%")
+
+    def __pow__(self, other: object) -> Any:
+        if ex.is_number(other) and other == 0:
+            return 1
+        return self._apply(ex.power, other, "**")
+
+    def __rpow__(self, other: object) -> Self:
+        return self._reflected(ex.power, other, "**")
+
+    # -- << >> & | ^ ~
+
+    def __lshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "<<", other)
+
+    def __rlshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "<<", other, reflected=True)
+
+    def __rshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, ">>", other)
+
+    def __rrshift__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, ">>", other, reflected=True)
+
+    def __and__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "&", other)
+
+    def __rand__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "&", other, reflected=True)
+
+    def __or__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "|", other)
+
+    def __ror__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "|", other, reflected=True)
+
+    def __xor__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "^", other)
+
+    def __rxor__(self, other: object) -> Self:
+        return self._with_symbol(ex.bitwise, "^", other, reflected=True)
+
+    def __neg__(self) -> Self:
+        return self._wrap(ex.negate(self._value()))
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __invert__(self) -> Self:
+        return self._wrap(ex.invert(self._value()))
+
+    def __abs__(self) -> Self:
+        return self._wrap(ex.absolute(self._value()))
+
+    # -- comparison
+
+    def __lt__(self, other: object) -> Self:
+        return self._with_symbol(ex.compare, "<", other)
+
+    def __le__(self, other: object) -> Self:
+        return self._with_symbol(ex.compare, "<=", other)
+
+    def __gt__(self, other: object) -> Self:
+        return self._with_symbol(ex.compare, ">", other)
+
+    def __ge__(self, other: object) -> Self:
+        return self._with_symbol(ex.compare, ">=", other)
+
+    def __eq__(self, other: object) -> Self:  # type: ignore[override]
+        return self._with_symbol(ex.compare, "==", other)
+
+    def __ne__(self, other: object) -> Self:  # type: ignore[override]
+        return self._with_symbol(ex.compare, "!=", other)
+
+    def __bool__(self) -> bool:
+        raise located(
+            ArgumentValueError,
+            "a GPU value has no truth value while the kernel is traced: instead of a Python if, while, and, "
+            "or, not use vc.if_block / vc.while_block, vc.all, vc.any and ~",
+        )
+
+    # -- in place
+
+    def __iadd__(self, other: object) -> Self:
+        return self._update("+", self + other)
+
+    def __isub__(self, other: object) -> Self:
+        return self._update("-", self - other)
+
+    def __imul__(self, other: object) -> Self:
+        return self._update("*", self * other)
+
+    def __itruediv__(self, other: object) -> Self:
+        kind = self._value().dtype
+        if is_integer_dtype(kind):
+            raise located(ArgumentValueError, f"/=: the quotient does not go into {kind.name}; use //=")
+        return self._update("/", self / other)
+
+    def __ifloordiv__(self, other: object) -> Self:
+        return self._update("//", self // other)
+
+    def __imod__(self, other: object) -> Self:
+        return self._update("%", self % other)
+
+    def __ipow__(self, other: object) -> Self:
+        power = self**other
+        if isinstance(power, Operators):
+            return self._update("**", self._wrap(power.expr))
+        return self._update("**", self._wrap(ex.storable(power, self._value().dtype)))
+
+    def __ilshift__(self, other: object) -> Self:
+        return self._update("<<", self << other)
+
+    def __irshift__(self, other: object) -> Self:
+        return self._update(">>", self >> other)
+
+    def __iand__(self, other: object) -> Self:
+        return self._update("&", self & other)
+
+    def __ior__(self, other: object) -> Self:
+        return self._update("|", self | other)
+
+    def __ixor__(self, other: object) -> Self:
+        return self._update("^", self ^ other)

@@ -1,0 +1,241 @@
+"""What records statements while a kernel's Python body runs.
+
+The stack of open blocks, and the thread's recorder.
+"""
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vkdispatch.base.dtype import DType, ivec4
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.ir import (
+    Argument,
+    Block,
+    Declare,
+    Expr,
+    If,
+    ImageBinding,
+    Op,
+    Register,
+    Scope,
+    ShaderFlags,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    While,
+)
+from vkdispatch.codegen.location import Loc, here, located
+from vkdispatch.codegen.names import legal_name
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A block being filled. `branches` are the finished branches of the if that it continues."""
+
+    kind: Literal["body", "if", "else", "while", "scope"]
+    loc: Loc | None = None
+    condition: Expr | None = None
+    branches: tuple[tuple[Expr, Block], ...] = ()
+    comment: str | None = None
+    statements: list[Statement] = field(default_factory=list)
+
+
+class Recorder:
+    """Statements, names and resources of the kernel being traced."""
+
+    def __init__(self, flags: ShaderFlags = ShaderFlags.NONE) -> None:
+        self.flags = ShaderFlags(flags)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._frames = [_Frame("body")]
+        self._names: set[str] = set()
+        self._counter = 0
+        self._arguments: list[Argument] = []
+        self._resources: list[Storage | ImageBinding] = []
+        self._shared: list[SharedArray] = []
+        self._shapes: dict[int, Argument] = {}
+        self.marked_reads: set[int] = set()
+        self.marked_writes: set[int] = set()
+
+    # -- names and declarations
+
+    def new_name(self) -> str:
+        """Return a name that nothing else in the kernel has: var0, var1..."""
+        while (name := f"var{self._counter}") in self._names:
+            self._counter += 1
+        self._names.add(name)
+        return name
+
+    def claim_name(self, wanted: str | None, *, member: bool = False) -> str:
+        """Return `wanted` as a legal name of its own, or a new name. Raises TypeError if it is no text."""
+        if wanted is None:
+            return self.new_name()
+        if not wanted or not isinstance(wanted, str):
+            raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
+        base = name = legal_name(wanted, member=member)
+        if not member and re.fullmatch(r"(buf|tex)\d+", base):
+            base = name = base + "_"
+        copies = 0
+        while name in self._names:
+            copies += 1
+            name = f"{base}_{copies}"
+        self._names.add(name)
+        return name
+
+    def declare(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+        """Declare a register that starts as `value`; returns the expression that names it."""
+        register = Register(self.claim_name(name), kind)
+        loc = here()
+        self.emit(Declare(register, value, loc))
+        return Expr(Op.REGISTER, kind, (), register, loc)
+
+    def add_argument(self, name: str, kind: DType) -> Argument:
+        """Add a member to the argument block."""
+        argument = Argument(self.claim_name(name, member=True), kind)
+        self._arguments.append(argument)
+        return argument
+
+    def add_storage(self, kind: DType, label: str) -> Storage:
+        """Add a storage buffer behind the resources already there."""
+        storage = Storage(len(self._resources), kind, label)
+        self._resources.append(storage)
+        return storage
+
+    def add_image(self, dimensions: int, label: str) -> ImageBinding:
+        """Add a sampled image behind the resources already there."""
+        image = ImageBinding(len(self._resources), dimensions, label)
+        self._resources.append(image)
+        return image
+
+    def add_shared(self, kind: DType, size: int, name: str | None = None) -> SharedArray:
+        """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
+        if isinstance(size, bool) or not hasattr(size, "__index__"):
+            raise located(ArgumentTypeError, f"shared_buffer: size must be an int, got {size!r}")
+        if int(size) < 1:
+            raise located(ArgumentValueError, f"shared_buffer: size must be at least 1, got {size}")
+        array = SharedArray(self.claim_name(name), kind, int(size))
+        self._shared.append(array)
+        return array
+
+    def shape_of(self, storage: Storage) -> Argument:
+        """Argument (ivec4) that holds a buffer's shape; it exists from the first time it is asked for."""
+        if storage not in self._resources:
+            raise located(UsageError, f"the buffer {storage.label!r} belongs to another kernel")
+        if storage.index not in self._shapes:
+            self._shapes[storage.index] = self.add_argument(f"{storage.name}_shape", ivec4)
+        return self._shapes[storage.index]
+
+    # -- statements and blocks
+
+    def emit(self, statement: Statement) -> None:
+        """Append a statement to the innermost open block."""
+        self._frames[-1].statements.append(statement)
+
+    def store(self, place: Expr, value: Expr, operator: str | None = None) -> None:
+        """Record an assignment."""
+        self.emit(Store(place, value, operator, here()))
+
+    def open_if(self, condition: Expr) -> None:
+        """Open the first branch of an if."""
+        self._frames.append(_Frame("if", here(), condition))
+
+    def open_else_if(self, condition: Expr) -> None:
+        """Reopen the if that was just closed, with another branch."""
+        previous = self._take_if("else_if")
+        self._frames.append(_Frame("if", previous.loc, condition, previous.branches))
+
+    def open_else(self) -> None:
+        """Reopen the if that was just closed, with its last branch."""
+        previous = self._take_if("else")
+        self._frames.append(_Frame("else", previous.loc, None, previous.branches))
+
+    def _take_if(self, what: str) -> If:
+        statements = self._frames[-1].statements
+        if not statements or not isinstance(statements[-1], If) or statements[-1].orelse is not None:
+            raise located(UsageError, f"{what} block: it must follow an if or else_if block directly")
+        previous = statements.pop()
+        assert isinstance(previous, If)
+        return previous
+
+    def open_while(self, condition: Expr) -> None:
+        """Open a loop."""
+        self._frames.append(_Frame("while", here(), condition))
+
+    def open_scope(self, comment: str | None = None) -> None:
+        """Open a block of its own."""
+        self._frames.append(_Frame("scope", here(), comment=comment))
+
+    @property
+    def depth(self) -> int:
+        """Count of open blocks."""
+        return len(self._frames) - 1
+
+    @property
+    def open_kind(self) -> str:
+        """Kind of the innermost open block: body, if, else, while or scope."""
+        return self._frames[-1].kind
+
+    def close(self, depth: int | None = None) -> None:
+        """Close the innermost block, or all blocks deeper than `depth`.
+
+        Raises RuntimeError if none is open.
+        """
+        if not self.depth:
+            raise located(UsageError, "end: no block is open")
+        goal = self.depth - 1 if depth is None else depth
+        while self.depth > goal:
+            frame = self._frames.pop()
+            self.emit(_finished(frame))
+
+    def body(self) -> Block:
+        """Statements recorded so far. Raises RuntimeError if a block is still open."""
+        if self.depth:
+            opened = self._frames[-1]
+            raise located(UsageError, f"the {opened.kind} block opened here was never closed", opened.loc)
+        return tuple(self._frames[0].statements)
+
+
+def _finished(frame: _Frame) -> Statement:
+    block = tuple(frame.statements)
+    if frame.kind == "while":
+        assert frame.condition is not None
+        return While(frame.condition, block, frame.loc)
+    if frame.kind == "scope":
+        return Scope(block, frame.comment, frame.loc)
+    if frame.kind == "else":
+        return If(frame.branches, block, frame.loc)
+    assert frame.condition is not None
+    return If((*frame.branches, (frame.condition, block)), None, frame.loc)
+
+
+class _ThreadState(threading.local):
+    recorder: Recorder | None = None
+
+
+_state = _ThreadState()
+
+
+def current() -> Recorder:
+    """Return the recorder of this thread. Raises RuntimeError outside tracing."""
+    recorder = _state.recorder
+    if recorder is None:
+        raise located(
+            UsageError, "this is only possible while a kernel is traced: inside a @vd.shader function"
+        )
+    return recorder
+
+
+def is_tracing() -> bool:
+    """Whether this thread is tracing a kernel."""
+    return _state.recorder is not None
+
+
+def set_current(recorder: Recorder | None) -> None:
+    """Make a recorder the thread's, or none. Raises RuntimeError if another one is active."""
+    if recorder is not None and _state.recorder is not None and recorder is not _state.recorder:
+        raise located(UsageError, "a kernel is being traced in this thread already; kernels cannot be nested")
+    _state.recorder = recorder

@@ -1,0 +1,557 @@
+"""GPU values as a kernel's Python body sees them.
+
+A `ShaderVariable` is symbolic: it stands for an expression, and using it twice evaluates that twice. Only
+registers and elements of buffers are storage.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    float32,
+    int32,
+    is_complex,
+    is_dtype,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    to_vector,
+    vec4,
+)
+from vkdispatch.base.errors import (
+    ArgumentIndexError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    ComponentError,
+    VkDispatchError,
+)
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.glsl import expression_text
+from vkdispatch.codegen.ir import Expr, ImageBinding, Op, RawText, SharedArray, Storage, is_place
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.operators import Operators
+from vkdispatch.codegen.recording import current
+
+_POSTFIX = (Op.ELEMENT, Op.INDEX, Op.COMPONENT, Op.SWIZZLE, Op.CALL, Op.CONSTRUCT, Op.ARGUMENT, Op.BUILTIN)
+_UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
+
+
+class ShaderVariable(Operators):
+    """A GPU value. Made by the functions of `vkdispatch.codegen` and by operators, not by its constructor."""
+
+    __slots__ = ("is_conjugate",)
+
+    is_conjugate: bool
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+        self.is_conjugate = False
+
+    def _wrap(self, expr: Expr) -> "ShaderVariable":
+        return ShaderVariable(expr)
+
+    # -- what it is
+
+    @property
+    def var_type(self) -> DType:
+        """Data type of the value."""
+        return self.expr.dtype
+
+    @property
+    def name(self) -> str:
+        """The expression as GLSL."""
+        return expression_text(self.expr)
+
+    @property
+    def raw_name(self) -> str:
+        """The expression as GLSL."""
+        return self.name
+
+    @property
+    def lexical_unit(self) -> bool:
+        """Whether the expression needs no parentheses inside another one."""
+        if isinstance(self.expr.value, RawText):
+            return self.expr.value.lexical_unit
+        return self.expr.op in _UNITS
+
+    @property
+    def settable(self) -> bool:
+        """Whether the value can be assigned to."""
+        return is_place(self.expr)
+
+    @property
+    def register(self) -> bool:
+        """Whether the value is a register."""
+        if isinstance(self.expr.value, RawText):
+            return self.expr.value.register
+        return self.expr.op is Op.REGISTER
+
+    @property
+    def parents(self) -> list["ShaderVariable"]:
+        """The operands of the expression."""
+        return [ShaderVariable(arg) for arg in self.expr.args]
+
+    @property
+    def can_index(self) -> bool:
+        """Whether the value has components."""
+        return not is_scalar(self.var_type)
+
+    @property
+    def use_child_type(self) -> bool:
+        """Whether indexing gives the component type."""
+        return True
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the value is a complex number."""
+        return is_complex(self.var_type)
+
+    def resolve(self) -> str:
+        """Return the expression as GLSL, in parentheses where another expression needs them around it."""
+        return self.name if self.lexical_unit else f"({self.name})"
+
+    def is_setable(self) -> bool:
+        """Whether the value can be assigned to."""
+        return self.settable
+
+    def is_register(self) -> bool:
+        """Whether the value is a register."""
+        return self.register
+
+    def read_callback(self) -> None:
+        """Tell that raw GLSL reads the buffer that this value lies in."""
+        _mark(self.expr, reads=True)
+
+    def write_callback(self) -> None:
+        """Tell that raw GLSL writes the buffer that this value lies in."""
+        _mark(self.expr, reads=False)
+
+    def printf_args(self) -> str:
+        """Return the components as the arguments of a printf with `var_type.format_str`."""
+        return ", ".join(expression_text(part) for part in scalar_parts(self.expr))
+
+    def __repr__(self) -> str:
+        return f"<{self.var_type.name} {self.name}>"
+
+    def __setattr__(self, attribute: str, value: object) -> None:
+        if not hasattr(type(self), attribute):
+            raise located(ComponentError, f"{attribute!r}: a GPU value has no such attribute to set")
+        object.__setattr__(self, attribute, value)
+
+    # -- components
+
+    def _component(self, letter: str) -> "ShaderVariable":
+        position = ex.COMPONENTS.index(letter)
+        value = self._value()
+        if not is_vector(value.dtype) or position >= value.dtype.child_count:
+            raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
+        return ShaderVariable(ex.component(value, position))
+
+    def _set_component(self, letter: str, value: object) -> None:
+        try:
+            target = self._component(letter)
+        except ComponentError as error:
+            raise ArgumentValueError(str(error)) from None
+        target._assign(value)
+
+    @property
+    def x(self) -> "ShaderVariable":
+        """First component of a vector."""
+        return self._component("x")
+
+    @x.setter
+    def x(self, value: object) -> None:
+        self._set_component("x", value)
+
+    @property
+    def y(self) -> "ShaderVariable":
+        """Second component of a vector."""
+        return self._component("y")
+
+    @y.setter
+    def y(self, value: object) -> None:
+        self._set_component("y", value)
+
+    @property
+    def z(self) -> "ShaderVariable":
+        """Third component of a vector."""
+        return self._component("z")
+
+    @z.setter
+    def z(self, value: object) -> None:
+        self._set_component("z", value)
+
+    @property
+    def w(self) -> "ShaderVariable":
+        """Fourth component of a vector."""
+        return self._component("w")
+
+    @w.setter
+    def w(self, value: object) -> None:
+        self._set_component("w", value)
+
+    def _part(self, index: int, name: str) -> "ShaderVariable":
+        if not self.is_complex:
+            raise located(ComponentError, f"{self.var_type.name} has no .{name}; only complex values have")
+        return ShaderVariable(ex.component(self._value(), index))
+
+    @property
+    def real(self) -> "ShaderVariable":
+        """Real part of a complex value."""
+        return self._part(0, "real")
+
+    @real.setter
+    def real(self, value: object) -> None:
+        self._part(0, "real")._assign(value)
+
+    @property
+    def imag(self) -> "ShaderVariable":
+        """Imaginary part of a complex value."""
+        return self._part(1, "imag")
+
+    @imag.setter
+    def imag(self, value: object) -> None:
+        self._part(1, "imag")._assign(value)
+
+    def conjugate(self) -> "ShaderVariable":
+        """Complex conjugate. Raises ValueError for a value that is not complex."""
+        if not self.is_complex:
+            raise located(ArgumentValueError, f"conjugate: {self.var_type.name} is not complex")
+        result = ShaderVariable(ex.conjugate(self._value()))
+        result.is_conjugate = not self.is_conjugate
+        return result
+
+    def swizzle(self, components: str) -> "ShaderVariable":
+        """Rearrange components: `v.swizzle("zyx")`. Raises ValueError for letters that the value lacks."""
+        if not isinstance(components, str):
+            raise located(ArgumentValueError, f"swizzle: expected a str such as 'zyx', got {components!r}")
+        return ShaderVariable(ex.swizzle(self._value(), components))
+
+    # -- indexing and assignment
+
+    def __getitem__(self, index: Any) -> "ShaderVariable":
+        if _is_whole_slice(index):
+            return self
+        return ShaderVariable(self._at(index))
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        (self if _is_whole_slice(index) else ShaderVariable(self._at(index)))._assign(value)
+
+    def _at(self, index: Any) -> Expr:
+        value = self._value()
+        kind = value.dtype
+        if is_scalar(kind):
+            raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed")
+        position = _integer_index(index, kind.name, ArgumentValueError)
+        if isinstance(position, Expr):
+            return ex.index(value, position)
+        if not 0 <= position < kind.child_count:
+            raise located(
+                ArgumentIndexError, f"index {position} is out of range for {kind.name} of {kind.child_count}"
+            )
+        if is_matrix(kind):
+            return ex.index(value, ex.literal(position, int32))
+        return ex.component(value, position)
+
+    def _assign(self, value: object) -> None:
+        place = self._value()
+        stored = value_to_store(value, place.dtype)
+        if same_place(stored, place):
+            # buf[i] += x ends with buf[i] = buf[i]
+            return
+        if not is_place(place):
+            raise located(
+                ArgumentValueError,
+                "this value cannot be assigned to; copy it with .to_register() and assign to that",
+            )
+        current().store(place, stored)
+
+    def __iter__(self) -> Iterator["ShaderVariable"]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __len__(self) -> int:
+        if is_scalar(self.var_type):
+            raise located(ArgumentTypeError, f"{self.var_type.name} is a scalar and has no length")
+        return self.var_type.child_count
+
+    # -- conversion
+
+    def to_register(self, var_name: str | None = None) -> "ShaderVariable":
+        """Copy the value into a new register, called `var_name` in the generated code."""
+        value = self._value()
+        if value.dtype is bool_:
+            value = ex.cast(value, int32)
+        return ShaderVariable(current().declare(value.dtype, value, var_name))
+
+    def to_dtype(self, var_type: DType) -> "ShaderVariable":
+        """Convert the value. Raises ValueError where there is no such conversion."""
+        check_dtype(var_type, "to_dtype")
+        return ShaderVariable(ex.construct(var_type, (self._value(),)))
+
+
+class BoundVariable(ShaderVariable):
+    """A resource that is bound to the kernel; `binding` is its position among the resources, -1 if shared."""
+
+    __slots__ = ("binding",)
+
+    binding: int
+
+    def __init__(self, kind: DType, text: str, binding: int) -> None:
+        super().__init__(Expr(Op.RAW, kind, (), RawText(text, lexical_unit=True), here()))
+        self.binding = binding
+
+    def _value(self) -> Expr:
+        raise located(ArgumentTypeError, f"a whole {self._noun()} is not a value; use one element of it")
+
+    def _noun(self) -> str:
+        return "resource"
+
+    def __iter__(self) -> Iterator[ShaderVariable]:
+        raise located(ArgumentTypeError, f"a {self._noun()} cannot be iterated over inside a kernel")
+
+    def __len__(self) -> int:
+        raise located(
+            ArgumentTypeError, f"the size of a {self._noun()} is not known while the kernel is traced"
+        )
+
+
+class BufferVariable(BoundVariable):
+    """A storage buffer or an array in workgroup memory.
+
+    `buf[i]` is an element that can be read and stored.
+    """
+
+    __slots__ = ("storage",)
+
+    storage: Storage | SharedArray
+
+    def __init__(self, storage: Storage | SharedArray) -> None:
+        shared = isinstance(storage, SharedArray)
+        text = storage.name if shared else f"{storage.name}.data"
+        super().__init__(storage.dtype, text, -1 if isinstance(storage, SharedArray) else storage.index)
+        self.storage = storage
+
+    def _noun(self) -> str:
+        return "buffer"
+
+    @property
+    def settable(self) -> bool:
+        """Whether elements can be assigned to: always."""
+        return True
+
+    @property
+    def can_index(self) -> bool:
+        """Whether the buffer has elements: always."""
+        return True
+
+    @property
+    def shape(self) -> ShaderVariable:
+        """Shape of the bound buffer as ivec4: up to three axes padded with 1, then the count of elements."""
+        if isinstance(self.storage, SharedArray):
+            raise located(
+                ComponentError, f"shape: a shared buffer has no shape; its size is {self.storage.size}"
+            )
+        argument = current().shape_of(self.storage)
+        return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
+
+    @property
+    def shape_name(self) -> str:
+        """Name of the shape in the generated code."""
+        return f"{self.storage.name}_shape"
+
+    def read_lambda(self) -> None:
+        """Tell that raw GLSL reads this buffer."""
+        self._mark_touched(current().marked_reads)
+
+    def write_lambda(self) -> None:
+        """Tell that raw GLSL writes this buffer."""
+        self._mark_touched(current().marked_writes)
+
+    def _mark_touched(self, marked: set[int]) -> None:
+        if self.binding >= 0:
+            marked.add(self.binding)
+
+    def read_callback(self) -> None:
+        """Tell that raw GLSL reads this buffer."""
+        self.read_lambda()
+
+    def write_callback(self) -> None:
+        """Tell that raw GLSL writes this buffer."""
+        self.write_lambda()
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        return ShaderVariable(self._at(index))
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        ShaderVariable(self._at(index))._assign(value)
+
+    def _at(self, index: Any) -> Expr:
+        if isinstance(index, slice):
+            raise located(
+                ArgumentValueError, "a buffer takes one flat element index inside a kernel, not a slice"
+            )
+        position = _integer_index(index, "a buffer", ArgumentTypeError)
+        if not isinstance(position, Expr):
+            size = self.storage.size if isinstance(self.storage, SharedArray) else None
+            if position < 0 or (size is not None and position >= size):
+                limit = "" if size is None else f" of {size} elements"
+                raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
+            position = ex.literal(position, ex.literal_dtype(position))
+        return Expr(Op.ELEMENT, self.storage.dtype, (ex.index_value(position),), self.storage, here())
+
+
+class ImageVariable(BoundVariable):
+    """A sampled image."""
+
+    __slots__ = ("image",)
+
+    image: ImageBinding
+
+    def __init__(self, image: ImageBinding) -> None:
+        super().__init__(vec4, image.name, image.index)
+        self.image = image
+
+    def _noun(self) -> str:
+        return "image"
+
+    @property
+    def dimensions(self) -> int:
+        """Count of coordinates: 1, 2 or 3."""
+        return self.image.dimensions
+
+    def _at(self, index: Any) -> Expr:
+        raise located(ArgumentTypeError, "an image is read with .sample(coordinate)")
+
+    def sample(self, coord: Any, lod: Any = None) -> ShaderVariable:
+        """Sample at texel coordinates, whose integers are texel centres; returns vec4.
+
+        `coord` is a number or scalar for one dimension, a vector of at least as many components for two or
+        three. `lod` is the mip level, 0 by default. Raises ValueError for coordinates of another shape.
+        """
+        position = operand_expr(coord, "sample")
+        size = self.image.dimensions
+        kind = position.dtype
+        if size == 1 and is_vector(kind):
+            position = ex.component(position, 0)
+        elif size > 1 and not (is_vector(kind) and kind.child_count >= size):
+            raise located(
+                ArgumentValueError, f"sample: expected a vector of {size} coordinates, got {kind.name}"
+            )
+        elif size > 1 and kind.child_count > size:
+            position = ex.swizzle(position, ex.COMPONENTS[:size])
+        level = operand_expr(0 if lod is None else lod, "sample")
+        target = to_vector(float32, size)
+        args = (ex.cast(position, target), ex.cast(level, float32))
+        return ShaderVariable(Expr(Op.SAMPLE, vec4, args, self.image, here()))
+
+
+# ---- between Python values and expressions -------------------------------------------------------
+
+
+def check_dtype(kind: object, what: str) -> None:
+    """Raise TypeError unless `kind` is a dtype."""
+    if not isinstance(kind, type) or not is_dtype(kind):
+        raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
+
+
+def operand_expr(value: object, what: str, error: type[VkDispatchError] = ArgumentValueError) -> Expr:
+    """Return the expression of a GPU value or number. Raises `error` for anything else."""
+    if isinstance(value, ShaderVariable):
+        return value._value()
+    if ex.is_number(value):
+        return ex.literal(value, ex.literal_dtype(value))
+    raise located(error, f"{what}: expected a GPU value or a number, got {value!r} ({type(value).__name__})")
+
+
+def construct_args(values: tuple[object, ...], what: str) -> list[Expr | int | float | complex]:
+    """Check the arguments of a constructor. Raises TypeError for what is neither a GPU value nor a number."""
+    parts: list[Expr | int | float | complex] = []
+    for value in values:
+        if isinstance(value, ShaderVariable):
+            parts.append(value._value())
+        elif ex.is_number(value) or isinstance(value, complex):
+            parts.append(value)
+        else:
+            raise located(
+                ArgumentTypeError,
+                f"{what}: expected GPU values or numbers, got {value!r} ({type(value).__name__})",
+            )
+    return parts
+
+
+def value_to_store(value: object, kind: DType) -> Expr:
+    """Return what a store of `value` in a place of type `kind` writes.
+
+    Raises TypeError or ValueError if it cannot.
+    """
+    if isinstance(value, ShaderVariable):
+        return ex.storable(value._value(), kind)
+    if ex.is_number(value) or isinstance(value, complex):
+        return ex.storable(value, kind)
+    raise located(
+        ArgumentTypeError,
+        f"cannot store {value!r} ({type(value).__name__}); expected a GPU value or a number",
+    )
+
+
+def scalar_parts(value: Expr) -> list[Expr]:
+    """Return the scalar components of a value in order."""
+    kind = value.dtype
+    if is_scalar(kind):
+        return [value]
+    if is_matrix(kind):
+        columns = (ex.index(value, ex.literal(i, int32)) for i in range(kind.child_count))
+        return [part for column in columns for part in scalar_parts(column)]
+    return [ex.component(value, i) for i in range(kind.child_count)]
+
+
+def same_place(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are written alike; True only for places."""
+    return is_place(b) and _alike(a, b)
+
+
+def _alike(a: Expr, b: Expr) -> bool:
+    if a is b:
+        return True
+    if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
+        return False
+    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
+
+
+def _is_whole_slice(index: object) -> bool:
+    if not isinstance(index, slice):
+        return False
+    if index.start is not None or index.stop is not None or index.step is not None:
+        raise located(ArgumentValueError, "the only slice a GPU value takes is x[:]")
+    return True
+
+
+def _integer_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Expr:
+    if isinstance(index, tuple):
+        if len(index) != 1:
+            raise located(
+                ArgumentValueError,
+                f"{what} takes one index, got {len(index)}; see vc.unravel_index for more axes",
+            )
+        (index,) = index
+    if isinstance(index, ShaderVariable):
+        expr = index._value()
+        if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
+            return expr
+        raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")
+    if ex.is_integer_number(index):
+        return int(index)
+    raise located(error, f"the index of {what} must be an integer, got {index!r} ({type(index).__name__})")
+
+
+def _mark(expr: Expr, *, reads: bool) -> None:
+    recorder = current()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node.value, Storage):
+            (recorder.marked_reads if reads else recorder.marked_writes).add(node.value.index)
+        stack.extend(node.args)

@@ -1,0 +1,249 @@
+"""The specification of the intermediate representation, in a form that can be run over any kernel."""
+
+from collections.abc import Callable
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_count,
+    component_type,
+    float32,
+    int32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    to_vector,
+    uint32,
+    uvec3,
+    vec4,
+)
+from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
+from vkdispatch.codegen.analysis import check_scopes, nodes, stored_to
+from vkdispatch.codegen.ir import (
+    Argument,
+    Builtin,
+    Declare,
+    Expr,
+    If,
+    ImageBinding,
+    Kernel,
+    Op,
+    RawText,
+    Register,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    While,
+    expressions_of,
+    is_place,
+    walk,
+)
+from vkdispatch.codegen.location import Loc, located
+
+_INDEX_TYPES = (int32, uint32)
+_ARITHMETIC = frozenset("+-*/")
+_INTEGER = frozenset(("%", "&", "|", "^", "<<", ">>"))
+_ORDER = frozenset(("<", "<=", ">", ">="))
+
+
+def verify(kernel: Kernel) -> None:
+    """Check every node of a kernel. Raises ValueError or RuntimeError at the first one that is not legal."""
+    check_scopes(kernel)
+    for statement in walk(kernel.body):
+        _check_statement(statement)
+        atomic = statement.value if isinstance(statement, Declare) else None
+        for expr in nodes(expressions_of(statement)):
+            if expr.op is Op.ATOMIC_ADD:
+                _need(expr is atomic, "an atomic stands only as the value of a declaration", expr.loc)
+            try:
+                legal = _RULES[expr.op](expr)
+            except VkDispatchError:
+                legal = False
+            _need(legal, f"malformed {expr.op.name}: {expr!r}", expr.loc)
+
+
+def _need(legal: bool, message: str, loc: Loc | None) -> None:
+    if not legal:
+        raise located(ArgumentValueError, message, loc)
+
+
+def _check_statement(statement: Statement) -> None:
+    loc = statement.loc
+    if isinstance(statement, Declare):
+        _need(statement.value.dtype is statement.register.dtype, "a register starts with its own type", loc)
+    elif isinstance(statement, Store):
+        place, value = statement.place.dtype, statement.value.dtype
+        _need(is_place(statement.place), "a store needs a place", loc)
+        if statement.operator is None:
+            _need(place is value, f"cannot store {value.name} in {place.name}", loc)
+        else:
+            _need(
+                _binary_type(statement.operator, place, value) is place,
+                f"{place.name} {statement.operator}= {value.name} is not possible",
+                loc,
+            )
+    elif isinstance(statement, If):
+        _need(bool(statement.branches), "an if needs a branch", loc)
+        _need(all(condition.dtype is bool_ for condition, _ in statement.branches), "a condition is a bool", loc)
+    elif isinstance(statement, While):
+        _need(statement.condition.dtype is bool_, "a condition is a bool", loc)
+
+
+def _literal(expr: Expr) -> bool:
+    kind, value = expr.dtype, expr.value
+    if kind is bool_:
+        return isinstance(value, bool)
+    if is_float_dtype(kind):
+        return is_scalar(kind) and isinstance(value, float)
+    if not is_scalar(kind) or isinstance(value, bool) or not isinstance(value, int):
+        return False
+    bits = 8 * kind.item_size
+    low = 0 if kind.name.startswith("u") else -(1 << (bits - 1))
+    return low <= value < low + (1 << bits)
+
+
+def _argument(expr: Expr) -> bool:
+    return isinstance(expr.value, Argument) and expr.value.dtype is expr.dtype
+
+
+def _builtin(expr: Expr) -> bool:
+    return isinstance(expr.value, Builtin) and expr.dtype in (uint32, uvec3)
+
+
+def _register(expr: Expr) -> bool:
+    return isinstance(expr.value, Register) and expr.value.dtype is expr.dtype
+
+
+def _element(expr: Expr) -> bool:
+    if not isinstance(expr.value, (Storage, SharedArray)) or len(expr.args) != 1:
+        return False
+    return expr.value.dtype is expr.dtype and expr.args[0].dtype in _INDEX_TYPES
+
+
+def _index(expr: Expr) -> bool:
+    base, position = expr.args
+    return not is_scalar(base.dtype) and expr.dtype is base.dtype.child_type and position.dtype in _INDEX_TYPES
+
+
+def _component(expr: Expr) -> bool:
+    (base,) = expr.args
+    if not (is_vector(base.dtype) or is_complex(base.dtype)) or not isinstance(expr.value, str):
+        return False
+    position = "xyzw".find(expr.value)
+    return 0 <= position < base.dtype.child_count and expr.dtype is component_type(base.dtype)
+
+
+def _swizzle(expr: Expr) -> bool:
+    (base,) = expr.args
+    if not is_vector(base.dtype) or not isinstance(expr.value, str):
+        return False
+    known = all(letter in "xyzw"[: base.dtype.child_count] for letter in expr.value)
+    return known and expr.dtype is to_vector(component_type(base.dtype), len(expr.value))
+
+
+def _unary(expr: Expr) -> bool:
+    (operand,) = expr.args
+    if operand.dtype is not expr.dtype:
+        return False
+    if expr.value == "!":
+        return expr.dtype is bool_
+    if expr.value == "~":
+        return is_integer_dtype(expr.dtype)
+    return expr.value == "-" and expr.dtype is not bool_
+
+
+def _binary_type(symbol: str, left: DType, right: DType) -> DType | None:
+    """Type that GLSL gives to `left symbol right`, or None if it refuses."""
+    if bool_ in (left, right):
+        return None
+    if symbol in _INTEGER and not (is_integer_dtype(left) and is_integer_dtype(right)):
+        return None
+    if symbol not in _INTEGER and symbol not in _ARITHMETIC:
+        return None
+    if symbol == "*" and is_matrix(left) and right is left.child_type:
+        return right
+    if symbol == "*" and is_matrix(right) and left is right.child_type:
+        return left
+    if left is right:
+        # two complex numbers multiply by their own rule, which is written out in components
+        return None if is_complex(left) and symbol in "*/" else left
+    if is_scalar(right) and component_type(left) is right:
+        return None if is_complex(left) and symbol in "+-" else left
+    if is_scalar(left) and component_type(right) is left and symbol not in ("<<", ">>"):
+        return None if is_complex(right) and symbol != "*" else right
+    return None
+
+
+def _binary(expr: Expr) -> bool:
+    left, right = expr.args
+    return isinstance(expr.value, str) and _binary_type(expr.value, left.dtype, right.dtype) is expr.dtype
+
+
+def _compare(expr: Expr) -> bool:
+    left, right = expr.args
+    if left.dtype is not right.dtype or expr.dtype is not bool_:
+        return False
+    ordered = is_scalar(left.dtype) and left.dtype is not bool_
+    return expr.value in ("==", "!=") or (expr.value in _ORDER and ordered)
+
+
+def _logical(expr: Expr) -> bool:
+    if expr.value not in ("&&", "||") or len(expr.args) < 2:
+        return False
+    return all(arg.dtype is bool_ for arg in (*expr.args, expr))
+
+
+def _call(expr: Expr) -> bool:
+    return isinstance(expr.value, str) and expr.value.isidentifier()
+
+
+def _atomic_add(expr: Expr) -> bool:
+    place, operand = expr.args
+    return stored_to(place) and place.dtype in _INDEX_TYPES and place.dtype is operand.dtype is expr.dtype
+
+
+def _construct(expr: Expr) -> bool:
+    kind, args = expr.dtype, expr.args
+    given = sum(component_count(arg.dtype) for arg in args)
+    wanted = component_count(kind)
+    if len(args) == 1 and not is_complex(kind):
+        alike = is_matrix(kind) and is_matrix(args[0].dtype)
+        return given == 1 or alike or (given >= wanted and not is_matrix(args[0].dtype))
+    return given == wanted and bool(args) and (is_matrix(kind) or is_vector(kind) or is_complex(kind))
+
+
+def _sample(expr: Expr) -> bool:
+    coordinate, level = expr.args
+    if not isinstance(expr.value, ImageBinding) or level.dtype is not float32:
+        return False
+    return expr.dtype is vec4 and coordinate.dtype is to_vector(float32, expr.value.dimensions)
+
+
+def _raw(expr: Expr) -> bool:
+    return isinstance(expr.value, RawText)
+
+
+_RULES: dict[Op, Callable[[Expr], bool]] = {
+    Op.LITERAL: _literal,
+    Op.ARGUMENT: _argument,
+    Op.BUILTIN: _builtin,
+    Op.REGISTER: _register,
+    Op.ELEMENT: _element,
+    Op.INDEX: _index,
+    Op.COMPONENT: _component,
+    Op.SWIZZLE: _swizzle,
+    Op.UNARY: _unary,
+    Op.BINARY: _binary,
+    Op.COMPARE: _compare,
+    Op.LOGICAL: _logical,
+    Op.CALL: _call,
+    Op.SUBGROUP: _call,
+    Op.ATOMIC_ADD: _atomic_add,
+    Op.CONSTRUCT: _construct,
+    Op.SAMPLE: _sample,
+    Op.RAW: _raw,
+}

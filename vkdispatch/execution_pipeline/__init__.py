@@ -1,0 +1,1 @@
+"""Recording dispatches once and replaying them with other values."""

@@ -1,0 +1,122 @@
+"""Rows of tightly packed structures: the bytes of push constants or uniform blocks, filled by name."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.packing import pack_rows
+
+
+class BufferUsage(enum.Enum):
+    """What the bytes are for, which says how each structure is aligned."""
+
+    PUSH_CONSTANT = 0
+    UNIFORM_BUFFER = 1
+
+
+@dataclass(frozen=True)
+class BufferedStructEntry:
+    """Where one member lies within a row: byte offset, dtype, how many."""
+
+    memory_slice: slice
+    dtype: DType
+    count: int
+
+
+class BufferBuilder:
+    """Lays out structures one after another and fills one row of them per instance.
+
+    Attributes
+    ----------
+    instance_bytes
+        bytes of one row.
+    instance_count
+        rows, 0 before `prepare`.
+    element_map
+        (structure, member) to its place.
+    backing_buffer
+        the rows, a (instance_count, instance_bytes) array of bytes, or None before `prepare`.
+    """
+
+    def __init__(self, struct_alignment: int | None = None, usage: BufferUsage | None = None) -> None:
+        """Make an empty builder; structures are padded to `struct_alignment` bytes, or to what `usage` needs.
+
+        Raises
+        ------
+        ValueError
+            neither is given.
+        """
+        if struct_alignment is None and usage is None:
+            raise ArgumentValueError("struct_alignment, usage: one of the two is needed")
+        if struct_alignment is None:
+            uniform = usage is BufferUsage.UNIFORM_BUFFER
+            struct_alignment = get_context().uniform_buffer_alignment if uniform else 0
+        self.struct_alignment = struct_alignment
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all structures and rows."""
+        self.instance_bytes = 0
+        self.instance_count = 0
+        self.element_map: dict[tuple[str, str], BufferedStructEntry] = {}
+        self.backing_buffer: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+
+    def register_struct(self, name: str, elements: Sequence[Any]) -> tuple[int, int]:
+        """Append a structure of `StructElement`s (name, dtype, count); return its offset and padded size."""
+        offset = end = self.instance_bytes
+        for element in elements:
+            size = element.dtype.item_size * element.count
+            self.element_map[name, element.name] = BufferedStructEntry(
+                slice(end, end + size), element.dtype, element.count
+            )
+            end += size
+        if self.struct_alignment:
+            end = -(-end // self.struct_alignment) * self.struct_alignment
+        self.instance_bytes = end
+        return offset, end - offset
+
+    def prepare(self, instance_count: int) -> None:
+        """Allocate `instance_count` rows of zeros, unless there are as many already."""
+        if self.backing_buffer is None or self.backing_buffer.shape != (instance_count, self.instance_bytes):
+            self.backing_buffer = np.zeros((instance_count, self.instance_bytes), np.uint8)
+        self.instance_count = instance_count
+
+    def set_item(self, key: tuple[str, str], value: object) -> None:
+        """Fill a member in every row, from one value or from one per row.
+
+        Raises
+        ------
+        ValueError
+            there is no such member, or the value has the wrong shape.
+        RuntimeError
+            `prepare` was not called.
+        """
+        if self.backing_buffer is None:
+            raise UsageError("set_item: call prepare(instance_count) first")
+        entry = self.element_map.get(key)
+        if entry is None:
+            raise ArgumentValueError(f"key: no member {key!r}; there are {list(self.element_map)}")
+        rows = self.instance_count * entry.count
+        packed = pack_rows(entry.dtype, value, rows, f"{key[0]}.{key[1]}")
+        self.backing_buffer[:, entry.memory_slice] = np.frombuffer(packed, np.uint8).reshape(
+            self.instance_count, -1
+        )
+
+    def __setitem__(self, key: tuple[str, str], value: object) -> None:
+        self.set_item(key, value)
+
+    def tobytes(self) -> bytes:
+        """Return all rows as bytes. Raises RuntimeError before `prepare`."""
+        if self.backing_buffer is None:
+            raise UsageError("tobytes: call prepare(instance_count) first")
+        return self.backing_buffer.tobytes()
+
+    def toints(self) -> list[int]:
+        """Return all rows as 32-bit unsigned integers."""
+        return [int(word) for word in np.frombuffer(self.tobytes(), np.uint32)]

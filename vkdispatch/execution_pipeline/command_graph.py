@@ -1,0 +1,281 @@
+"""Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, checked_instances
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.packing import pack_rows
+
+
+class Recorder(Protocol):
+    """A launcher, as far as graphs use it; `Launcher` in `vkdispatch_native` is one."""
+
+    def record(
+        self, commands: Any, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool
+    ) -> tuple[int, bytes] | None:
+        """Append a dispatch; return where its arguments lie in an instance, and their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferBindInfo:
+    """A buffer, where a kernel finds it, and what the kernel does with it."""
+
+    buffer: Buffer[Any]
+    binding: int
+    shape_name: str | None
+    read_access: bool
+    write_access: bool
+
+
+class BoundVariable:
+    """A named value of a graph, to be passed as the argument of a `Var[...]` parameter."""
+
+    __slots__ = ("graph", "name")
+
+    def __init__(self, graph: "CommandGraph", name: str) -> None:
+        self.graph = graph
+        self.name = name
+
+    def __call__(self, *_: object) -> str:
+        """Return the name; being callable is what tells a binding from a value."""
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name!r} of a CommandGraph>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Where in an instance's bytes a bound variable goes, and as what."""
+
+    offset: int
+    kind: DType
+
+
+class CommandGraph(CommandList):
+    """Kernel calls recorded in order, to be submitted any number of times.
+
+    A submit runs the whole recording `instance_count` times, one after another. Recording goes on after a
+    submit: later submits replay everything recorded since the last `reset`.
+    """
+
+    def __init__(self, reset_on_submit: bool = False, submit_on_record: bool = False) -> None:
+        """Make an empty graph.
+
+        Parameters
+        ----------
+        reset_on_submit
+            forget the recording after each submit.
+        submit_on_record
+            submit after each recorded call.
+        """
+        super().__init__()
+        self._reset_on_submit = reset_on_submit
+        self.submit_on_record = submit_on_record
+        # The argument bytes of one instance; bound variables are patched into a copy.
+        self._instance = bytearray()
+        self._slots: dict[str, list[_Slot]] = {}
+        self._values: dict[str, object] = {}
+
+    def record_launch(
+        self,
+        launcher: Recorder,
+        plan: ComputePlan,
+        arguments: tuple[Any, ...],
+        limit: Any,
+        limit_is_groups: bool,
+        buffers: Iterable[Buffer[Any]],
+        variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
+    ) -> bool:
+        """Append a dispatch of a launcher; the entry of `ShaderFunction`.
+
+        Parameters
+        ----------
+        arguments
+            one value per slot of the launcher.
+        limit
+            invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
+        buffers
+            those among `arguments`.
+        variables
+            per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
+
+        Returns
+        -------
+        False, with nothing recorded, where the launcher refuses its arguments.
+        """
+        recorded = launcher.record(self._native, arguments, limit, limit_is_groups)
+        if recorded is None:
+            return False
+        offset, block = recorded
+        missing = offset - len(self._instance)
+        if missing > 0:
+            self._instance += bytes(missing)
+        self._instance[offset : offset + len(block)] = block
+        parents = self.parents
+        for parent in (plan, *buffers):
+            if parent._handle not in parents:
+                self.register_parent(parent)
+        for name, places in (variables or {}).items():
+            self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
+        if self.submit_on_record:
+            self.submit()
+        return True
+
+    def bind_var(self, name: str) -> BoundVariable:
+        """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
+
+        The same name may be bound many times. Until set, it is 0.
+
+        Raises
+        ------
+        TypeError
+            `name` is no text.
+        """
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"name: expected text, got {name!r}")
+        self._slots.setdefault(name, [])
+        return BoundVariable(self, name)
+
+    def set_var(self, name: str, value: object) -> None:
+        """Give a bound variable its value for the following submits.
+
+        Parameters
+        ----------
+        name
+            as given to `bind_var`.
+        value
+            a number, vector or matrix as the kernel wants it. For a submit of N > 1 instances: a number for
+            all of them, or a sequence of N values.
+
+        Raises
+        ------
+        ValueError
+            no variable of that name was bound.
+        TypeError
+            `value` cannot be numbers.
+        """
+        if name not in self._slots:
+            known = ", ".join(map(repr, self._slots)) or "none"
+            raise ArgumentValueError(f"name: no variable {name!r} was bound in this graph; bound are {known}")
+        array = _as_numbers(name, value)
+        # Copied, so that what the caller does to a list or array afterwards changes nothing.
+        self._values[name] = array.copy() if isinstance(value, np.ndarray) else array
+
+    # The public order of arguments differs from that of CommandList.
+    def submit(  # type: ignore[override]
+        self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
+    ) -> None:
+        """Queue everything recorded, `instance_count` times (None: once). Returns at once.
+
+        Parameters
+        ----------
+        instance_count
+            how many runs; each has its own row of bound values.
+        queue_index
+            -2 every queue of the context, each on its own copy of the buffers; -1 any one; else that one.
+
+        Raises
+        ------
+        ValueError
+            a bound value has the wrong shape for so many instances, or there is no such queue.
+        """
+        self.require_alive()
+        instances = 1 if instance_count is None else checked_instances(instance_count)
+        self._submit_rows(self._rows(instances), instances, queue_index)
+        if self._reset_on_submit:
+            self.reset()
+
+    def submit_any(self, instance_count: int | None = None) -> None:
+        """Queue everything recorded on any one queue; see `submit`."""
+        self.submit(instance_count, ANY_QUEUE)
+
+    def _rows(self, instances: int) -> "bytes | bytearray":
+        """Return the argument bytes of all instances, bound values patched in."""
+        size = self.get_instance_size()
+        if len(self._instance) < size:
+            self._instance += bytes(size - len(self._instance))
+        if not self._values:
+            return self._instance if instances == 1 else bytes(self._instance) * instances
+        rows = np.frombuffer(bytearray(self._instance) * instances, np.uint8).reshape(instances, size)
+        for name, value in self._values.items():
+            for slot in self._slots[name]:
+                packed = pack_rows(slot.kind, value, instances, f"variable {name!r}")
+                rows[:, slot.offset : slot.offset + slot.kind.item_size] = np.frombuffer(
+                    packed, np.uint8
+                ).reshape(instances, -1)
+        return bytearray(rows)
+
+    def prepare_submission_state(self, instance_count: int) -> None:
+        """Check that `submit(instance_count)` would work, without submitting. Raises as `submit`."""
+        self.require_alive()
+        self._rows(checked_instances(instance_count))
+
+    def reset(self) -> None:
+        """Forget the recording, the bound variables and their values. Work already submitted goes on."""
+        super().reset()
+        self._instance = bytearray()
+        self._slots = {}
+        self._values = {}
+
+
+def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":
+    if value is None or callable(value):
+        raise ArgumentTypeError(f"value: variable {name!r} needs numbers, got {value!r}")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentValueError(
+            f"value: variable {name!r} needs numbers of one shape, got {value!r}"
+        ) from error
+    if array.dtype.kind not in "biufc":
+        raise ArgumentTypeError(f"value: variable {name!r} needs numbers, got {value!r}")
+    return array
+
+
+class _ThreadGraphs(threading.local):
+    """The graphs of the running thread."""
+
+    chosen: CommandGraph | None = None
+    default: CommandGraph | None = None
+
+
+current = _ThreadGraphs()
+
+
+def default_graph() -> CommandGraph:
+    """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
+    graph = current.default
+    if graph is None or graph.destroyed or not graph.context.usable:
+        graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
+    return graph
+
+
+def global_graph() -> CommandGraph:
+    """Return the graph that this thread's calls without `graph=` go to."""
+    return current.chosen if current.chosen is not None else default_graph()
+
+
+def set_global_graph(graph: CommandGraph | None = None) -> None:
+    """Send this thread's calls without `graph=` to `graph`; None sends them to the default graph again.
+
+    Raises
+    ------
+    RuntimeError
+        a graph is set already.
+    TypeError
+        `graph` is no CommandGraph.
+    """
+    if graph is not None and not isinstance(graph, CommandGraph):
+        raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
+    if graph is not None and current.chosen is not None:
+        raise UsageError("a global graph is set already; call set_global_graph(None) first")
+    current.chosen = graph

@@ -1,0 +1,1 @@
+"""Kernels as Python functions: `@shader`, their launch, and mapping functions."""

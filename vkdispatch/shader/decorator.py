@@ -1,0 +1,78 @@
+"""`@vd.shader`: a Python function traced into a kernel."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.shader.launch_size import checked_local_size
+from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import origin_of, read_signature
+
+
+def shader(
+    exec_size: Any = None,
+    local_size: Any = None,
+    workgroups: Any = None,
+    flags: vc.ShaderFlags = vc.ShaderFlags.NONE,
+    arg_type_annotations: Sequence[Any] | None = None,
+    arg_names: Sequence[str] | None = None,
+    arg_defaults: Sequence[Any] | None = None,
+) -> Callable[[Callable[..., Any]], ShaderFunction]:
+    """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
+
+    Parameters
+    ----------
+    exec_size
+        Invocations of a call: an int, a tuple of 1 to 3 ints, a Python expression over the arguments such as
+        "data.size", or a callable such as `lambda args: args.data.size`. Calls may say otherwise.
+    local_size
+        Invocations per workgroup, 1 to 3 ints (default 256; with `workgroups`, the device's maximum).
+    workgroups
+        Instead of `exec_size`: how many workgroups a call runs, in the same forms.
+    flags
+        Options of the generated code.
+    arg_type_annotations
+        Used instead of the function's own annotations.
+    arg_names, arg_defaults
+        Names and default values that go with them.
+
+    Raises
+    ------
+    ValueError
+        Sizes are none, or both `exec_size` and `workgroups` are given, or an argument has no annotation.
+    TypeError
+        An annotation is no kernel argument, or the parentheses of `@vd.shader(...)` are missing.
+    """
+    if _is_kernel(exec_size):
+        raise ArgumentTypeError(
+            "@vd.shader needs parentheses and a launch size, such as @vd.shader('data.size')"
+        )
+    if exec_size is not None and workgroups is not None:
+        raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
+    checked_local_size(local_size)
+    # Local types that annotations given as text may name.
+    local_names = sys._getframe(1).f_locals
+
+    def decorate(function: Callable[..., Any]) -> ShaderFunction:
+        if not callable(function):
+            raise ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
+        signature = read_signature(function, arg_type_annotations, arg_names, arg_defaults, local_names)
+        name = getattr(function, "__name__", "shader")
+        with vc.shader_context(flags) as context:
+            arguments = context.declare_input_arguments(
+                list(signature.annotations), list(signature.names), list(signature.defaults)
+            )
+            function(*arguments)
+        description = context.get_description(name)
+        return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin_of(function))
+
+    return decorate
+
+
+def _is_kernel(value: Any) -> bool:
+    """Whether a kernel was given where `exec_size` goes: `@vd.shader` without parentheses."""
+    annotations = getattr(value, "__annotations__", None)
+    code = getattr(value, "__code__", None)
+    return bool(annotations) or (code is not None and code.co_argcount != 1)

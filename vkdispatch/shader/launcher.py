@@ -1,0 +1,266 @@
+"""A kernel made ready for one workgroup size: GLSL, compiled plan, and the launcher that packs its calls."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import vkdispatch_native as native
+from vkdispatch.base import dtype
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import Context
+from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import (
+    ArgumentValueError,
+    DeviceLostError,
+    ShaderBuildError,
+    UnsupportedError,
+    VulkanError,
+)
+from vkdispatch.codegen import ShaderDescription, ShaderSource
+from vkdispatch.codegen.analysis import usage
+from vkdispatch.codegen.ir import Storage
+from vkdispatch.codegen.layout import ArgumentLayout
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.launch_size import Extent, LaunchSize
+from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, packer
+
+# Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
+_MAX_ID = 0xFFFFFFFF
+_MAX_FOLDED_GROUPS = 0xFFFF0000
+_COMPILER_LINE = re.compile(r"ERROR: \S*?:(\d+):")
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltKernel:
+    """A kernel for one workgroup size. A folded one spreads more workgroups than an axis takes."""
+
+    plan: ComputePlan
+    launcher: native.Launcher
+    source: ShaderSource
+    local_size: Extent
+    layout: ArgumentLayout
+
+    def run(self, call: CheckedCall, extent: Extent, in_groups: bool, graph: CommandGraph | None) -> bool:
+        """Launch a checked call, or record it. False: the launcher refused, and nothing happened."""
+        if graph is None:
+            return self.launcher.launch(call.slots, extent, in_groups)
+        variables = {
+            name: [(self.layout.offset_of(slot.member), slot.kind) for slot in slots]
+            for name, slots in call.variables.items()
+        }
+        return graph.record_launch(
+            self.launcher, self.plan, call.slots, extent, in_groups, call.buffers, variables
+        )
+
+
+class FastPath:
+    """What a call needs when its arguments are as expected: one per kernel, launched without a look at them.
+
+    Attributes
+    ----------
+    arity
+        How many positional arguments such a call has.
+    """
+
+    __slots__ = ("_buffers", "_compute", "_fixed", "_in_groups", "_launch", "_launcher", "_plan", "arity")
+
+    def __init__(self, kernel: BuiltKernel, size: LaunchSize, slots: Sequence[Slot]) -> None:
+        self.arity = len(slots)
+        self._launcher = kernel.launcher
+        self._launch = kernel.launcher.launch
+        self._plan = kernel.plan
+        self._fixed = size.fixed
+        self._compute = size.compute
+        self._in_groups = size.in_groups
+        self._buffers = tuple(index for index, slot in enumerate(slots) if isinstance(slot, BufferSlot))
+
+    def run(self, args: tuple[Any, ...], graph: Any) -> bool:
+        """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
+
+        Raises
+        ------
+        VulkanError
+            The launch failed on a context that still stands.
+        """
+        limit: Any = self._fixed
+        if limit is None:
+            try:
+                limit = self._compute(*args)  # type: ignore[misc]
+            except Exception:
+                # Which argument is to blame is for the checking path to find.
+                return False
+        try:
+            if graph is None:
+                return self._launch(args, limit, self._in_groups)
+            if not isinstance(graph, CommandGraph) or graph.destroyed:
+                return False
+            buffers = [args[index] for index in self._buffers]
+            return graph.record_launch(self._launcher, self._plan, args, limit, self._in_groups, buffers)
+        except VulkanError:
+            if self._plan.context.usable:
+                raise
+            return False
+
+
+def build_kernel(
+    who: str,
+    description: ShaderDescription,
+    slots: Sequence[Slot],
+    context: Context,
+    local_size: Extent,
+    *,
+    folded: bool = False,
+) -> BuiltKernel:
+    """Generate, compile and bind a kernel.
+
+    Parameters
+    ----------
+    who
+        The kernel and where it is defined, as messages call it.
+    slots
+        What its launcher takes, in order.
+
+    Raises
+    ------
+    ValueError
+        The device has no workgroups of `local_size`.
+    UnsupportedError
+        The device lacks a type that the kernel uses.
+    ShaderBuildError
+        The compiler or the driver refused the kernel.
+    """
+    check_local_size(who, local_size, context)
+    check_features(who, description, context)
+    source = description.shader_source(local_size, folded=folded)
+    layout = description.layout(folded)
+    plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
+    launcher = native.Launcher(
+        context._native,
+        plan._native,
+        [_native_slot(slot, layout.offset_of) for slot in slots],
+        layout.size,
+        0 if layout.uniform else -1,
+        -1 if layout.exec_offset is None else layout.exec_offset,
+        -1 if layout.group_count_offset is None else layout.group_count_offset,
+        local_size,
+        context.max_workgroup_count,
+        packer(slots),
+    )
+    return BuiltKernel(plan, launcher, source, local_size, layout)
+
+
+def check_local_size(who: str, local_size: Extent, context: Context) -> None:
+    """Raise ValueError if the device has no workgroups of this size."""
+    x, y, z = local_size
+    if x * y * z > context.max_workgroup_invocations or any(
+        size > most for size, most in zip(local_size, context.max_workgroup_size, strict=True)
+    ):
+        raise ArgumentValueError(
+            f"{who}: local_size: {local_size} is more than this device's workgroups hold: at most "
+            f"{context.max_workgroup_size}, {context.max_workgroup_invocations} invocations in all"
+        )
+
+
+def needs_folding(who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context) -> bool:
+    """Whether a launch has more workgroups along an axis than the device takes.
+
+    Raises
+    ------
+    ValueError
+        Global invocation ids, which have 32 bits, or the device's grid cannot count so many.
+    """
+    groups = extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
+    option = "workgroups" if in_groups else "exec_size"
+    # One more than the largest id may be reached by invocations that the bound turns away.
+    reach = _MAX_ID if in_groups else _MAX_ID + 1
+    if max(extent) > _MAX_ID or any(g * size > reach for g, size in zip(groups, local_size, strict=True)):
+        raise ArgumentValueError(
+            f"{who}: {option}: {extent} is more invocations along an axis than 32-bit ids count ({_MAX_ID})"
+        )
+    if all(count <= most for count, most in zip(groups, context.max_workgroup_count, strict=True)):
+        return False
+    total = groups[0] * groups[1] * groups[2]
+    # A folded grid has two axes.
+    most = min(_MAX_FOLDED_GROUPS, context.max_workgroup_count[0] * context.max_workgroup_count[1])
+    if total > most:
+        raise ArgumentValueError(
+            f"{who}: {option}: {extent} makes {total} workgroups of "
+            f"{local_size}; a launch has at most {most}; use a bigger local_size"
+        )
+    return True
+
+
+_FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
+    ((dtype.float64,), "float_64_support", "float64"),
+    ((dtype.float16,), "float_16_support", "float16"),
+    ((dtype.int64, dtype.uint64), "int_64_support", "64-bit integers"),
+    ((dtype.int16, dtype.uint16), "int_16_support", "16-bit integers"),
+)
+
+
+def check_features(who: str, description: ShaderDescription, context: Context) -> None:
+    """Raise UnsupportedError if a device lacks a type that the kernel uses, before the driver sees it."""
+    kernel = description.kernel
+    used = {dtype.component_type(kind) for kind in usage(kernel).dtypes}
+    for device in context.device_infos:
+        for kinds, feature, name in _FEATURES:
+            if used.intersection(kinds) and not getattr(device, feature):
+                raise _unsupported(who, device, name)
+        stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
+        if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
+            raise _unsupported(who, device, "buffers of 16-bit elements")
+        if any(_is_short(member.dtype) for member in kernel.arguments):
+            uniform = description.layout(False).uniform
+            feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
+            if not getattr(device, feature):
+                raise _unsupported(who, device, "arguments of 16 bits")
+
+
+def _is_short(kind: DType) -> bool:
+    return dtype.component_type(kind).item_size == 2
+
+
+def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{who}: the device {device.device_name!r} has no {what}; use another dtype or device"
+    )
+
+
+def _compiled(who: str, source: ShaderSource, description: ShaderDescription, pc_size: int) -> ComputePlan:
+    try:
+        return ComputePlan(source.code, description.binding_type_list, pc_size, description.name)
+    except ShaderBuildError as error:
+        log = error.compiler_log or ""
+        raise ShaderBuildError(
+            f"{who}: the GLSL does not compile{_blamed_lines(source, log)}:\n{log}",
+            shader_source=source.numbered(),
+            compiler_log=log,
+        ) from error
+    except DeviceLostError:
+        raise
+    except VulkanError as error:
+        raise ShaderBuildError(
+            f"{who}: the driver refused the kernel: {error}", shader_source=source.numbered()
+        ) from error
+
+
+def _blamed_lines(source: ShaderSource, log: str) -> str:
+    """Return " at kernel.py:12" for the Python lines that the compiler's messages lead to."""
+    places = []
+    for number in _COMPILER_LINE.findall(log):
+        index = int(number) - 1
+        loc = source.line_map[index] if 0 <= index < len(source.line_map) else None
+        if loc is not None and str(loc) not in places:
+            places.append(str(loc))
+    return f" at {', '.join(places)}" if places else ""
+
+
+def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]:
+    if isinstance(slot, BufferSlot):
+        shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
+        return ("buffer", slot.binding, shape, slot.reads, slot.writes)
+    if slot.scalar_code is not None:
+        return ("scalar", offset_of(slot.member), slot.scalar_code)
+    return ("value", offset_of(slot.member), slot.kind.item_size)

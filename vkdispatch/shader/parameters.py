@@ -1,0 +1,294 @@
+"""From the values of a call to what a launcher takes: bound by name, checked, dataclasses flattened."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceLostError,
+    UnsupportedError,
+    UsageError,
+    VkDispatchError,
+)
+from vkdispatch.base.packing import pack, plain_scalar
+from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
+from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
+
+# Letters of the `struct` module for the scalars that the launcher packs by itself.
+_SCALAR_CODES: dict[DType, str] = {
+    dtype.int16: "h",
+    dtype.uint16: "H",
+    dtype.int32: "i",
+    dtype.uint32: "I",
+    dtype.int64: "q",
+    dtype.uint64: "Q",
+    dtype.float32: "f",
+    dtype.float64: "d",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSlot:
+    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does."""
+
+    label: str
+    binding: int
+    shape_member: str | None
+    reads: bool
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSlot:
+    """A number, vector or matrix that a launcher takes, and the member that gets it."""
+
+    label: str
+    member: str
+    kind: DType
+
+    @property
+    def scalar_code(self) -> str | None:
+        """The `struct` letter, if the launcher packs it by itself."""
+        return _SCALAR_CODES.get(self.kind)
+
+
+Slot = BufferSlot | ValueSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a kernel's call, and the slots it fills.
+
+    Attributes
+    ----------
+    fields
+        Names of the dataclass fields that fill the slots; None when the value itself fills the one slot.
+    variable
+        Whether a graph's bound variable may be given.
+    """
+
+    name: str
+    default: Any
+    slots: tuple[Slot, ...]
+    fields: tuple[str, ...] | None
+    variable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCall:
+    """The values of a call, ready for a launcher.
+
+    Attributes
+    ----------
+    slots
+        One value for each slot; 0 where a variable is bound.
+    buffers
+        The buffers among them.
+    variables
+        Per bound name, the slots that it fills.
+    """
+
+    slots: tuple[Any, ...]
+    buffers: tuple[Buffer[Any], ...]
+    variables: dict[str, list[ValueSlot]]
+
+
+def read_parameters(description: ShaderDescription) -> tuple[Parameter, ...]:
+    """Return the parameters of a kernel in call order."""
+    return tuple(_parameter(description, info) for info in description.shader_arg_infos)
+
+
+def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Parameter:
+    label = f"argument {info.name!r}"
+    if info.arg_type is ArgType.IMAGE:
+        raise UnsupportedError(
+            f"{description.name}: {label}: kernels that sample images cannot be launched yet"
+        )
+    if info.arg_type is ArgType.BUFFER:
+        assert info.binding is not None
+        binding = info.binding + description.resource_binding_base
+        reads, writes = description.binding_access[binding]
+        slot = BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+        return Parameter(info.name, info.default_value, (slot,), None, False)
+    members = tuple(zip(info.members, info.member_dtypes, strict=True))
+    if info.arg_type is ArgType.CONSTANT_DATACLASS:
+        slots = tuple(
+            ValueSlot(f"{label}, field {field!r}", member, kind)
+            for field, (member, kind) in zip(info.fields, members, strict=True)
+        )
+        return Parameter(info.name, info.default_value, slots, info.fields, False)
+    slots = tuple(ValueSlot(label, member, kind) for member, kind in members)
+    return Parameter(info.name, info.default_value, slots, None, info.arg_type is ArgType.VARIABLE)
+
+
+def bind_values(
+    who: str, parameters: Sequence[Parameter], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return one value per parameter from positional and keyword arguments and defaults.
+
+    Raises
+    ------
+    TypeError
+        There are more arguments than parameters, or an unknown or repeated keyword.
+    ValueError
+        An argument is missing.
+    """
+    names = [parameter.name for parameter in parameters]
+    if len(args) > len(names):
+        raise ArgumentTypeError(f"{who}: takes {len(names)} arguments ({', '.join(names)}), got {len(args)}")
+    for name in kwargs:
+        if name not in names:
+            raise ArgumentTypeError(
+                f"{who}: has no argument {name!r}; its arguments are {', '.join(names) or 'none'}"
+            )
+        if names.index(name) < len(args):
+            raise ArgumentTypeError(f"{who}: argument {name!r} is given twice, by position and by name")
+    values = list(args)
+    for parameter in parameters[len(args) :]:
+        value = kwargs.get(parameter.name, parameter.default)
+        if parameter.name not in kwargs and parameter.default is None:
+            raise ArgumentValueError(f"{who}: argument {parameter.name!r} is missing; {_wanted(parameter)}")
+        values.append(value)
+    return tuple(values)
+
+
+def check_values(
+    who: str,
+    parameters: Sequence[Parameter],
+    values: Sequence[Any],
+    context: Context,
+    graph: CommandGraph | None,
+) -> CheckedCall:
+    """Check every value of a call and flatten them to one per slot.
+
+    Parameters
+    ----------
+    who
+        The kernel, as messages call it.
+    context
+        Where the kernel runs.
+    graph
+        Where it is recorded, or None for an immediate launch.
+
+    Raises
+    ------
+    TypeError
+        A value is of the wrong kind.
+    ValueError
+        A value has the wrong shape, does not fit, or a variable is bound where there can be none.
+    RuntimeError
+        A buffer was destroyed.
+    """
+    slots: list[Any] = []
+    buffers: list[Buffer[Any]] = []
+    variables: dict[str, list[ValueSlot]] = {}
+    for parameter, value in zip(parameters, values, strict=True):
+        for slot, part in _parts(who, parameter, value):
+            if isinstance(slot, BufferSlot):
+                slots.append(_checked_buffer(who, slot, part, context))
+                buffers.append(part)
+            elif isinstance(part, BoundVariable):
+                _check_variable(who, parameter, part, graph)
+                variables.setdefault(part.name, []).append(slot)
+                slots.append(_zero(slot.kind))
+            else:
+                slots.append(_checked_number(who, slot, part))
+    return CheckedCall(tuple(slots), tuple(buffers), variables)
+
+
+def _parts(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+    if parameter.fields is None:
+        yield parameter.slots[0], value
+        return
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        raise ArgumentTypeError(
+            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {_given(value)}"
+        )
+    for field, slot in zip(parameter.fields, parameter.slots, strict=True):
+        if not hasattr(value, field):
+            raise ArgumentValueError(f"{who}: argument {parameter.name!r}: {value!r} has no field {field!r}")
+        yield slot, getattr(value, field)
+
+
+def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
+    if not isinstance(value, Buffer):
+        # A ValueError by contract; a caller who thinks of types would look for a TypeError.
+        raise WrongBufferError(
+            f"{who}: {slot.label}: expected a vd.Buffer, got {_given(value)}; make one with vd.asbuffer(...)"
+        )
+    if value.context is not context:
+        kind = DeviceLostError if value.context._native.lost else UsageError
+        raise kind(f"{who}: {slot.label}: the buffer belongs to a context that is gone; make it again")
+    if value.destroyed:
+        raise UsageError(f"{who}: {slot.label}: the buffer was destroyed")
+    return value
+
+
+class WrongBufferError(ArgumentValueError, TypeError):
+    """Something that is no buffer was given where a kernel needs one."""
+
+
+def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph: CommandGraph | None) -> None:
+    where = f"{who}: argument {parameter.name!r}"
+    if not parameter.variable:
+        raise ArgumentValueError(
+            f"{where}: bind_var needs a Var[...] argument; this one is fixed when recorded"
+        )
+    if graph is None or graph.submit_on_record:
+        raise ArgumentValueError(
+            f"{where}: bind_var needs graph=, a CommandGraph that does not submit on record"
+        )
+    if value.graph is not graph:
+        raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
+
+
+def _checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+    label = f"{who}: {slot.label}"
+    if callable(value) and not hasattr(value, "__array__"):
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {_given(value)}")
+    if slot.scalar_code is not None:
+        return plain_scalar(slot.kind, value, label)
+    pack(slot.kind, value, label)
+    return value
+
+
+def _zero(kind: DType) -> Any:
+    if not kind.true_numpy_shape:
+        return 0
+    if len(kind.true_numpy_shape) == 1:
+        return (0,) * kind.true_numpy_shape[0]
+    return ((0,) * kind.true_numpy_shape[1],) * kind.true_numpy_shape[0]
+
+
+def packer(slots: Sequence[Slot]) -> Callable[[int, Any], bytes]:
+    """Return the function by which a launcher packs what it cannot pack itself."""
+
+    def pack_slot(position: int, value: Any) -> bytes:
+        slot = slots[position]
+        assert isinstance(slot, ValueSlot)
+        try:
+            return pack(slot.kind, value, slot.label)
+        except VkDispatchError:
+            # Of no slot's size: the launcher refuses it, and the checking path says why.
+            return b""
+
+    return pack_slot
+
+
+def _wanted(parameter: Parameter) -> str:
+    if parameter.fields is not None:
+        return f"expected a dataclass instance with the fields {', '.join(parameter.fields)}"
+    slot = parameter.slots[0]
+    return "expected a vd.Buffer" if isinstance(slot, BufferSlot) else f"expected a {slot.kind.name} value"
+
+
+def _given(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,279 @@
+"""A kernel that can be called: built on first use, bound once, launched with one native call."""
+
+import threading
+from typing import Any
+
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import Context, get_context, is_context_initialized
+from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
+from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
+from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
+
+_SIZE_OPTIONS = ("exec_size", "workgroups")
+# Workgroups of this size suit GPUs and CPUs when the kernel does not say.
+_DEFAULT_GROUP = 256
+# A launch is refused, and tried again, when another thread destroyed something at that very moment.
+_ATTEMPTS = 100
+
+
+class LaunchBounds:
+    """The workgroup size of a kernel."""
+
+    def __init__(self, local_size: Extent) -> None:
+        self.local_size = local_size
+
+
+class ShaderFunction:
+    """A traced kernel. Calling it queues a dispatch, or records one into a graph.
+
+    Attributes
+    ----------
+    name
+        Name of the Python function.
+    shader_description
+        The traced kernel.
+    local_size, workgroups, exec_size
+        Sizes as given to the decorator, or None.
+    """
+
+    def __init__(
+        self,
+        shader_description: ShaderDescription,
+        local_size: Any = None,
+        workgroups: Any = None,
+        exec_count: Any = None,
+        *,
+        origin: str | None = None,
+    ) -> None:
+        """Prepare a traced kernel to be called; needs no device.
+
+        Parameters
+        ----------
+        shader_description
+            The traced kernel.
+        local_size
+            1 to 3 ints: invocations per workgroup.
+        workgroups, exec_count
+            How many workgroups or invocations a call runs, unless the call says.
+        origin
+            Where the kernel is defined, such as "kernel.py:12".
+
+        Raises
+        ------
+        ValueError
+            Both `workgroups` and `exec_count` are given, or a size is none.
+        """
+        if workgroups is not None and exec_count is not None:
+            raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
+        self.shader_description = shader_description
+        self.name = shader_description.name
+        self.local_size = local_size
+        self.workgroups = workgroups
+        self.exec_size = exec_count
+        self._who = f"{self.name} ({origin})" if origin else self.name
+        self._local_size = checked_local_size(local_size)
+        self._parameters = read_parameters(shader_description)
+        self._names = tuple(parameter.name for parameter in self._parameters)
+        self._slots = tuple(slot for parameter in self._parameters for slot in parameter.slots)
+        self._size = self._decorated_size()
+        self._lock = threading.RLock()
+        self._forget()
+
+    def _decorated_size(self) -> LaunchSize | None:
+        if self.exec_size is not None:
+            return parse_launch_size("exec_size", self.exec_size, self._names)
+        if self.workgroups is not None:
+            return parse_launch_size("workgroups", self.workgroups, self._names)
+        return None
+
+    def _forget(self) -> None:
+        """Drop all that belongs to a context."""
+        self._context: Context | None = None
+        self._built: dict[tuple[Extent, bool], BuiltKernel] = {}
+        self._primary: BuiltKernel | None = None
+        self._fast: FastPath | None = None
+
+    # -- calling
+
+    def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
+        """Queue a dispatch and return at once, or record it into a graph.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The kernel's arguments, by position or name; also `exec_size` or `workgroups`, which beat the
+            decorator's.
+        graph
+            Where to record; None takes the thread's `vd.global_graph()`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is missing, unknown, of the wrong kind or shape, or the size is none.
+        ShaderBuildError
+            The kernel does not compile (first call).
+        """
+        # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
+        if graph is None:
+            graph = current.chosen
+        fast = self._fast
+        if fast is not None and not kwargs and len(args) == fast.arity and fast.run(args, graph):
+            return
+        self._call_checked(args, graph, kwargs)
+
+    def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
+        """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
+        if graph is not None and not isinstance(graph, CommandGraph):
+            raise ArgumentValueError(
+                f"{self._who}: graph: expected a vd.CommandGraph, got {type(graph).__name__}"
+            )
+        size, named = self._size_of_call(kwargs)
+        values = bind_values(self._who, self._parameters, args, named)
+        context = get_context()
+        if graph is not None:
+            self._check_graph(graph, context)
+        call = check_values(self._who, self._parameters, values, context, graph)
+        extent = self._extent(size, values)
+        local_size = self._group_for(size, context)
+        folded = needs_folding(self._who, extent, size.in_groups, local_size, context)
+        kernel = self._kernel(context, local_size, folded)
+        for _ in range(_ATTEMPTS):
+            if kernel.run(call, extent, size.in_groups, graph):
+                return
+        raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
+
+    def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
+        """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
+        given = [option for option in _SIZE_OPTIONS if option in kwargs]
+        if len(given) == 2:
+            raise ArgumentValueError(f"{self._who}: exec_size, workgroups: give one of the two, not both")
+        if not given:
+            if self._size is None:
+                raise ArgumentValueError(
+                    f"{self._who}: no launch size; give exec_size= or workgroups= here or in @vd.shader(...)"
+                )
+            return self._size, kwargs
+        option = given[0]
+        if kwargs[option] is None:
+            raise ArgumentValueError(f"{self._who}: {option}: None is no launch size; leave it out")
+        named = {name: value for name, value in kwargs.items() if name != option}
+        return parse_launch_size(option, kwargs[option], self._names), named
+
+    def _check_graph(self, graph: CommandGraph, context: Context) -> None:
+        graph.require_alive()
+        if graph.context is not context:
+            raise UsageError(f"{self._who}: graph: it belongs to a context that is gone; make it again")
+
+    def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
+        try:
+            return size.extent(values)
+        except Exception as error:
+            error.add_note(f"while computing {size.option} of {self._who}")
+            raise
+
+    # -- building
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kernel is built."""
+        return self._primary is not None
+
+    @property
+    def plan(self) -> ComputePlan | None:
+        """The compiled kernel, once built."""
+        return self._primary.plan if self._primary else None
+
+    @property
+    def source(self) -> str | None:
+        """The GLSL, once built."""
+        return self._primary.source.code if self._primary else None
+
+    @property
+    def bounds(self) -> LaunchBounds | None:
+        """The workgroup size, once built."""
+        return LaunchBounds(self._primary.local_size) if self._primary else None
+
+    def build(self) -> None:
+        """Compile the kernel for the global context, unless that is done. Any thread may call it.
+
+        Raises
+        ------
+        ShaderBuildError
+            The compiler or the driver refused it. The context stays usable.
+        UnsupportedError
+            The device lacks a type that the kernel uses.
+        """
+        context = get_context()
+        self._kernel(context, self._group_for(self._size, context), folded=False)
+
+    def _kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+        with self._lock:
+            if self._context is not context:
+                self._forget()
+                self._context = context
+            kernel = self._built.get((local_size, folded))
+            if kernel is None:
+                kernel = build_kernel(
+                    self._who, self.shader_description, self._slots, context, local_size, folded=folded
+                )
+                self._built[local_size, folded] = kernel
+                self._adopt(kernel, local_size, folded, context)
+            return kernel
+
+    def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
+        """Make a kernel the one that attributes show and the fast path launches, if it is that one."""
+        if folded or local_size != self._group_for(self._size, context):
+            return
+        self._primary = kernel
+        plain = all(parameter.fields is None for parameter in self._parameters)
+        if plain and self._size is not None:
+            self._fast = FastPath(kernel, self._size, self._slots)
+
+    def _group_for(self, size: LaunchSize | None, context: Context) -> Extent:
+        if self._local_size is not None:
+            return self._local_size
+        most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+        # Code that counts in workgroups knows how many invocations there are in one: all that fit.
+        wanted = most if size is not None and size.in_groups else _DEFAULT_GROUP
+        return (min(wanted, most), 1, 1)
+
+    # -- the generated code
+
+    def get_src(self, line_numbers: bool | None = None, build: bool = True) -> ShaderSource:
+        """Return the GLSL.
+
+        Parameters
+        ----------
+        line_numbers
+            Whether each line starts with its number; None takes `vc.get_shader_print_line_numbers()`.
+        build
+            Compile it first. Without, no device is needed.
+        """
+        if build:
+            self.build()
+        if self._primary is not None:
+            source = self._primary.source
+        else:
+            local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
+            if is_context_initialized():
+                local_size = self._group_for(self._size, get_context())
+            source = self.shader_description.shader_source(local_size)
+        numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
+        return source.numbered() if numbered else source
+
+    def print_src(self, line_numbers: bool | None = None) -> None:
+        """Print the GLSL; see `get_src`."""
+        print(self.get_src(line_numbers))
+
+    def __repr__(self) -> str:
+        return repr(self.get_src())
+
+
+def make_shader_function(
+    description: ShaderDescription, local_size: Any = None, workgroups: Any = None, exec_count: Any = None
+) -> ShaderFunction:
+    """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
+    return ShaderFunction(description, local_size, workgroups, exec_count)

@@ -1,0 +1,105 @@
+"""The arguments of a kernel, read from its Python signature."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Annotations, names and defaults (None: no default) of a kernel's arguments, in call order."""
+
+    annotations: tuple[Any, ...]
+    names: tuple[str, ...]
+    defaults: tuple[Any, ...]
+
+
+def read_signature(
+    function: Callable[..., Any],
+    annotations: Sequence[Any] | None = None,
+    names: Sequence[str] | None = None,
+    defaults: Sequence[Any] | None = None,
+    local_names: Mapping[str, Any] | None = None,
+) -> Signature:
+    """Read a function's signature, or take the annotations given instead of it.
+
+    Parameters
+    ----------
+    function
+        The kernel.
+    annotations
+        Used instead of the function's own.
+    names
+        Only with `annotations`: names of the arguments (default: param0, param1...).
+    defaults
+        Only with `annotations`: default values, None where there is none.
+    local_names
+        Local variables where the function is defined, for annotations given as text.
+
+    Raises
+    ------
+    ValueError
+        An argument has no annotation, or the lengths disagree.
+    TypeError
+        An annotation given as text does not evaluate.
+    """
+    if annotations is None:
+        if names is not None or defaults is not None:
+            raise ArgumentValueError("arg_names, arg_defaults: they need arg_type_annotations")
+        return _of_function(function, local_names or {})
+    count = len(annotations)
+    names = tuple(f"param{index}" for index in range(count)) if names is None else tuple(names)
+    defaults = (None,) * count if defaults is None else tuple(defaults)
+    for option, given in (("arg_names", names), ("arg_defaults", defaults)):
+        if len(given) != count:
+            raise ArgumentValueError(
+                f"{option}: expected {count}, as many as arg_type_annotations, got {len(given)}"
+            )
+    for name in names:
+        if not str(name).isidentifier():
+            raise ArgumentValueError(f"arg_names: expected Python names, got {name!r}")
+    return Signature(tuple(annotations), names, defaults)
+
+
+def _of_function(function: Callable[..., Any], local_names: Mapping[str, Any]) -> Signature:
+    annotations, names, defaults = [], [], []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ArgumentValueError(
+                f"argument *{parameter.name}: name each argument, or give arg_type_annotations"
+            )
+        if parameter.annotation is parameter.empty:
+            raise ArgumentValueError(
+                f"argument {parameter.name!r} has no annotation; write, say, {parameter.name}: Buff[f32]"
+            )
+        annotations.append(_resolved(function, parameter.name, parameter.annotation, local_names))
+        names.append(parameter.name)
+        defaults.append(None if parameter.default is parameter.empty else parameter.default)
+    return Signature(tuple(annotations), tuple(names), tuple(defaults))
+
+
+def _resolved(
+    function: Callable[..., Any], name: str, annotation: Any, local_names: Mapping[str, Any]
+) -> Any:
+    """Evaluate an annotation that is text, as under `from __future__ import annotations`."""
+    if not isinstance(annotation, str):
+        return annotation
+    closure = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
+    try:
+        return eval(annotation, getattr(function, "__globals__", {}), {**local_names, **closure})
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"argument {name!r}: the annotation {annotation!r} does not evaluate: {error}"
+        ) from error
+
+
+def origin_of(function: Callable[..., Any]) -> str | None:
+    """Return "file.py:12" for the line where a function is defined, or None if unknown."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{code.co_firstlineno}"
