@@ -8,9 +8,14 @@ from typing import Any
 
 from typing_extensions import Buffer as ReadableBuffer
 
-def set_error_types(vulkan: type[Exception], device_lost: type[Exception], out_of_memory: type[Exception]) -> None: ...
+def set_error_types(
+    vulkan: type[Exception], device_lost: type[Exception], out_of_memory: type[Exception]
+) -> None: ...
 def initialize(debug: bool) -> None:
-    """Load Vulkan and create the instance. Raises the Vulkan error class when there is no loader or driver."""
+    """Load Vulkan and create the instance.
+
+    Raises the Vulkan error class when there is no loader or driver.
+    """
 
 def is_initialized() -> bool: ...
 def validation_enabled() -> bool:
@@ -23,7 +28,7 @@ def take_messages() -> list[tuple[int, str]]:
     """
 
 def device_properties() -> list[dict[str, Any]]:
-    """One dictionary per physical device, keyed by the attribute names of `DeviceInfo`, plus `queue_properties`.
+    """One dictionary per physical device, keyed by the attribute names of `DeviceInfo`.
 
     The additional key `missing` lists what the engine needs and the device lacks, as text.
     """
@@ -35,7 +40,11 @@ class Engine:
     """Logical devices with one worker thread for each queue."""
 
     def __init__(
-        self, device_indices: Sequence[int], queue_families: Sequence[Sequence[int]], debug: bool, force_staging: bool
+        self,
+        device_indices: Sequence[int],
+        queue_families: Sequence[Sequence[int]],
+        debug: bool,
+        force_staging: bool,
     ) -> None: ...
     @property
     def queue_count(self) -> int: ...
@@ -55,7 +64,10 @@ class Engine:
         """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
 
     def statistics(self) -> dict[str, int]:
-        """Counters since creation: commands, batches, submits, barriers, live_objects, waiting_frees, device_memory."""
+        """Counters since creation, by name.
+
+        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes).
+        """
 
     def set_barriers_enabled(self, enabled: bool) -> None:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
@@ -69,10 +81,13 @@ class Buffer:
     @property
     def host_mapped(self) -> bool: ...
     def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
-        """Copy contiguous host bytes into one queue's copy (queue -1: all), after the work already given to it."""
+        """Copy contiguous host bytes into one queue's copy (queue -1: all).
+
+        Waits for the work already given to the queue that uses the buffer.
+        """
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
-        """Wait for the last write to one queue's copy and copy its bytes out into writable contiguous memory."""
+        """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
 
     def wait(self, queue: int) -> None: ...
     def done(self, queue: int) -> bool:
@@ -103,19 +118,25 @@ class CommandList:
     @property
     def length(self) -> int: ...
     def record(
-        self, plan: Plan, bindings: Sequence[Binding], groups: tuple[int, int, int], argument_size: int, uniform_binding: int = -1
+        self,
+        plan: Plan,
+        bindings: Sequence[Binding],
+        groups: tuple[int, int, int],
+        argument_size: int,
+        uniform_binding: int = -1,
     ) -> int:
         """Append a dispatch; returns the offset of its arguments inside an instance.
 
-        The `argument_size` bytes travel as push constants, or, when `uniform_binding` >= 0, through uniform memory
-        bound there.
+        The `argument_size` bytes travel as push constants, or, when `uniform_binding` >= 0, through uniform
+        memory bound there.
         """
 
     def reset(self) -> None: ...
     def submit(self, queue: int, data: bytes | bytearray, instance_count: int) -> None:
-        """Queue all recorded dispatches `instance_count` times. queue -2: every queue, -1: any one, else that one.
+        """Queue all recorded dispatches `instance_count` times.
 
-        `data` holds `instance_count * instance_size` bytes and is copied.
+        queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
+        bytes and is copied.
         """
 
     def destroy(self) -> None: ...
@@ -125,8 +146,8 @@ class Launcher:
 
     slots: one per shader argument, in call order:
         ("buffer", binding, shape_offset or -1, reads, writes)
-        ("scalar", offset, struct format character of the component)  packed here
-        ("value", offset, size)                                       packed by `pack(position, value) -> bytes`
+        ("scalar", offset, struct format character)    packed here
+        ("value", offset, size)     packed by `pack(position, value) -> bytes`
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
     """
@@ -149,9 +170,14 @@ class Launcher:
 
         `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
         Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple.
-        Returns False, having queued nothing, if an argument or the limit is not of the expected kind or the grid is
-        too large: the caller then takes the checking path, which raises or folds.
+        Returns False, having queued nothing, if an argument or the limit is not of the expected kind or the
+        grid is too large: the caller then takes the checking path, which raises or folds.
         """
 
-    def record(self, commands: CommandList, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> tuple[int, bytes] | None:
-        """Record into a command list instead; returns (offset, packed argument block), None as `launch`'s False."""
+    def record(
+        self, commands: CommandList, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool
+    ) -> tuple[int, bytes] | None:
+        """Record into a command list instead.
+
+        Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
+        """

@@ -8,9 +8,17 @@ import pytest
 from vkdispatch.base import dtype as dt
 
 SCALARS = [
-    dt.uint16, dt.int16, dt.uint32, dt.int32, dt.uint64, dt.int64, dt.float16, dt.float32, dt.float64,
-]  # fmt: skip
-VECTORS = [kind for kind in dt._Vector.__subclasses__()]
+    dt.uint16,
+    dt.int16,
+    dt.uint32,
+    dt.int32,
+    dt.uint64,
+    dt.int64,
+    dt.float16,
+    dt.float32,
+    dt.float64,
+]
+VECTORS = list(dt._Vector.__subclasses__())
 COMPLEX = [dt.complex32, dt.complex64, dt.complex128]
 MATRICES = [dt.mat2, dt.mat3, dt.mat4]
 
@@ -28,7 +36,9 @@ def test_promotion_is_numpys_where_both_are_of_one_kind(a, b):
         assert dt.to_numpy_dtype(dt.cross_type(a, b)) == expected
 
 
-@pytest.mark.parametrize(("vector", "scalar"), list(itertools.product(VECTORS, [dt.int16, dt.uint32, dt.float32])))
+@pytest.mark.parametrize(
+    ("vector", "scalar"), list(itertools.product(VECTORS, [dt.int16, dt.uint32, dt.float32]))
+)
 def test_vector_scalar_promotion(vector, scalar):
     crossed = dt.cross_type(vector, scalar)
     assert crossed is dt.cross_type(scalar, vector)
@@ -53,10 +63,13 @@ def test_complex_promotion(a, b):
 @pytest.mark.parametrize(
     ("scalar", "expected"),
     [
-        (dt.int16, dt.complex64), (dt.uint32, dt.complex64), (dt.int64, dt.complex128), (dt.float16, dt.complex64),
+        (dt.int16, dt.complex64),
+        (dt.uint32, dt.complex64),
+        (dt.int64, dt.complex128),
+        (dt.float16, dt.complex64),
         (dt.float64, dt.complex128),
     ],
-)  # fmt: skip
+)
 def test_complex_scalar_promotion(scalar, expected):
     assert dt.cross_type(dt.complex64, scalar) is expected
     assert dt.cross_type(scalar, dt.complex64) is expected
@@ -65,10 +78,14 @@ def test_complex_scalar_promotion(scalar, expected):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (dt.complex64, dt.vec2), (dt.vec2, dt.complex64), (dt.complex64, dt.mat2), (dt.mat2, dt.mat3),
-        (dt.mat2, dt.vec2), (dt.vec3, dt.mat3),
+        (dt.complex64, dt.vec2),
+        (dt.vec2, dt.complex64),
+        (dt.complex64, dt.mat2),
+        (dt.mat2, dt.mat3),
+        (dt.mat2, dt.vec2),
+        (dt.vec3, dt.mat3),
     ],
-)  # fmt: skip
+)
 def test_types_that_do_not_meet(a, b):
     with pytest.raises(ValueError, match="do not go together"):
         dt.cross_type(a, b)
@@ -127,7 +144,8 @@ def test_no_numpy_dtype(kind):
 
 
 @pytest.mark.parametrize(
-    ("scalar", "count"), [(dt.int64, 2), (dt.uint64, 1), (dt.float32, 5), (dt.float32, 0), (dt.vec2, 2), (dt.bool_, 2)]
+    ("scalar", "count"),
+    [(dt.int64, 2), (dt.uint64, 1), (dt.float32, 5), (dt.float32, 0), (dt.vec2, 2), (dt.bool_, 2)],
 )
 def test_vectors_that_do_not_exist(scalar, count):
     with pytest.raises(ValueError, match="to_vector"):

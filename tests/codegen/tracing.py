@@ -1,4 +1,7 @@
-"""Helpers of the codegen tests: trace a function, check its IR, compile its GLSL where there is a compiler."""
+"""Helpers of the codegen tests.
+
+Trace a function, check its IR, compile its GLSL where there is a compiler.
+"""
 
 import shutil
 import subprocess

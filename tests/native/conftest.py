@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import vkdispatch_native as native
 
 import vkdispatch  # noqa: F401  (installs the error classes)
+import vkdispatch_native as native
 from vkdispatch.base.init import initialize
 
 

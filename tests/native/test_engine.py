@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+
 import vkdispatch_native as native
 
 from .conftest import first_device
@@ -58,7 +59,9 @@ def test_launch_limits_elements(engine: native.Engine) -> None:
         (("ARRAY", 2.0), (1, 2**31)),
     ],
 )
-def test_launch_declines_what_is_out_of_the_ordinary(engine: native.Engine, arguments: tuple, limit: object) -> None:
+def test_launch_declines_what_is_out_of_the_ordinary(
+    engine: native.Engine, arguments: tuple, limit: object
+) -> None:
     array = Array(engine, np.zeros(4, np.float32))
     _, launcher = affine_launcher(engine)
     given = tuple(array if a == "ARRAY" else a for a in arguments)

@@ -256,7 +256,8 @@ def index(value: Expr, position: Expr) -> Expr:
 def index_value(position: Expr) -> Expr:
     """Give an integer the type that GLSL wants for an index: int or uint."""
     if position.op is Op.LITERAL:
-        return literal(position.value, int32) if isinstance(position.value, int) else position
+        assert isinstance(position.value, int)
+        return literal(position.value, int32 if _fits(position.value, int32) else uint32)
     if position.dtype.item_size == 4:
         return position
     narrow = position.dtype.item_size < 4 and is_signed_dtype(position.dtype)

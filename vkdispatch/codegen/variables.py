@@ -396,7 +396,8 @@ class BufferVariable(BoundVariable):
         position = _integer_index(index, "a buffer", ArgumentTypeError)
         if not isinstance(position, Expr):
             size = self.storage.size if isinstance(self.storage, SharedArray) else None
-            if position < 0 or (size is not None and position >= size):
+            # compilers take constant indices below 2^31 only
+            if not 0 <= position < (1 << 31 if size is None else size):
                 limit = "" if size is None else f" of {size} elements"
                 raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
             position = ex.literal(position, ex.literal_dtype(position))

@@ -63,7 +63,7 @@ def verify(kernel: Kernel) -> None:
                 legal = _RULES[expr.op](expr)
             except VkDispatchError:
                 legal = False
-            _need(legal, f"malformed {expr.op.name}: {expr!r}", expr.loc)
+            _need(legal, f"malformed {expr.op.name} of type {expr.dtype.name}", expr.loc)
 
 
 def _need(legal: bool, message: str, loc: Loc | None) -> None:
@@ -88,7 +88,9 @@ def _check_statement(statement: Statement) -> None:
             )
     elif isinstance(statement, If):
         _need(bool(statement.branches), "an if needs a branch", loc)
-        _need(all(condition.dtype is bool_ for condition, _ in statement.branches), "a condition is a bool", loc)
+        _need(
+            all(condition.dtype is bool_ for condition, _ in statement.branches), "a condition is a bool", loc
+        )
     elif isinstance(statement, While):
         _need(statement.condition.dtype is bool_, "a condition is a bool", loc)
 
@@ -126,7 +128,9 @@ def _element(expr: Expr) -> bool:
 
 def _index(expr: Expr) -> bool:
     base, position = expr.args
-    return not is_scalar(base.dtype) and expr.dtype is base.dtype.child_type and position.dtype in _INDEX_TYPES
+    return (
+        not is_scalar(base.dtype) and expr.dtype is base.dtype.child_type and position.dtype in _INDEX_TYPES
+    )
 
 
 def _component(expr: Expr) -> bool:

@@ -68,9 +68,11 @@ def _variable(name: str, value: Any) -> Expr:
 
 def cross(a: Any, b: Any) -> ShaderVariable:
     """Cross product of two vectors of three components."""
-    kind, parts = ex.meet((_variable("cross", a), _variable("cross", b)), "cross")
-    if not (is_vector(kind) and kind.child_count == 3):
-        raise located(ArgumentValueError, f"cross: expected vectors of 3 components, got {kind.name}")
+    values = (_variable("cross", a), _variable("cross", b))
+    for value in values:
+        if not (is_vector(value.dtype) and value.dtype.child_count == 3):
+            raise located(ArgumentValueError, f"cross: expected 3 components, got {value.dtype.name}")
+    kind, parts = ex.meet(values, "cross")
     kind = make_floating_dtype(kind)
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
