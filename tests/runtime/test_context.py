@@ -304,7 +304,9 @@ def test_interpreter_exit_with_live_objects_is_silent() -> None:
         "cycle = Cycle(); cycle.me = cycle; cycle.buffer = Buffer(5, dtype.float32)\n",
         VKDISPATCH_DEBUG="1",
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # A machine without the validation layer says so, and that is all that may be said.
+    spoken = [line for line in done.stdout.splitlines() if "not installed" not in line]
+    assert (done.returncode, spoken, done.stderr) == (0, [], "")
 
 
 # -- no Vulkan

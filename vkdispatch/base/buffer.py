@@ -34,15 +34,15 @@ class Buffer(Handle, Generic[_D]):
     Attributes
     ----------
     shape
-        elements along each axis.
+        Elements along each axis.
     var_type
         dtype of an element.
     size
-        number of elements.
+        Number of elements.
     mem_size
-        bytes of one copy.
+        Bytes of one copy.
     shader_shape
-        what kernels see as `.shape`: the axes padded with 1 to three, then `size`.
+        What kernels see as `.shape`: the axes padded with 1 to three, then `size`.
     """
 
     is_external = False
@@ -58,18 +58,18 @@ class Buffer(Handle, Generic[_D]):
         Parameters
         ----------
         shape
-            an int or up to 3 ints.
+            An int or up to 3 ints.
         var_type
-            a dtype such as `vd.float32` (a NumPy dtype is understood too).
+            A dtype such as `vd.float32` (a NumPy dtype is understood too).
 
         Raises
         ------
         TypeError
             `var_type` is no dtype, or `shape` holds something that is no int.
         ValueError
-            too many axes, a negative or zero size, or more bytes than a kernel can address.
+            Too many axes, a negative or zero size, or more bytes than a kernel can address.
         MemoryError
-            the device has no room.
+            The device has no room.
         """
         self.var_type: DType = checked_dtype(var_type)
         self.shape = checked_shape(shape)
@@ -92,10 +92,10 @@ class Buffer(Handle, Generic[_D]):
         Parameters
         ----------
         data
-            an array of exactly `mem_size` bytes (its dtype and shape are not looked at), or at most
+            An array of exactly `mem_size` bytes (its dtype and shape are not looked at), or at most
             `mem_size` bytes, which go to the start of the buffer.
         index
-            the queue whose copy is written; None writes every copy.
+            The queue whose copy is written; None writes every copy.
 
         Raises
         ------
@@ -140,9 +140,9 @@ class Buffer(Handle, Generic[_D]):
         Parameters
         ----------
         index
-            the queue whose copy is read; None stacks every queue's copy along a new leading axis.
+            The queue whose copy is read; None stacks every queue's copy along a new leading axis.
         out
-            a C-contiguous, writable array of the result's shape and dtype to fill and return
+            A C-contiguous, writable array of the result's shape and dtype to fill and return
             (complex32: float16 with a last axis of 2).
 
         Returns
@@ -152,7 +152,7 @@ class Buffer(Handle, Generic[_D]):
         Raises
         ------
         ValueError
-            there is no such queue, or `out` does not match.
+            There is no such queue, or `out` does not match.
         """
         self.require_alive()
         shape, component = self._host_layout()
@@ -230,7 +230,7 @@ def checked_dtype(value: object) -> DType:
     TypeError
         `value` is neither.
     ValueError
-        there is no matching dtype.
+        There is no matching dtype.
     """
     if isinstance(value, type) and issubclass(value, dtype.dtype):
         if value is dtype.bool_ or not hasattr(value, "name"):
@@ -249,9 +249,9 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     Raises
     ------
     TypeError
-        it is neither an int nor a sequence of ints.
+        It is neither an int nor a sequence of ints.
     ValueError
-        it has more than 3 axes or a negative one.
+        It has more than 3 axes or a negative one.
     """
     if isinstance(shape, (str, bytes)):
         raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}")
@@ -279,7 +279,7 @@ def asbuffer(array: Array) -> "Buffer[Any]":
     TypeError
         `array` is no NumPy array.
     ValueError
-        no dtype matches the array's, or it has no elements or more than 3 axes.
+        No dtype matches the array's, or it has no elements or more than 3 axes.
     """
     if hasattr(array, "__cuda_array_interface__"):
         return from_cuda_array(array)
@@ -306,7 +306,7 @@ def from_cuda_array(
     Raises
     ------
     RuntimeError
-        the backend is not CUDA.
+        The backend is not CUDA.
     """
     raise UsageError(
         "from_cuda_array: only the cuda backend can alias CUDA arrays; copy with vd.asbuffer(array.get())"

@@ -34,11 +34,11 @@ class CommandList(Handle):
         Raises
         ------
         TypeError
-            an argument is of the wrong type.
+            An argument is of the wrong type.
         ValueError
             `blocks` are not three positive ints within the device's limits.
         RuntimeError
-            a binding is empty, or an object was destroyed.
+            A binding is empty, or an object was destroyed.
         """
         self.require_alive()
         if not isinstance(plan, ComputePlan):
@@ -85,16 +85,16 @@ class CommandList(Handle):
         Parameters
         ----------
         data
-            push constants: of every recorded dispatch in order, once per instance.
+            Push constants: of every recorded dispatch in order, once per instance.
         queue_index
             -2 every queue, -1 any one queue, else that queue.
         instance_count
-            how often; None: as often as `data` suffices.
+            How often; None: as often as `data` suffices.
 
         Raises
         ------
         ValueError
-            both `data` and `instance_count` are None, the sizes do not agree, or there is no such queue.
+            Both `data` and `instance_count` are None, the sizes do not agree, or there is no such queue.
         RuntimeError
             `cuda_stream` is given; only the cuda backend has streams.
         """
@@ -106,7 +106,7 @@ class CommandList(Handle):
         payload = bytes(data) if data is not None else b""
         size = self.get_instance_size()
         if instance_count is None:
-            instance_count = len(payload) // size if size else 1
+            instance_count = max(len(payload) // size, 1) if size else 1
         self._submit_rows(payload, checked_instances(instance_count), queue_index)
 
     def _submit_rows(self, rows: "bytes | bytearray", instance_count: int, queue_index: int) -> None:

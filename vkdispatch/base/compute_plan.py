@@ -16,13 +16,13 @@ class ComputePlan(Handle):
     Attributes
     ----------
     shader_source
-        the GLSL.
+        The GLSL.
     binding_list
-        the type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 5 sampler.
+        The type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 5 sampler.
     pc_size
-        bytes of push constants.
+        Bytes of push constants.
     shader_name
-        what tools and messages call it.
+        What tools and messages call it.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class ComputePlan(Handle):
         Raises
         ------
         TypeError
-            the source is no text.
+            The source is no text.
         ValueError
-            a binding type is unknown, or `pc_size` is negative.
+            A binding type is unknown, `pc_size` is negative, or the device takes less of either.
         ShaderBuildError
-            the compiler refused the source; its log is in the message and in `compiler_log`.
+            The compiler refused the source; its log is in the message and in `compiler_log`.
         VulkanError
-            the driver refused the pipeline.
+            The driver refused the pipeline.
         """
         if not isinstance(shader_source, str):
             raise ArgumentTypeError(f"shader_source: expected GLSL text, got {type(shader_source).__name__}")
@@ -52,9 +52,12 @@ class ComputePlan(Handle):
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
         spirv = _compile(shader_source, self.shader_name)
         super().__init__()
-        self._native = native.Plan(
-            self.context._native, spirv, self.binding_list, self.pc_size, self.shader_name
-        )
+        try:
+            self._native = native.Plan(
+                self.context._native, spirv, self.binding_list, self.pc_size, self.shader_name
+            )
+        except ValueError as error:
+            raise ArgumentValueError(f"{self.shader_name}: {error}") from None
 
     def _release(self) -> None:
         # Absent when the driver refused the pipeline.

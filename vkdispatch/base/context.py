@@ -64,6 +64,11 @@ class Context:
         """Whether work can still be given to this context."""
         return not (self.closed or self._native.lost)
 
+    @property
+    def lost(self) -> bool:
+        """Whether a device stopped working."""
+        return self._native.lost
+
     def is_apple(self) -> bool:
         """Whether any of the devices is one of Apple's."""
         return any(info.is_apple() for info in self.device_infos)
@@ -106,24 +111,24 @@ def make_context(
     Parameters
     ----------
     device_ids
-        index or indices into `get_devices()`. None chooses: discrete, integrated, virtual GPU; a CPU
+        Index or indices into `get_devices()`. None chooses: discrete, integrated, virtual GPU; a CPU
         driver when there is nothing else or, with `use_cpu`, after the GPUs. The environment variable
         VKDISPATCH_DEVICE (an index, or a part of the name) picks another.
     device_count
-        how many devices to take when chosen automatically (default 1; all with `multi_device`).
+        How many devices to take when chosen automatically (default 1; all with `multi_device`).
     queue_counts
-        queues per device (default 1; with `multi_queue` what suits the device).
+        Queues per device (default 1; with `multi_queue` what suits the device).
     queue_families
-        a list of queue family indices per device.
+        A list of queue family indices per device.
 
     Raises
     ------
     ValueError
-        an index, count or family is out of range, or VKDISPATCH_DEVICE matches no device.
+        An index, count or family is out of range, or VKDISPATCH_DEVICE matches no device.
     BackendUnavailableError
-        this machine has no Vulkan driver or no device.
+        This machine has no Vulkan driver or no device.
     UnsupportedError
-        the device lacks something that vkdispatch needs.
+        The device lacks something that vkdispatch needs.
     """
     global _context
     with _lock:
@@ -196,7 +201,7 @@ def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
     Raises
     ------
     ValueError
-        no device matches.
+        No device matches.
     """
     if wanted.isdigit() and int(wanted) < len(devices):
         return int(wanted)
@@ -266,14 +271,14 @@ def select_queue_families(device_index: int, queue_count: int | None = None) -> 
     Parameters
     ----------
     device_index
-        index into `get_devices()`.
+        Index into `get_devices()`.
     queue_count
-        number of queues; None takes 1 where compute and graphics share a family, else 2 (NVIDIA: 3).
+        Number of queues; None takes 1 where compute and graphics share a family, else 2 (NVIDIA: 3).
 
     Raises
     ------
     ValueError
-        the index or count is out of range, or the device has no compute queue.
+        The index or count is out of range, or the device has no compute queue.
     """
     device = get_devices()[_explicit_devices(device_index)[0]]
     compute, graphics = _compute_family(device), _graphics_family(device)
@@ -343,7 +348,7 @@ def checked_queue(queue_index: object, context: Context, argument: str) -> int:
     Raises
     ------
     ValueError
-        it is not; `argument` is how the message calls it.
+        It is not; `argument` is how the message calls it.
     """
     if is_int(queue_index) and 0 <= queue_index < context.queue_count:
         return queue_index

@@ -42,18 +42,18 @@ class DescriptorSet(Handle):
         Parameters
         ----------
         uniform
-            the binding is a uniform block.
+            The binding is a uniform block.
         read_access
-            the kernel reads through it.
+            The kernel reads through it.
         write_access
-            the kernel writes through it. Barriers follow from these two.
+            The kernel writes through it. Barriers follow from these two.
 
         Raises
         ------
         TypeError
             `buffer` is no buffer.
         ValueError
-            the plan has no such binding, it is of another type, or the bytes lie outside the buffer.
+            The plan has no such binding, it is of another type, or the bytes lie outside the buffer.
         """
         self.require_alive()
         if not isinstance(buffer, Buffer):
@@ -61,11 +61,12 @@ class DescriptorSet(Handle):
         buffer.require_alive()
         if buffer.context is not self.context:
             raise UsageError("buffer: it belongs to a context that is gone; make it again")
-        self._check_binding(operator.index(binding), uniform)
+        binding = operator.index(binding)
+        self._check_binding(binding, uniform)
         offset, size = operator.index(offset), operator.index(range)
         if offset < 0 or size < 0 or offset + max(size, 1) > buffer.mem_size:
             raise ArgumentValueError(
-                f"offset, range: {size or 'all'} bytes from {offset} on; the buffer has {buffer.mem_size} bytes"
+                f"offset, range: {size or 'all'} bytes from {offset} on; the buffer has {buffer.mem_size}"
             )
         write_access = bool(write_access) and not uniform
         self._bindings[binding] = (buffer._native, binding, offset, size, bool(read_access), write_access)

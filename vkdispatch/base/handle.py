@@ -4,7 +4,7 @@ import itertools
 import weakref
 
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.errors import UsageError
+from vkdispatch.base.errors import DeviceLostError, UsageError
 
 _numbers = itertools.count(1)
 
@@ -64,6 +64,8 @@ class Handle:
         """Destroy the native object."""
 
     def require_alive(self) -> None:
-        """Raise UsageError (a RuntimeError) when this object was destroyed."""
+        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
+        if self.destroyed and self.context.lost:
+            raise DeviceLostError(f"the device of this {type(self).__name__} was lost; make a new one")
         if self.destroyed:
             raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")

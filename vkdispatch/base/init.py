@@ -37,22 +37,22 @@ def initialize(
     Parameters
     ----------
     debug_mode
-        turn the validation layer and our hazard checker on (also: environment VKDISPATCH_DEBUG=1).
+        Turn the validation layer and our hazard checker on (also: environment VKDISPATCH_DEBUG=1).
     log_level
-        what is printed from now on; None keeps the level (WARNING at the start).
+        What is printed from now on; None keeps the level (WARNING at the start).
     loader_debug_logs
-        let the Vulkan loader say what it does (VK_LOADER_DEBUG=all).
+        Let the Vulkan loader say what it does (VK_LOADER_DEBUG=all).
     backend
         "vulkan" (also: environment VKDISPATCH_BACKEND).
 
     Raises
     ------
     ValueError
-        no backend has that name.
+        No backend has that name.
     RuntimeError
-        another backend is active already.
+        Another backend is active already.
     BackendUnavailableError
-        this build has no such backend, or this machine has no Vulkan driver.
+        This build has no such backend, or this machine has no Vulkan driver.
     """
     global _active_backend
     with _lock:

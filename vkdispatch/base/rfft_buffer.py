@@ -24,9 +24,9 @@ class RFFTBuffer(Buffer[Any]):
     Attributes
     ----------
     real_shape
-        shape of the real signal.
+        Shape of the real signal.
     fourier_shape
-        shape of the half spectrum, the same as `shape`.
+        Shape of the half spectrum, the same as `shape`.
     real_type
         dtype of the reals.
     """

@@ -35,13 +35,13 @@ class BufferBuilder:
     Attributes
     ----------
     instance_bytes
-        bytes of one row.
+        Bytes of one row.
     instance_count
-        rows, 0 before `prepare`.
+        Rows, 0 before `prepare`.
     element_map
         (structure, member) to its place.
     backing_buffer
-        the rows, a (instance_count, instance_bytes) array of bytes, or None before `prepare`.
+        The rows, a (instance_count, instance_bytes) array of bytes, or None before `prepare`.
     """
 
     def __init__(self, struct_alignment: int | None = None, usage: BufferUsage | None = None) -> None:
@@ -50,7 +50,7 @@ class BufferBuilder:
         Raises
         ------
         ValueError
-            neither is given.
+            Neither is given.
         """
         if struct_alignment is None and usage is None:
             raise ArgumentValueError("struct_alignment, usage: one of the two is needed")
@@ -93,7 +93,7 @@ class BufferBuilder:
         Raises
         ------
         ValueError
-            there is no such member, or the value has the wrong shape.
+            There is no such member, or the value has the wrong shape.
         RuntimeError
             `prepare` was not called.
         """

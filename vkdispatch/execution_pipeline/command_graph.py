@@ -73,9 +73,9 @@ class CommandGraph(CommandList):
         Parameters
         ----------
         reset_on_submit
-            forget the recording after each submit.
+            Forget the recording after each submit.
         submit_on_record
-            submit after each recorded call.
+            Submit after each recorded call.
         """
         super().__init__()
         self._reset_on_submit = reset_on_submit
@@ -100,13 +100,13 @@ class CommandGraph(CommandList):
         Parameters
         ----------
         arguments
-            one value per slot of the launcher.
+            One value per slot of the launcher.
         limit
-            invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
+            Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
         buffers
-            those among `arguments`.
+            Those among `arguments`.
         variables
-            per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
+            Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
 
         Returns
         -------
@@ -151,15 +151,15 @@ class CommandGraph(CommandList):
         Parameters
         ----------
         name
-            as given to `bind_var`.
+            As given to `bind_var`.
         value
-            a number, vector or matrix as the kernel wants it. For a submit of N > 1 instances: a number for
+            A number, vector or matrix as the kernel wants it. For a submit of N > 1 instances: a number for
             all of them, or a sequence of N values.
 
         Raises
         ------
         ValueError
-            no variable of that name was bound.
+            No variable of that name was bound.
         TypeError
             `value` cannot be numbers.
         """
@@ -179,14 +179,14 @@ class CommandGraph(CommandList):
         Parameters
         ----------
         instance_count
-            how many runs; each has its own row of bound values.
+            How many runs; each has its own row of bound values.
         queue_index
             -2 every queue of the context, each on its own copy of the buffers; -1 any one; else that one.
 
         Raises
         ------
         ValueError
-            a bound value has the wrong shape for so many instances, or there is no such queue.
+            A bound value has the wrong shape for so many instances, or there is no such queue.
         """
         self.require_alive()
         instances = 1 if instance_count is None else checked_instances(instance_count)
@@ -270,7 +270,7 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
     Raises
     ------
     RuntimeError
-        a graph is set already.
+        A graph is set already.
     TypeError
         `graph` is no CommandGraph.
     """

@@ -56,27 +56,25 @@ class BuiltKernel:
 
 
 class FastPath:
-    """What a call needs when its arguments are as expected: one per kernel, launched without a look at them.
+    """Launches calls whose arguments are as expected, without a look at them: the native launcher looks.
 
     Attributes
     ----------
     arity
-        How many positional arguments such a call has.
+        How many values such a call has.
     """
 
-    __slots__ = ("_buffers", "_compute", "_fixed", "_in_groups", "_launch", "_launcher", "_plan", "arity")
+    __slots__ = ("_buffers", "_in_groups", "_launch", "_launcher", "_plan", "arity")
 
-    def __init__(self, kernel: BuiltKernel, size: LaunchSize, slots: Sequence[Slot]) -> None:
+    def __init__(self, kernel: BuiltKernel, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
         self._launcher = kernel.launcher
         self._launch = kernel.launcher.launch
         self._plan = kernel.plan
-        self._fixed = size.fixed
-        self._compute = size.compute
-        self._in_groups = size.in_groups
+        self._in_groups = in_groups
         self._buffers = tuple(index for index, slot in enumerate(slots) if isinstance(slot, BufferSlot))
 
-    def run(self, args: tuple[Any, ...], graph: Any) -> bool:
+    def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
 
         Raises
@@ -84,20 +82,20 @@ class FastPath:
         VulkanError
             The launch failed on a context that still stands.
         """
-        limit: Any = self._fixed
+        limit: Any = size.fixed
         if limit is None:
             try:
-                limit = self._compute(*args)  # type: ignore[misc]
+                limit = size.compute(*values)  # type: ignore[misc]
             except Exception:
                 # Which argument is to blame is for the checking path to find.
                 return False
         try:
             if graph is None:
-                return self._launch(args, limit, self._in_groups)
+                return self._launch(values, limit, self._in_groups)
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
-            buffers = [args[index] for index in self._buffers]
-            return graph.record_launch(self._launcher, self._plan, args, limit, self._in_groups, buffers)
+            buffers = [values[index] for index in self._buffers]
+            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, buffers)
         except VulkanError:
             if self._plan.context.usable:
                 raise

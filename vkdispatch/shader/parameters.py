@@ -224,7 +224,7 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
             f"{who}: {slot.label}: expected a vd.Buffer, got {_given(value)}; make one with vd.asbuffer(...)"
         )
     if value.context is not context:
-        kind = DeviceLostError if value.context._native.lost else UsageError
+        kind = DeviceLostError if value.context.lost else UsageError
         raise kind(f"{who}: {slot.label}: the buffer belongs to a context that is gone; make it again")
     if value.destroyed:
         raise UsageError(f"{who}: {slot.label}: the buffer was destroyed")

@@ -95,6 +95,7 @@ class ShaderFunction:
         self._built: dict[tuple[Extent, bool], BuiltKernel] = {}
         self._primary: BuiltKernel | None = None
         self._fast: FastPath | None = None
+        self._fast_paths: dict[str, FastPath] = {}
 
     # -- calling
 
@@ -119,8 +120,14 @@ class ShaderFunction:
         # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
         if graph is None:
             graph = current.chosen
-        fast = self._fast
-        if fast is not None and not kwargs and len(args) == fast.arity and fast.run(args, graph):
+        fast, size = self._fast, self._size
+        if (
+            fast is not None
+            and size is not None
+            and not kwargs
+            and len(args) == fast.arity
+            and fast.run(args, size, graph)
+        ):
             return
         self._call_checked(args, graph, kwargs)
 
@@ -132,12 +139,16 @@ class ShaderFunction:
             )
         size, named = self._size_of_call(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
+        # Named and omitted arguments are in order now: most such calls need no further look either.
+        fast = self._fast_paths.get(size.option)
+        if fast is not None and fast.run(values, size, graph):
+            return
         context = get_context()
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
         extent = self._extent(size, values)
-        local_size = self._group_for(size, context)
+        local_size = self._group_for(size.in_groups, context)
         folded = needs_folding(self._who, extent, size.in_groups, local_size, context)
         kernel = self._kernel(context, local_size, folded)
         for _ in range(_ATTEMPTS):
@@ -207,7 +218,7 @@ class ShaderFunction:
             The device lacks a type that the kernel uses.
         """
         context = get_context()
-        self._kernel(context, self._group_for(self._size, context), folded=False)
+        self._kernel(context, self._group_for(self._counts_groups, context), folded=False)
 
     def _kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
         with self._lock:
@@ -224,20 +235,28 @@ class ShaderFunction:
             return kernel
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
-        """Make a kernel the one that attributes show and the fast path launches, if it is that one."""
-        if folded or local_size != self._group_for(self._size, context):
+        """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
+        if folded:
             return
-        self._primary = kernel
         plain = all(parameter.fields is None for parameter in self._parameters)
-        if plain and self._size is not None:
-            self._fast = FastPath(kernel, self._size, self._slots)
+        for option in _SIZE_OPTIONS:
+            in_groups = option == "workgroups"
+            if plain and local_size == self._group_for(in_groups, context):
+                self._fast_paths[option] = FastPath(kernel, self._slots, in_groups)
+        if local_size == self._group_for(self._counts_groups, context):
+            self._primary = kernel
+            self._fast = self._fast_paths.get(self._size.option) if self._size else None
 
-    def _group_for(self, size: LaunchSize | None, context: Context) -> Extent:
+    @property
+    def _counts_groups(self) -> bool:
+        return self._size is not None and self._size.in_groups
+
+    def _group_for(self, in_groups: bool, context: Context) -> Extent:
         if self._local_size is not None:
             return self._local_size
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         # Code that counts in workgroups knows how many invocations there are in one: all that fit.
-        wanted = most if size is not None and size.in_groups else _DEFAULT_GROUP
+        wanted = most if in_groups else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
 
     # -- the generated code
@@ -259,7 +278,7 @@ class ShaderFunction:
         else:
             local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
             if is_context_initialized():
-                local_size = self._group_for(self._size, get_context())
+                local_size = self._group_for(self._counts_groups, get_context())
             source = self.shader_description.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source

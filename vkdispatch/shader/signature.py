@@ -89,7 +89,12 @@ def _resolved(
         return annotation
     closure = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
     try:
-        return eval(annotation, getattr(function, "__globals__", {}), {**local_names, **closure})
+        visible = {**local_names, **closure}
+        annotation = eval(annotation, getattr(function, "__globals__", {}), visible)
+        # Once more for a text in quotes under that import.
+        if isinstance(annotation, str):
+            annotation = eval(annotation, getattr(function, "__globals__", {}), visible)
+        return annotation
     except Exception as error:
         raise ArgumentTypeError(
             f"argument {name!r}: the annotation {annotation!r} does not evaluate: {error}"

@@ -10,6 +10,38 @@ namespace {
 
 constexpr size_t kPushDescriptors = 32;  // what every device with the extension grants
 
+void check_count(const std::vector<VkDescriptorType>& types, VkDescriptorType type, uint32_t limit,
+                 const char* what) {
+  const auto count = std::count(types.begin(), types.end(), type);
+  if (count > limit) {
+    throw Error(ErrorKind::invalid_value,
+                std::to_string(count) + " " + what + " are bound, the device takes " + std::to_string(limit));
+  }
+}
+
+// Beyond these limits drivers crash rather than fail.
+void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDescriptorType>& types,
+                  uint32_t push_constant_size) {
+  if (push_constant_size > limits.maxPushConstantsSize) {
+    throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
+                                              " bytes exceed the device's " +
+                                              std::to_string(limits.maxPushConstantsSize));
+  }
+  check_count(types, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+              std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers),
+              "storage buffers");
+  check_count(types, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
+              std::min(limits.maxPerStageDescriptorUniformBuffers, limits.maxDescriptorSetUniformBuffers),
+              "uniform buffers");
+  check_count(types, VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
+              std::min(limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers), "samplers");
+  if (types.size() > limits.maxPerStageResources) {
+    throw Error(ErrorKind::invalid_value, std::to_string(types.size()) +
+                                              " buffers and images are bound, the device takes " +
+                                              std::to_string(limits.maxPerStageResources));
+  }
+}
+
 }  // namespace
 
 Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
@@ -20,11 +52,7 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
       name_(std::move(name)) {
   try {
     for (Device* device : queue_devices) {
-      const uint32_t limit = device->properties().core.limits.maxPushConstantsSize;
-      if (push_constant_size > limit) {
-        throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
-                                                  " bytes exceed the device's " + std::to_string(limit));
-      }
+      check_limits(device->properties().core.limits, types_, push_constant_size);
       auto same = std::find_if(pipelines_.begin(), pipelines_.end(),
                                [&](const Pipeline& pipeline) { return pipeline.device == device; });
       if (same == pipelines_.end()) {

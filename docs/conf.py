@@ -1,0 +1,33 @@
+"""Sphinx configuration. `make docs` builds the site with warnings as errors."""
+
+import re
+from typing import Any
+
+import vkdispatch
+
+project = "vkdispatch"
+author = "The vkdispatch authors"
+copyright = "2026, The vkdispatch authors"
+version = release = vkdispatch.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+html_title = f"vkdispatch {release}"
+html_show_sphinx = False
+
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+default_role = "literal"
+
+
+def _as_rst(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Escape what our docstrings mean as plain text: |x|, and a plural s behind backquotes."""
+    lines[:] = [re.sub(r"(`[^`]+`)(?=\w)", r"\1\\ ", line).replace("|", "\\|") for line in lines]
+
+
+def setup(app: Any) -> None:
+    # Before napoleon, which adds markup of its own.
+    app.connect("autodoc-process-docstring", _as_rst, priority=400)

@@ -1,0 +1,56 @@
+"""The Python of README and docs runs, page by page, and the reference names everything public."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import dtype
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst"))]
+_MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_RST = re.compile(r"^\.\. code-block:: python\n\n((?:[ ]{3}.*\n|\n)+)", re.MULTILINE)
+
+
+def python_blocks(page: Path) -> Iterator[str]:
+    """Yield the code blocks of a page, moved down to their line so that tracebacks are right."""
+    text = page.read_text()
+    for match in (_MARKDOWN if page.suffix == ".md" else _RST).finditer(text):
+        yield "\n" * text.count("\n", 0, match.start(1)) + textwrap.dedent(match[1])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_run(page: Path) -> None:
+    blocks = list(python_blocks(page))
+    assert len(blocks) == len(re.findall(r"^(?:```python|\.\. code-block:: python)$", page.read_text(), re.M))
+    variables: dict[str, object] = {"__name__": page.stem}
+    for block in blocks:
+        exec(compile(block, str(page), "exec", dont_inherit=True), variables)
+
+
+def test_pages_with_code_are_found() -> None:
+    assert sum(len(list(python_blocks(page))) for page in PAGES) >= 15
+
+
+@pytest.mark.parametrize(("module", "prefix"), [(vd, "vd"), (vc, "vc")], ids=["vd", "vc"])
+def test_reference_names_everything_public(module: object, prefix: str) -> None:
+    reference = (ROOT / "docs/api/runtime.rst").read_text() + (ROOT / "docs/api/language.rst").read_text()
+    reference += (ROOT / "docs/kernels.rst").read_text()
+    name_of = module.__name__  # type: ignore[attr-defined]
+    missing = []
+    for name in module.__all__:  # type: ignore[attr-defined]
+        value = getattr(module, name)
+        written = f":: {name_of}.{name}\n" in reference or f"`{name}`" in reference
+        is_type = isinstance(value, type) and issubclass(value, dtype) and value is not dtype
+        if is_type and prefix == "vd":
+            written = f"`vd.{name}`" in reference
+        if not (written or name.startswith("_") or (name == "dtype" and "`vd.dtype`" in reference)):
+            missing.append(name)
+    assert missing == []

@@ -1,0 +1,564 @@
+"""`@vd.shader` itself: signatures, source, builds that fail, maps; and random abuse of calls."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, v3
+from vkdispatch.shader import launcher as launcher_module
+
+
+def zeros(size: Any, host: Any = np.float32) -> vd.Buffer[Any]:
+    return vd.asbuffer(np.zeros(size, host))
+
+
+@vd.shader("data.size")
+def increment(data: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    data[i] = data[i] + 1
+
+
+# -- decoration
+
+
+def test_the_readme_example() -> None:
+    for spelling in ("abbreviations", "abreviations"):
+        code = f"""
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.{spelling} import *
+
+# @vd.shader(exec_size=lambda args: args.data.size)
+@vd.shader("data.size")
+def scale_inplace(data: Buff[f32], alpha: Const[f32]):
+    tid = vc.global_invocation_id().x
+    data[tid] = data[tid] * alpha
+
+arr = np.arange(16, dtype=np.float32)
+buf = vd.asbuffer(arr)
+scale_inplace(buf, 2.0)
+out = buf.read(0)
+print(out.tolist() == (arr * 2).tolist())
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.stdout.strip() == "True", done.stderr
+
+
+def test_attributes() -> None:
+    kernel = vd.shader("data.size", local_size=64)(_body)
+    assert isinstance(kernel, vd.ShaderFunction)
+    assert (kernel.name, kernel.exec_size, kernel.local_size, kernel.workgroups) == (
+        "_body",
+        "data.size",
+        64,
+        None,
+    )
+    assert not kernel.ready and kernel.plan is None and kernel.source is None and kernel.bounds is None
+    kernel.build()
+    plan = kernel.plan
+    kernel.build()
+    assert kernel.ready and plan is not None and kernel.plan is plan
+    assert kernel.bounds is not None and kernel.bounds.local_size == (64, 1, 1)
+    assert kernel.source is not None and "void main" in kernel.source
+    assert kernel.shader_description.name == "_body"
+
+
+def _body(data: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    data[i] = data[i] + 1
+
+
+def test_source(capsys: pytest.CaptureFixture[str]) -> None:
+    source = increment.get_src()
+    assert source and source.code == increment.source and source.local_size == (256, 1, 1)
+    assert "local_size_x = 256" in source.code
+    assert repr(increment) == repr(source)
+    assert repr(source).startswith("// ======") and "increment" in repr(source).splitlines()[0]
+    numbered = increment.get_src(line_numbers=True)
+    assert numbered.code.splitlines()[0] == "   1: #version 450"
+    vc.set_shader_print_line_numbers(True)
+    try:
+        assert increment.get_src().code == numbered.code
+    finally:
+        vc.set_shader_print_line_numbers(False)
+    increment.print_src()
+    assert source.code in capsys.readouterr().out
+
+
+def test_source_without_building() -> None:
+    kernel = vd.shader("data.size")(_body)
+    assert "local_size_x = 256" in kernel.get_src(build=False).code
+    assert not kernel.ready
+
+
+def test_tracing_happens_once_at_the_definition() -> None:
+    runs = []
+
+    @vd.shader("data.size")
+    def traced(data: Buff[f32]) -> None:
+        runs.append(1)
+        data[vc.global_invocation_id().x] = 1
+
+    assert len(runs) == 1
+    traced(zeros(3))
+    traced(zeros(3))
+    assert len(runs) == 1
+
+
+def test_string_annotations() -> None:
+    local_type = Buff[f32]
+    namespace: dict[str, Any] = {"vd": vd, "vc": vc, "Buff": Buff, "Const": Const, "f32": f32}
+    exec(
+        "from __future__ import annotations\n"
+        "@vd.shader('data.size')\n"
+        "def kernel(data: Buff[f32], x: Const[f32] = 2.0):\n"
+        "    data[vc.global_invocation_id().x] = x\n",
+        namespace,
+    )
+    data = zeros(3)
+    namespace["kernel"](data)
+    assert (data.read(0) == 2).all()
+
+    @vd.shader("data.size")
+    def local(data: "local_type") -> None:  # noqa: UP037
+        data[vc.global_invocation_id().x] = 3
+
+    local(data)
+    assert (data.read(0) == 3).all()
+
+
+def test_explicit_annotations() -> None:
+    def body(*arguments: Any) -> None:
+        arguments[0][vc.global_invocation_id().x] = arguments[1]
+
+    data = zeros(3)
+    kernel = vd.shader("param0.size", arg_type_annotations=[Buff[f32], Const[f32]])(body)
+    kernel(data, 2.0)
+    kernel(data, param1=2.0)
+    assert (data.read(0) == 2).all()
+    named = vd.shader(
+        "out.size",
+        arg_type_annotations=[Buff[f32], Const[f32]],
+        arg_names=["out", "x"],
+        arg_defaults=[None, 7.0],
+    )(body)
+    named(data)
+    assert (data.read(0) == 7).all()
+
+
+def test_bad_definitions() -> None:
+    def missing(data) -> None:  # type: ignore[no-untyped-def]
+        pass
+
+    def bare(data: f32) -> None:  # type: ignore[valid-type]
+        pass
+
+    def host(data: int) -> None:
+        pass
+
+    def variadic(*data: Buff[f32]) -> None:
+        pass
+
+    def unknown(data: Nothing[f32]) -> None:  # type: ignore[name-defined]  # noqa: F821
+        pass
+
+    def wrong_origin(data: list[int]) -> None:
+        pass
+
+    def alias(data: vd.Buffer[f32]) -> None:  # type: ignore[type-arg, valid-type]
+        pass
+
+    for function, error in (
+        (missing, ValueError),
+        (bare, TypeError),
+        (host, TypeError),
+        (variadic, ValueError),
+        (unknown, TypeError),
+        (wrong_origin, ValueError),
+        (alias, ValueError),
+    ):
+        with pytest.raises(error, match="argument"):
+            vd.shader(1)(function)
+    with pytest.raises(TypeError, match="parentheses"):
+        vd.shader(_body)
+    with pytest.raises(TypeError, match="function"):
+        vd.shader(1)(3)  # type: ignore[arg-type]
+    for options in (
+        {"arg_names": ["a"]},
+        {"arg_defaults": [1]},
+        {"arg_type_annotations": [Buff[f32]], "arg_names": ["a", "b"]},
+        {"arg_type_annotations": [Buff[f32]], "arg_defaults": []},
+        {"arg_type_annotations": [Buff[f32]], "arg_names": ["not a name"]},
+    ):
+        with pytest.raises(ValueError, match="arg_"):
+            vd.shader(1, **options)(_body)  # type: ignore[arg-type]
+
+
+def test_a_body_that_raises_leaves_tracing_clean() -> None:
+    def broken(data: Buff[f32]) -> None:
+        with vc.if_block(vc.global_invocation_id().x < 3):
+            raise KeyError("mine")
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            vd.shader(1)(broken)
+    data = zeros(3)
+    vd.shader("data.size")(_body)(data)
+    assert (data.read(0) == 1).all()
+
+
+def test_a_python_if_on_a_gpu_value_names_the_line() -> None:
+    def branch(data: Buff[f32]) -> None:
+        if data[0] > 1:
+            data[0] = 2
+
+    with pytest.raises(ValueError, match=r"test_function\.py:\d+"):
+        vd.shader(1)(branch)
+
+
+def test_make_shader_function() -> None:
+    with vc.shader_context() as context:
+        (data,) = context.declare_input_arguments([Buff[f32]], ["data"])
+        data[vc.global_invocation_id().x] = 4
+    kernel = vd.make_shader_function(
+        context.get_description("four"), exec_count="data.size", local_size=(32, 1, 1)
+    )
+    buffer = zeros(5)
+    kernel(buffer)
+    assert (buffer.read(0) == 4).all()
+    with pytest.raises(ValueError, match="not both"):
+        vd.make_shader_function(context.get_description(), workgroups=1, exec_count=1)
+
+
+# -- builds that fail
+
+
+def _broken_kernel() -> vd.ShaderFunction:
+    @vd.shader("data.size")
+    def broken(data: Buff[f32]) -> None:
+        data[0] = vc.str_to_dtype(vd.float32, "no_such_name")
+
+    return broken
+
+
+def test_a_failed_build_names_the_line_and_leaves_the_context_usable() -> None:
+    kernel = _broken_kernel()
+    data = zeros(3)
+    for _ in range(2):
+        with pytest.raises(vd.ShaderBuildError) as caught:
+            kernel(data)
+        error = caught.value
+        assert isinstance(error, RuntimeError)
+        assert "broken (test_function.py:" in str(error)
+        assert "at test_function.py:" in str(error)
+        assert error.compiler_log is not None and "no_such_name" in error.compiler_log
+        assert "no_such_name" in str(error)
+        assert isinstance(error.shader_source, vd.ShaderSource)
+        assert "   1: #version 450" in error.shader_source.code
+        assert error.__cause__ is not None
+    with pytest.raises(vd.ShaderBuildError):
+        kernel.get_src()
+    assert "no_such_name" in kernel.get_src(build=False).code
+    increment(data)
+    assert (data.read(0) == 1).all()
+
+
+def test_nothing_goes_to_stdout_when_a_build_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(vd.ShaderBuildError):
+        _broken_kernel().build()
+    captured = capfd.readouterr()
+    assert captured.out == "" and captured.err == ""
+
+
+@pytest.mark.parametrize(
+    ("feature", "kind", "text"),
+    [
+        ("float_64_support", vd.float64, "float64"),
+        ("int_64_support", vd.int64, "64-bit integers"),
+        ("float_16_support", vd.hvec2, "float16"),
+        ("int_16_support", vd.uint16, "16-bit integers"),
+        ("storage_buffer_16_bit_access", vd.int16, "16-bit elements"),
+    ],
+)
+def test_unsupported_types_are_named(
+    monkeypatch: pytest.MonkeyPatch, feature: str, kind: Any, text: str
+) -> None:
+    def body(data: Any) -> None:
+        data[0] = data[1]
+
+    monkeypatch.setattr(vd.get_context().device_infos[0], feature, 0)
+    kernel = vd.shader(1, arg_type_annotations=[Buff[kind]])(body)
+    with pytest.raises(vd.UnsupportedError, match=text) as caught:
+        kernel.build()
+    assert "body (test_function.py:" in str(caught.value)
+    assert vd.get_context().device_infos[0].device_name in str(caught.value)
+
+
+@pytest.mark.parametrize("feature", ["storage_push_constant_16", "uniform_and_storage_buffer_16_bit_access"])
+def test_unsupported_arguments_are_named(monkeypatch: pytest.MonkeyPatch, feature: str) -> None:
+    def body(data: Any, *values: Any) -> None:
+        data[0] = values[0].to_dtype(vd.float32)
+
+    info = vd.get_context().device_infos[0]
+    monkeypatch.setattr(info, "int_16_support", 1)
+    monkeypatch.setattr(info, feature, 0)
+    count = 1 if feature == "storage_push_constant_16" else 100
+    kernel = vd.shader(1, arg_type_annotations=[Buff[f32]] + [Const[vd.int16]] * count)(body)
+    with pytest.raises(vd.UnsupportedError, match="arguments of 16 bits"):
+        kernel.build()
+
+
+def test_blamed_lines() -> None:
+    source = increment.get_src(build=False)
+    line = next(number for number, text in enumerate(source.code.splitlines(), 1) if "+" in text)
+    assert "test_function.py:" in launcher_module._blamed_lines(source, f"ERROR: 0:{line}: 'x'")
+    assert launcher_module._blamed_lines(source, "ERROR: 0:9999: 'x'\nsomething else") == ""
+
+
+# -- contexts that go
+
+
+def test_kernels_survive_their_context() -> None:
+    code = """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.base.context import destroy_context
+from vkdispatch.codegen.abbreviations import *
+@vd.shader("data.size")
+def add(data: Buff[f32], x: Const[f32]):
+    i = vc.global_invocation_id().x
+    data[i] = data[i] + x
+old = vd.asbuffer(np.zeros(4, np.float32))
+graph = vd.CommandGraph()
+add(old, 1.0, graph=graph); add(old, 1.0)
+destroy_context()
+uses = (lambda: add(old, 1.0), graph.submit, lambda: add(old, 1.0, graph=graph), lambda: old.read(0))
+for use in uses:
+    try: use()
+    except RuntimeError as error: print("refused:", error)
+new = vd.asbuffer(np.zeros(4, np.float32))
+add(new, 2.0); add(new, 2.0)
+assert (new.read(0) == 4).all()
+try: add(new, 1.0, graph=graph)
+except RuntimeError as error: print("refused:", error)
+vd.default_graph(); add(new, 1.0, graph=vd.default_graph())
+destroy_context()
+newer = vd.asbuffer(np.zeros(4, np.float32))
+add(newer, 1.0, graph=vd.default_graph())
+assert (newer.read(0) == 1).all()
+print("good")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.splitlines()[-1:] == ["good"], done.stderr
+    assert done.stdout.count("refused") == 5
+
+
+def test_a_lost_device_ends_its_context_and_the_next_use_makes_a_new_one() -> None:
+    code = """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+@vd.shader("data.size")
+def add(data: Buff[f32]):
+    i = vc.global_invocation_id().x
+    data[i] = data[i] + 1
+old = vd.asbuffer(np.zeros(4, np.float32))
+add(old)
+context = vd.get_context()
+class LostEngine:
+    lost = True
+    close = context._native.close
+context._native = LostEngine()
+new = vd.asbuffer(np.zeros(4, np.float32))
+assert vd.get_context() is not context and context.closed and old.destroyed
+for use in (lambda: add(old), lambda: old.read(0), lambda: old.write(bytes(4))):
+    try: use()
+    except vd.DeviceLostError as error: print("lost:", error)
+add(new); add(new)
+assert (new.read(0) == 2).all()
+print("good")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.splitlines()[-1:] == ["good"], done.stdout + done.stderr
+    assert done.stdout.count("lost:") == 3
+
+
+def test_exit_with_work_in_flight_is_silent() -> None:
+    code = """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+@vd.shader("data.size")
+def add(data: Buff[f32]):
+    i = vc.global_invocation_id().x
+    data[i] = data[i] + 1
+data = vd.asbuffer(np.zeros(100000, np.float32))
+graph = vd.CommandGraph()
+for _ in range(50): add(data, graph=graph)
+for _ in range(20): graph.submit()
+for _ in range(500): add(data)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "VKDISPATCH_DEBUG": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    # A machine without the validation layer says so, and that is all that may be said.
+    spoken = [line for line in done.stdout.splitlines() if "not installed" not in line]
+    assert (done.returncode, spoken, done.stderr) == (0, [], "")
+
+
+# -- maps
+
+
+def test_maps() -> None:
+    @vd.map
+    def square(x: Const[f32]) -> vd.float32:  # type: ignore[valid-type]
+        return x * x
+
+    @vd.map
+    def store(out: Buff[f32], x: Const[f32]) -> None:
+        out[vc.global_invocation_id().x] = x
+
+    assert isinstance(square, vd.MappingFunction)
+    assert square.return_type is vd.float32 and store.return_type is None
+    assert square.buffer_types == (Const[f32],)
+    assert square != vd.map(square.mapping_function) and hash(square) == hash(square) and square == square
+
+    @vd.shader("out.size")
+    def kernel(out: Buff[f32], x: Const[f32]) -> None:
+        assert store.callback(out, square.callback(x) + 1) is None
+
+    out = zeros(3)
+    kernel(out, 3.0)
+    assert (out.read(0) == 10).all()
+    again = vd.map(lambda x: x, return_type=vd.float32, input_types=[Const[f32]])
+    assert again.return_type is vd.float32 and again.buffer_types == (Const[f32],)
+
+
+def test_bad_maps() -> None:
+    def missing(x) -> None:  # type: ignore[no-untyped-def]
+        pass
+
+    def bare(x: f32) -> None:  # type: ignore[valid-type]
+        pass
+
+    def odd(x: Const[f32]) -> int:
+        return 3
+
+    with pytest.raises(ValueError, match="annotation"):
+        vd.map(missing)
+    for function in (bare, odd, 3):
+        with pytest.raises(TypeError):
+            vd.map(function)  # type: ignore[arg-type]
+
+    @vd.map
+    def nothing(x: Const[f32]) -> vd.float32:  # type: ignore[valid-type]
+        pass
+
+    with pytest.raises(ValueError, match="must return"):
+
+        @vd.shader(1)
+        def kernel(x: Const[f32]) -> None:
+            nothing.callback(x)
+
+
+# -- abuse
+
+
+@vd.shader()
+def _victim(a: Buff[f32], b: Buff[i32], x: Const[f32], v: Const[v3], n: Var[i32] = 3) -> None:
+    a[0] = x + v.x
+    b[0] = n
+
+
+class Odd:
+    """An object whose every attribute is a surprise."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.value
+
+
+_A, _B = zeros(8), zeros(8, np.int32)
+_GRAPH = vd.CommandGraph()
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-5, 5)
+    | st.floats()
+    | st.complex_numbers()
+    | st.text(max_size=3)
+    | st.binary(max_size=3)
+    | st.sampled_from(
+        [_A, _B, _GRAPH, vd, f32, len, object(), Odd(3), Odd(None), Odd(_A), vd.Buffer, _GRAPH.bind_var("n")]
+    )
+    | st.sampled_from(
+        [
+            np.float32(1),
+            np.int64(-7),
+            np.zeros(3),
+            np.zeros((2, 2)),
+            np.array("x"),
+            np.array(None),
+            np.ma.masked,
+        ]
+    )
+)
+_ANYTHING = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner, inner), max_leaves=6
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    args=st.lists(_ANYTHING, max_size=6),
+    named=st.dictionaries(st.sampled_from(["a", "b", "x", "v", "n", "graph", "q"]), _ANYTHING, max_size=3),
+    size=st.dictionaries(
+        st.sampled_from(["exec_size", "workgroups"]), st.integers(-1, 4) | _ANYTHING, max_size=2
+    ),
+    good=st.booleans(),
+)
+def test_random_abuse(args: list[Any], named: dict[str, Any], size: dict[str, Any], good: bool) -> None:
+    if good:
+        args = [_A, _B, *args]
+    huge = any(isinstance(value, int) and abs(value) > 1000 for value in size.values())
+    if huge or any(isinstance(value, (tuple, np.ndarray, np.generic)) for value in size.values()):
+        size = {"exec_size": 1}
+    try:
+        _victim(*args, **{**named, **size})
+    except vd.VkDispatchError:
+        pass
+    except Exception as error:
+        # What a computed launch size raises is the caller's own.
+        assert any("while computing" in note for note in getattr(error, "__notes__", []))
+    _victim(_A, _B, 1.0, (1, 2, 3), exec_size=1)
+    vd.queue_wait_idle()
+
+
+def test_after_the_abuse_all_is_well() -> None:
+    _victim(_A, _B, 1.0, (1, 2, 3), 9, exec_size=1)
+    assert _A.read(0)[0] == 2 and _B.read(0)[0] == 9
+    assert f64 is vd.float64
