@@ -208,12 +208,7 @@ _engines = weakref.WeakSet()
 def _shutdown():
     for engine in list(_engines):
         engine.close()
-    cdef cbool debug = CppInstance.exists() and CppInstance.get().validation()
     CppInstance.destroy()
-    if debug:
-        import sys
-        for _, text in take_messages():
-            print("vkdispatch: at exit: " + text, file=sys.stderr)
 
 
 def initialize(bint debug):

@@ -271,7 +271,7 @@ class Interpreter:
                 self.alive = self.alive & ~mask
 
 
-@settings(max_examples=800, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(programs(), st.booleans())
 def test_kernels_agree_with_an_interpreter(program: Block, by_hand: bool) -> None:
     @vd.shader(exec_size=ROWS, local_size=32)

@@ -562,3 +562,26 @@ def test_after_the_abuse_all_is_well() -> None:
     _victim(_A, _B, 1.0, (1, 2, 3), 9, exec_size=1)
     assert _A.read(0)[0] == 2 and _B.read(0)[0] == 9
     assert f64 is vd.float64
+
+
+def test_a_buffer_beyond_the_devices_range_is_refused_at_the_launch() -> None:
+    @vd.shader(4)
+    def touch(data: Buff[f32]) -> None:
+        data[0] = 1.0
+
+    limit = vd.get_context().max_storage_buffer_range
+    if limit >= 1 << 32 - 1:
+        pytest.skip("the device reaches more than a test should allocate")
+    with pytest.raises(ValueError, match="argument 'data'.*bytes"):
+        touch(vd.Buffer(limit // 4 + 1, vd.float32))
+
+
+def test_more_shared_memory_than_there_is() -> None:
+    @vd.shader(4)
+    def hoard(data: Buff[f32]) -> None:
+        shared = vc.shared_buffer(f32, 1 << 20)
+        shared[0] = data[0]
+        data[0] = shared[0]
+
+    with pytest.raises(ValueError, match="hoard.*shared buffers take 4194304 bytes"):
+        hoard(vd.asbuffer(np.zeros(4, np.float32)))

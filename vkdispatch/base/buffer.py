@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -11,7 +11,13 @@ import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.context import checked_queue
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    OutOfDeviceMemoryError,
+    UsageError,
+    VkDispatchError,
+)
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype
 
@@ -20,6 +26,7 @@ Array = np.ndarray[Any, Any]
 _D = TypeVar("_D", bound=dtype.dtype)
 
 _MAX_DIMENSIONS = 3
+_MAX_BYTES = 1 << 62
 
 
 class EmptyBufferError(VkDispatchError, ValueError, RuntimeError):
@@ -52,7 +59,13 @@ class Buffer(Handle, Generic[_D]):
     cuda_source = None
     cuda_array_stream = None
 
-    def __init__(self, shape: Shape, var_type: "type[_D] | np.dtype[Any] | type[Any]") -> None:
+    @overload
+    def __init__(self, shape: Shape, var_type: "type[_D]") -> None: ...
+
+    @overload
+    def __init__(self: "Buffer[Any]", shape: Shape, var_type: "np.dtype[Any] | type[np.generic]") -> None: ...
+
+    def __init__(self, shape: Shape, var_type: "type[_D] | np.dtype[Any] | type[np.generic]") -> None:
         """Allocate device memory.
 
         Parameters
@@ -67,7 +80,7 @@ class Buffer(Handle, Generic[_D]):
         TypeError
             `var_type` is no dtype, or `shape` holds something that is no int.
         ValueError
-            Too many axes, a negative or zero size, or more bytes than a kernel can address.
+            Too many axes, or a negative or zero size.
         MemoryError
             The device has no room.
         """
@@ -77,13 +90,10 @@ class Buffer(Handle, Generic[_D]):
         if self.size == 0:
             raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
         self.mem_size = self.size * self.var_type.item_size
+        if self.mem_size > _MAX_BYTES:
+            raise OutOfDeviceMemoryError(f"shape: {self.mem_size} bytes are more memory than any device has")
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
         super().__init__()
-        limit = self.context.max_storage_buffer_range
-        if self.mem_size > limit:
-            raise ArgumentValueError(
-                f"shape: {self.shape} {self.var_type.name} is {self.mem_size} bytes; {_range(limit)}"
-            )
         self._native = native.Buffer(self.context._native, self.mem_size)
 
     def write(self, data: "Array | bytes | bytearray | memoryview", index: int | None = None) -> None:
@@ -200,10 +210,6 @@ class Buffer(Handle, Generic[_D]):
             f"\tSize: {self.size} elements, {self.mem_size} bytes\n"
             f"\tQueues: {self.context.queue_count}\n"
         )
-
-
-def _range(limit: int) -> str:
-    return f"kernels on this device can address {limit} bytes of a buffer; use several buffers"
 
 
 def _widened(pairs: Array) -> Array:

@@ -130,6 +130,7 @@ def build_kernel(
         The compiler or the driver refused the kernel.
     """
     check_local_size(who, local_size, context)
+    check_shared_memory(who, description, context)
     check_features(who, description, context)
     source = description.shader_source(local_size, folded=folded)
     layout = description.layout(folded)
@@ -158,6 +159,16 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
         raise ArgumentValueError(
             f"{who}: local_size: {local_size} is more than this device's workgroups hold: at most "
             f"{context.max_workgroup_size}, {context.max_workgroup_invocations} invocations in all"
+        )
+
+
+def check_shared_memory(who: str, description: ShaderDescription, context: Context) -> None:
+    """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
+    size = sum(array.size * array.dtype.item_size for array in description.kernel.shared)
+    if size > context.max_shared_memory:
+        raise ArgumentValueError(
+            f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
+            f"{context.max_shared_memory}"
         )
 
 

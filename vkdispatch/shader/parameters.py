@@ -228,6 +228,11 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
         raise kind(f"{who}: {slot.label}: the buffer belongs to a context that is gone; make it again")
     if value.destroyed:
         raise UsageError(f"{who}: {slot.label}: the buffer was destroyed")
+    if value.mem_size > context.max_storage_buffer_range:
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; kernels on this device reach "
+            f"{context.max_storage_buffer_range} of one buffer; use several"
+        )
     return value
 
 

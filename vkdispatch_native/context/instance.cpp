@@ -1,6 +1,7 @@
 #include "context/instance.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "context/error.hpp"
@@ -55,6 +56,7 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
 
 void add_message(int severity, std::string text) {
   std::lock_guard lock(messages_mutex);
+  std::fprintf(stderr, "vkdispatch: %s\n", text.c_str());
   messages.emplace_back(severity, std::move(text));
 }
 

@@ -37,7 +37,8 @@ class Instance {
   std::vector<VkPhysicalDevice> physical_devices_;
 };
 
-// Messages outlive the instance: destroying it may produce the last of them.
+// Printed to stderr at once, and kept for take_messages. They outlive the instance: destroying it may produce
+// some.
 void add_message(int severity, std::string text);
 std::vector<Message> take_messages();
 
