@@ -13,25 +13,32 @@ SAY := deps/setup.sh say
 NATIVE_SOURCES = $(shell find vkdispatch_native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
 .NOTPARALLEL:
-.PHONY: demo test test-plain test-validated test-asan lint docs wheel format clean
+PYTEST := $(BIN)/pytest -q -n auto
+.PHONY: demo test test-plain test-validated test-staged test-asan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
 	@$(BIN)/python examples/demo.py
 
-test: lint test-plain test-validated docs
+test: lint test-validated test-staged docs
 	@$(SAY) "all is well"
 
 test-plain:
 	@$(SETUP) dev
 	@$(SAY) "tests"
-	@$(BIN)/pytest -q tests
+	@$(PYTEST) tests
 
-# The same tests under the Khronos validation layer, synchronization validation included, and our hazard checker.
+# The tests under the Khronos validation layer, synchronization validation included, and our hazard checker.
 test-validated:
 	@$(SETUP) dev
 	@$(SAY) "tests under validation"
-	@VKDISPATCH_DEBUG=1 $(BIN)/pytest -q tests
+	@VKDISPATCH_DEBUG=1 $(PYTEST) tests
+
+# Without the layer, and as on a GPU whose memory the host does not reach.
+test-staged:
+	@$(SETUP) dev
+	@$(SAY) "tests with staged transfers"
+	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) tests/runtime tests/shader tests/language
 
 test-asan:
 	@$(SETUP) asan

@@ -572,7 +572,7 @@ def test_a_buffer_beyond_the_devices_range_is_refused_at_the_launch() -> None:
     limit = vd.get_context().max_storage_buffer_range
     if limit >= 1 << 32 - 1:
         pytest.skip("the device reaches more than a test should allocate")
-    with pytest.raises(ValueError, match="argument 'data'.*bytes"):
+    with pytest.raises(ValueError, match=r"argument 'data'.*bytes"):
         touch(vd.Buffer(limit // 4 + 1, vd.float32))
 
 
@@ -583,5 +583,5 @@ def test_more_shared_memory_than_there_is() -> None:
         shared[0] = data[0]
         data[0] = shared[0]
 
-    with pytest.raises(ValueError, match="hoard.*shared buffers take 4194304 bytes"):
+    with pytest.raises(ValueError, match=r"hoard.*shared buffers take 4194304 bytes"):
         hoard(vd.asbuffer(np.zeros(4, np.float32)))
