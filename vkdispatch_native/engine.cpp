@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "context/error.hpp"
-#include "context/instance.hpp"
 
 namespace vkd {
 
@@ -30,9 +29,10 @@ VkDescriptorType descriptor_type(int binding_type) {
 }  // namespace
 
 Engine::Engine(const std::vector<uint32_t>& device_indices,
-               const std::vector<std::vector<uint32_t>>& queue_families, bool debug, bool force_staging) {
-  options_.debug = debug;
-  const std::vector<VkPhysicalDevice>& physical = Instance::get().physical_devices();
+               const std::vector<std::vector<uint32_t>>& queue_families, bool debug, bool force_staging)
+    : instance_(Instance::get()) {
+  shared_.debug = debug;
+  const std::vector<VkPhysicalDevice>& physical = instance_->physical_devices();
   if (device_indices.empty() || device_indices.size() != queue_families.size()) {
     throw Error(ErrorKind::invalid_value, "an engine needs devices, and the queue families of each");
   }
@@ -41,10 +41,13 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
       throw Error(ErrorKind::invalid_value,
                   "device " + std::to_string(device_indices[i]) + " does not exist or was given no queue");
     }
-    devices_.push_back(
-        std::make_unique<Device>(physical[device_indices[i]], queue_families[i], force_staging));
-    max_storage_range_ = std::min<VkDeviceSize>(
-        max_storage_range_, devices_.back()->properties().core.limits.maxStorageBufferRange);
+    devices_.push_back(std::make_unique<Device>(instance_->handle(), physical[device_indices[i]],
+                                                queue_families[i], force_staging));
+    const VkPhysicalDeviceLimits& device = devices_.back()->properties().core.limits;
+    limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, device.maxStorageBufferRange);
+    limits_.uniform_range = std::min<VkDeviceSize>(limits_.uniform_range, device.maxUniformBufferRange);
+    limits_.storage_alignment = std::max(limits_.storage_alignment, device.minStorageBufferOffsetAlignment);
+    limits_.uniform_alignment = std::max(limits_.uniform_alignment, device.minUniformBufferOffsetAlignment);
     for (size_t q = 0; q < queue_families[i].size(); ++q) {
       queue_devices_.push_back(devices_.back().get());
       device_of_queue_.push_back(i);
@@ -60,7 +63,7 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
     for (const QueueHandle& handle : device->queues()) {
       const size_t index = queues_.size();
       queues_.push_back(
-          std::make_unique<Queue>(index, *device, handle, *timelines_[index], *graveyard_, options_));
+          std::make_unique<Queue>(index, *device, handle, *timelines_[index], *graveyard_, shared_));
     }
   }
 }
@@ -69,11 +72,36 @@ Engine::~Engine() {
   close();
 }
 
-bool Engine::lost() const noexcept {
-  return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue->lost(); });
+// Keeps close() from pulling the queues away under a call.
+class Engine::Use {
+ public:
+  explicit Use(Engine& engine) : engine_(engine) {
+    engine.users_.fetch_add(1);
+    if (engine.closed()) {
+      engine.users_.fetch_sub(1);
+      engine.check_open();
+    }
+  }
+  ~Use() { engine_.users_.fetch_sub(1); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Engine& engine_;
+};
+
+void Engine::check_open() const {
+  if (abandoned_.load()) {
+    throw Error(ErrorKind::vulkan,
+                "this process was forked from the one that owns the context; start it with the spawn method");
+  }
+  if (closed()) {
+    throw Error(ErrorKind::vulkan, "the context was destroyed");
+  }
 }
 
 Buffer* Engine::create_buffer(VkDeviceSize size) {
+  const Use use(*this);
   std::unique_ptr<Buffer> buffer;
   try {
     buffer = std::make_unique<Buffer>(queue_devices_, size);
@@ -93,6 +121,7 @@ Buffer* Engine::create_buffer(VkDeviceSize size) {
 
 Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                           uint32_t push_constant_size, const std::string& name) {
+  const Use use(*this);
   std::vector<VkDescriptorType> types(binding_types.size());
   std::transform(binding_types.begin(), binding_types.end(), types.begin(), descriptor_type);
   auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name);
@@ -102,6 +131,7 @@ Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<
 }
 
 CommandList* Engine::create_command_list() {
+  const Use use(*this);
   std::vector<Queue*> queues;
   for (const auto& queue : queues_) {
     queues.push_back(queue.get());
@@ -112,53 +142,33 @@ CommandList* Engine::create_command_list() {
   return list.release();
 }
 
-void Engine::destroy(CommandList* list) noexcept {
-  {
-    std::lock_guard lock(live_mutex_);
-    lists_.erase(list);
+bool Engine::append(const Dispatch& dispatch) {
+  const Use use(*this);
+  bool crowded = false;
+  for (const auto& queue : queues_) {
+    queue->append(dispatch);
+    crowded |= queue->crowded();
   }
-  delete list;
+  return crowded;
 }
 
-void Engine::retire_resource(Resource* resource) noexcept {
-  std::unique_ptr<Resource> owned(resource);
-  {
-    std::lock_guard lock(live_mutex_);
-    live_.erase(resource);
-  }
-  if (closed()) {
-    return;  // close() has released it already
-  }
-  graveyard_->retire(std::move(owned));
-  if (!graveyard_->empty()) {
-    for (const auto& queue : queues_) {
-      queue->tidy();
+void Engine::make_room() {
+  const Use use(*this);
+  for (const auto& queue : queues_) {
+    if (queue->crowded()) {
+      queue->make_room();
     }
   }
 }
 
-// Keeps close() from pulling the queues away under a thread that waits.
-class Engine::Use {
- public:
-  explicit Use(Engine& engine) : engine_(engine) {
-    engine.users_.fetch_add(1);
-    if (engine.closed()) {
-      engine.users_.fetch_sub(1);
-      engine.check_open();
-    }
-  }
-  ~Use() { engine_.users_.fetch_sub(1); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
+uint64_t Engine::last_value(size_t queue) {
+  const Use use(*this);
+  return queues_.at(queue)->last_value();
+}
 
- private:
-  Engine& engine_;
-};
-
-void Engine::check_open() const {
-  if (closed()) {
-    throw Error(ErrorKind::vulkan, "the context was destroyed");
-  }
+bool Engine::passed(size_t queue, uint64_t value) {
+  const Use use(*this);
+  return queues_.at(queue)->passed(value);
 }
 
 bool Engine::wait(size_t queue, uint64_t value, uint64_t timeout_ns) {
@@ -177,35 +187,92 @@ void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::by
   queues_.at(queue)->download(buffer, offset, data, size);
 }
 
-void Engine::submit(CommandList& list, size_t queue, const std::byte* arguments, size_t instance_count) {
+void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
+                    size_t instance_count) {
   const Use use(*this);
-  list.submit(queue, arguments, instance_count);
+  // What the list points at may be given up by another thread before the list has appended it.
+  struct Hold {
+    explicit Hold(Graveyard& held) : graveyard(held) { graveyard.hold(); }
+    ~Hold() { graveyard.let_go(); }
+    Graveyard& graveyard;
+  };
+  {
+    const Hold hold(*graveyard_);
+    for (size_t queue = first; queue < last; ++queue) {
+      list.submit(queue, arguments, bytes, instance_count);
+    }
+  }
+  tidy();
 }
 
-void Engine::make_room(size_t queue) {
+void Engine::reset(CommandList& list) {
   const Use use(*this);
-  queues_.at(queue)->make_room();
+  list.reset();
+  tidy();
+}
+
+void Engine::tidy() noexcept {
+  if (!graveyard_->empty()) {
+    for (const auto& queue : queues_) {
+      queue->tidy();
+    }
+  }
+}
+
+void Engine::retire_resource(Resource* resource) noexcept {
+  if (abandoned_.load()) {
+    return;  // leaked: the memory belongs to the parent's device
+  }
+  std::unique_ptr<Resource> owned(resource);
+  std::lock_guard lock(live_mutex_);
+  live_.erase(resource);
+  if (finished_.load()) {
+    return;  // close() has released it
+  }
+  if (closed()) {
+    orphans_.push_back(std::move(owned));  // the queues may still be working with it
+    return;
+  }
+  graveyard_->retire(std::move(owned));
+  tidy();
+}
+
+void Engine::destroy(CommandList* list) noexcept {
+  if (abandoned_.load()) {
+    return;
+  }
+  std::lock_guard lock(live_mutex_);
+  lists_.erase(list);
+  delete list;
 }
 
 void Engine::close() noexcept {
-  if (closed_.exchange(true)) {
+  bool first = false;
+  {
+    std::lock_guard lock(live_mutex_);
+    first = !closed_.exchange(true);
+  }
+  auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  while (!first && !finished_.load()) {
+    pause();
+  }
+  if (!first) {
     return;
   }
   while (users_.load() > 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    pause();
   }
   for (const auto& queue : queues_) {
     queue->close();
   }
-  {
-    std::lock_guard lock(live_mutex_);
-    for (CommandList* list : lists_) {
-      list->reset();
-    }
-    for (Resource* resource : live_) {
-      resource->release();
-    }
+  std::lock_guard lock(live_mutex_);
+  for (CommandList* list : lists_) {
+    list->reset();
   }
+  for (Resource* resource : live_) {
+    resource->release();
+  }
+  orphans_.clear();
   if (graveyard_) {
     graveyard_->clear();
   }
@@ -213,20 +280,29 @@ void Engine::close() noexcept {
   graveyard_.reset();
   timelines_.clear();
   devices_.clear();
+  instance_.reset();
+  finished_.store(true);
+}
+
+void Engine::abandon() noexcept {
+  abandoned_.store(true);
+  closed_.store(true);
+  finished_.store(true);
 }
 
 Statistics Engine::statistics() {
+  const Use use(*this);
   Statistics s;
   for (const auto& queue : queues_) {
     s.commands += queue->command_count();
     s.submits += queue->submit_count();
   }
-  s.barriers = options_.barriers.load();
+  s.barriers = shared_.barriers.load();
   {
     std::lock_guard lock(live_mutex_);
     s.live_objects = live_.size();
   }
-  s.waiting_frees = graveyard_ ? graveyard_->size() : 0;
+  s.waiting_frees = graveyard_->size();
   for (const auto& device : devices_) {
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS] = {};
     vmaGetHeapBudgets(device->allocator(), budgets);

@@ -7,10 +7,19 @@
 #include <unordered_set>
 #include <vector>
 
+#include "context/instance.hpp"
 #include "queue/command_list.hpp"
 #include "queue/queue.hpp"
 
 namespace vkd {
+
+// The tightest over all devices.
+struct Limits {
+  VkDeviceSize storage_range = ~VkDeviceSize{0};
+  VkDeviceSize uniform_range = ~VkDeviceSize{0};
+  VkDeviceSize storage_alignment = 1;
+  VkDeviceSize uniform_alignment = 1;
+};
 
 struct Statistics {
   uint64_t commands = 0;
@@ -30,51 +39,64 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  size_t queue_count() const noexcept { return queues_.size(); }
-  Queue& queue(size_t index) { return *queues_.at(index); }
+  size_t queue_count() const noexcept { return device_of_queue_.size(); }
   size_t device_of(size_t queue) const { return device_of_queue_.at(queue); }
-  VkDeviceSize max_storage_range() const noexcept { return max_storage_range_; }  // of all its devices
-  bool lost() const noexcept;
+  const Limits& limits() const noexcept { return limits_; }
+  bool lost() const noexcept { return shared_.lost.load(); }
+  bool closed() const noexcept { return closed_.load(); }
+  void check_open() const;
 
+  // From here on every call throws when the engine is closed, and close() waits for those under way.
   Buffer* create_buffer(VkDeviceSize size);
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                     uint32_t push_constant_size, const std::string& name);
   CommandList* create_command_list();
-  void destroy(CommandList* list) noexcept;
-  void retire(Buffer* buffer) noexcept { retire_resource(buffer); }
-  void retire(Plan* plan) noexcept { retire_resource(plan); }
 
-  // May wait for the device. Each throws when the engine is closed, and close() waits for those under way.
+  bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due
+  void make_room();
+  uint64_t last_value(size_t queue);
+  bool passed(size_t queue, uint64_t value);
   bool wait(size_t queue, uint64_t value, uint64_t timeout_ns);
   void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
-  void submit(CommandList& list, size_t queue, const std::byte* arguments, size_t instance_count);
-  void make_room(size_t queue);
-
-  void check_open() const;
-  bool closed() const noexcept { return closed_.load(); }
-  void close() noexcept;
+  // To the queues from `first` up to, without it, `last`.
+  void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
+              size_t instance_count);
+  void reset(CommandList& list);
   Statistics statistics();
-  void set_barriers_enabled(bool enabled) noexcept { options_.barriers_enabled.store(enabled); }
+  void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
+
+  // These never block on the device and never throw.
+  void retire(Buffer* buffer) noexcept { retire_resource(buffer); }
+  void retire(Plan* plan) noexcept { retire_resource(plan); }
+  void destroy(CommandList* list) noexcept;
+
+  void close() noexcept;
+  void abandon() noexcept;  // in a forked child: the threads and the device belong to the parent
 
  private:
   class Use;
 
+  void tidy() noexcept;
   void retire_resource(Resource* resource) noexcept;
 
-  RecordingOptions options_;
+  std::shared_ptr<Instance> instance_;  // first in, last out
+  SharedState shared_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Device*> queue_devices_;  // the device of each queue
   std::vector<size_t> device_of_queue_;
-  VkDeviceSize max_storage_range_ = ~VkDeviceSize{0};
+  Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::mutex live_mutex_;
   std::unordered_set<Resource*> live_;  // owned by the bridge's objects
   std::unordered_set<CommandList*> lists_;
-  std::atomic<bool> closed_{false};
-  std::atomic<int> users_{0};  // calls that may be waiting for the device
+  std::vector<std::unique_ptr<Resource>> orphans_;  // given up while close() was under way
+  std::atomic<bool> closed_{false};                 // no new work
+  std::atomic<bool> finished_{false};               // nothing of Vulkan is left
+  std::atomic<bool> abandoned_{false};
+  std::atomic<int> users_{0};  // calls under way
 };
 
 }  // namespace vkd

@@ -1,7 +1,8 @@
-# cython: language_level=3, binding=False, embedsignature=False
+# cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False
 """The engine as Python sees it: argument conversion, errors and the GIL. See __init__.pyi for what each name does."""
 
 import atexit
+import os
 import weakref
 
 from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
@@ -109,7 +110,7 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         @staticmethod
         void destroy()
         @staticmethod
-        CppInstance& get() except +raise_error
+        shared_ptr[CppInstance] get() except +raise_error
         @staticmethod
         cbool exists()
         cbool validation()
@@ -154,14 +155,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppCommandList "vkd::CommandList":
         size_t record(const CppDispatch& dispatch) except +raise_error
-        void reset() except +raise_error
         size_t instance_size()
         size_t length()
-    cdef cppclass CppQueue "vkd::Queue":
-        uint64_t append(const CppDispatch& dispatch) except +raise_error
-        uint64_t last_value()
-        cbool passed(uint64_t value) except +raise_error
-        cbool crowded()
     cdef cppclass CppStatistics "vkd::Statistics":
         uint64_t commands
         uint64_t submits
@@ -169,13 +164,17 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t live_objects
         uint64_t waiting_frees
         uint64_t device_memory
+    cdef cppclass CppLimits "vkd::Limits":
+        uint64_t storage_range
+        uint64_t uniform_range
+        uint64_t storage_alignment
+        uint64_t uniform_alignment
     cdef cppclass CppEngine "vkd::Engine":
         CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families, cbool debug,
                   cbool force_staging) except +raise_error
         size_t queue_count()
-        CppQueue& queue(size_t index) except +raise_error
         size_t device_of(size_t queue) except +raise_error
-        uint64_t max_storage_range()
+        const CppLimits& limits()
         cbool lost()
         cbool closed()
         void check_open() except +raise_error
@@ -186,16 +185,23 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void destroy(CppCommandList* commands)
         void retire(CppBuffer* buffer)
         void retire(CppPlan* plan)
+        cbool append(const CppDispatch& dispatch) except +raise_error
+        void make_room() except +raise_error
+        uint64_t last_value(size_t queue) except +raise_error
+        cbool passed(size_t queue, uint64_t value) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
         void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
-        void submit(CppCommandList& commands, size_t queue, const byte* arguments, size_t count) except +raise_error
-        void make_room(size_t queue) except +raise_error
+        void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
+                    size_t count) except +raise_error
+        void reset(CppCommandList& commands) except +raise_error
+        void abandon()
         void close()
-        CppStatistics statistics()
+        CppStatistics statistics() except +raise_error
         void set_barriers_enabled(cbool enabled)
 
-DEF UNIFORM_BUFFER = 6  # VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+DEF UNIFORM_BUFFER = 6  # VK_DESCRIPTOR_TYPE_*
+DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed
@@ -203,11 +209,16 @@ DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed
 # ---- instance
 
 _engines = weakref.WeakSet()
+cdef bint _ending = False
 
 
 def _shutdown():
-    for engine in list(_engines):
-        engine.close()
+    global _ending
+    _ending = True
+    for reference in _engines.data.copy():
+        engine = reference()
+        if engine is not None:
+            engine.close()
     CppInstance.destroy()
 
 
@@ -216,6 +227,18 @@ def initialize(bint debug):
         return
     CppInstance.create(debug)
     atexit.register(_shutdown)
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _after_fork():
+    """Leave everything of Vulkan to the parent: its threads and locks did not come along."""
+    global _ending
+    _ending = True
+    atexit.unregister(_shutdown)
+    for reference in _engines.data.copy():
+        engine = reference()
+        if engine is not None:
+            (<Engine>engine).abandon()
 
 
 def is_initialized():
@@ -223,7 +246,7 @@ def is_initialized():
 
 
 def validation_enabled():
-    return bool(CppInstance.exists() and CppInstance.get().validation())
+    return bool(CppInstance.exists() and CppInstance.get().get().validation())
 
 
 def take_messages():
@@ -279,8 +302,9 @@ def device_properties():
     cdef CppDeviceProperties properties
     cdef size_t i
     result = []
-    for i in range(CppInstance.get().physical_devices().size()):
-        properties = query_properties(CppInstance.get().physical_devices()[i])
+    cdef shared_ptr[CppInstance] instance = CppInstance.get()
+    for i in range(instance.get().physical_devices().size()):
+        properties = query_properties(instance.get().physical_devices()[i])
         result.append(_properties(i, properties))
     return result
 
@@ -302,9 +326,24 @@ cdef class Engine:
     def __init__(self, device_indices, queue_families, bint debug, bint force_staging):
         cdef vector[uint32_t] devices = device_indices
         cdef vector[vector[uint32_t]] families = queue_families
+        if self.ptr.get() != NULL:
+            raise RuntimeError("an engine is initialized once")
+        if _ending:
+            raise RuntimeError("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
         with nogil:
             self.ptr.reset(new CppEngine(devices, families, debug, force_staging))
         _engines.add(self)
+
+    def __dealloc__(self):
+        cdef CppEngine* engine = self.ptr.get()
+        if engine != NULL and not engine.closed():
+            with nogil:
+                engine.close()
+
+    cdef abandon(self):
+        self.ptr.get().abandon()
+        # Its destructor would wait for threads that this process does not have: it is never run.
+        new shared_ptr[CppEngine](self.ptr)
 
     cdef CppEngine* open(self) except NULL:
         if self.ptr.get() == NULL:
@@ -327,7 +366,7 @@ cdef class Engine:
 
     @property
     def max_storage_range(self):
-        return self.open().max_storage_range()
+        return self.open().limits().storage_range
 
     @property
     def lost(self):
@@ -339,7 +378,7 @@ cdef class Engine:
     def wait_idle(self, int queue=-1):
         cdef size_t q
         for q in _queue_range(self, queue):
-            self.wait(q, self.open().queue(q).last_value())
+            self.wait(q, self.open().last_value(q))
 
     def close(self):
         cdef CppEngine* engine = self.ptr.get()
@@ -367,12 +406,14 @@ cdef _queue_range(Engine engine, int queue):
 
 
 cdef uint64_t _destroyed = 0  # explicit destroy() calls so far: command lists look again when it moved
+cdef uint64_t _deallocated = 0  # buffers that went away by themselves
 
 # ---- buffers
 
 
 cdef class Buffer:
     cdef Engine engine
+    cdef shared_ptr[CppEngine] keep  # the garbage collector may take `engine` first
     cdef CppBuffer* ptr
     cdef int users  # threads inside a transfer without the GIL: destroy() waits for the last of them
     cdef bint doomed
@@ -383,13 +424,16 @@ cdef class Buffer:
             raise RuntimeError("a buffer is initialized once")
         if size == 0:
             raise ValueError("a buffer needs at least one byte")
+        self.engine = engine
+        self.keep = engine.ptr
         with nogil:
             self.ptr = e.create_buffer(size)
-        self.engine = engine
 
     def __dealloc__(self):
+        global _deallocated
         if self.ptr != NULL:
-            self.engine.ptr.get().retire(self.ptr)
+            _deallocated += 1
+            self.keep.get().retire(self.ptr)
 
     cdef CppBuffer* open(self) except NULL:
         if self.ptr == NULL or self.doomed:
@@ -400,7 +444,7 @@ cdef class Buffer:
     cdef int leave(self) except -1:
         self.users -= 1
         if self.doomed and self.users == 0:
-            self.engine.ptr.get().retire(self.ptr)
+            self.keep.get().retire(self.ptr)
             self.ptr = NULL
         return 0
 
@@ -418,8 +462,12 @@ cdef class Buffer:
         cdef Py_buffer view
         cdef size_t q
         queues = _queue_range(self.engine, queue)
-        PyObject_GetBuffer(data, &view, PyBUF_CONTIG_RO)
         self.users += 1
+        try:
+            PyObject_GetBuffer(data, &view, PyBUF_CONTIG_RO)
+        except BaseException:
+            self.leave()
+            raise
         try:
             if offset > buffer.size() or <uint64_t>view.len > buffer.size() - offset:
                 raise ValueError(f"{view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
@@ -438,8 +486,12 @@ cdef class Buffer:
         cdef Py_buffer view
         cdef size_t q
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
-        PyObject_GetBuffer(out, &view, PyBUF_CONTIG)
         self.users += 1
+        try:
+            PyObject_GetBuffer(out, &view, PyBUF_CONTIG)
+        except BaseException:
+            self.leave()
+            raise
         try:
             if offset > buffer.size() or <uint64_t>view.len > buffer.size() - offset:
                 raise ValueError(f"{view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
@@ -464,7 +516,7 @@ cdef class Buffer:
         cdef CppBuffer* buffer = self.open()
         cdef size_t q
         for q in _queue_range(self.engine, queue):
-            if not self.engine.open().queue(q).passed(buffer.last_use(q)):
+            if not self.engine.open().passed(q, buffer.last_use(q)):
                 return False
         return True
 
@@ -481,6 +533,7 @@ cdef class Buffer:
 
 cdef class Plan:
     cdef Engine engine
+    cdef shared_ptr[CppEngine] keep
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
@@ -495,13 +548,14 @@ cdef class Plan:
             raise ValueError("spirv: these bytes are no SPIR-V module")
         words.resize(len(spirv) // 4)
         memcpy(words.data(), <const char*>spirv, len(spirv))
+        self.engine = engine
+        self.keep = engine.ptr
         with nogil:
             self.ptr = e.create_plan(words, types, push_constant_size, text)
-        self.engine = engine
 
     def __dealloc__(self):
         if self.ptr != NULL:
-            self.engine.ptr.get().retire(self.ptr)
+            self.keep.get().retire(self.ptr)
 
     cdef CppPlan* open(self) except NULL:
         if self.ptr == NULL:
@@ -513,14 +567,41 @@ cdef class Plan:
         global _destroyed
         if self.ptr != NULL:
             _destroyed += 1
-            self.engine.ptr.get().retire(self.ptr)
+            self.keep.get().retire(self.ptr)
             self.ptr = NULL
 
 # ---- command lists
 
 
+cdef int _check_range(const CppLimits& limits, int kind, index, uint64_t offset, uint64_t size) except -1:
+    """Raise ValueError where Vulkan gives no meaning to binding these bytes."""
+    if kind not in (STORAGE_BUFFER, UNIFORM_BUFFER):
+        raise ValueError(f"binding {index}: the plan wants an image there, a buffer was given")
+    cdef uint64_t most = limits.storage_range if kind == STORAGE_BUFFER else limits.uniform_range
+    cdef uint64_t alignment = limits.storage_alignment if kind == STORAGE_BUFFER else limits.uniform_alignment
+    if size > most:
+        raise ValueError(f"binding {index}: {size} bytes are more than the {most} that a kernel on this device reaches")
+    if offset % alignment != 0:
+        raise ValueError(f"binding {index}: the offset {offset} is no multiple of {alignment}, as this device needs")
+    return 0
+
+
+cdef int _check_arguments(CppPlan* plan, uint32_t size, int uniform_binding) except -1:
+    """Raise ValueError unless a plan can take `size` bytes of arguments where they are to travel."""
+    if uniform_binding < 0:
+        if size > plan.push_constant_size() or size % 4 != 0:
+            raise ValueError(f"argument_size: {size} bytes of arguments do not fit the plan's "
+                             f"{plan.push_constant_size()} of push constants")
+    elif <size_t>uniform_binding >= plan.binding_count() or plan.type(uniform_binding) != UNIFORM_BUFFER:
+        raise ValueError(f"uniform_binding: the plan has no uniform buffer at {uniform_binding}")
+    elif not 0 < size <= MAX_ARGUMENTS:
+        raise ValueError(f"argument_size: {size} bytes of arguments, 1 to {MAX_ARGUMENTS} are possible")
+    return 0
+
+
 cdef class CommandList:
     cdef Engine engine
+    cdef shared_ptr[CppEngine] keep
     cdef CppCommandList* ptr
     cdef dict objects  # id -> Buffer or Plan that the recorded commands point at
     cdef uint64_t checked  # the value of _destroyed when they were last found alive
@@ -530,13 +611,14 @@ cdef class CommandList:
     def __init__(self, Engine engine not None):
         if self.ptr != NULL:
             raise RuntimeError("a command list is initialized once")
-        self.ptr = engine.open().create_command_list()
         self.engine = engine
+        self.keep = engine.ptr
         self.objects = {}
+        self.ptr = engine.open().create_command_list()
 
     def __dealloc__(self):
         if self.ptr != NULL:
-            self.engine.ptr.get().destroy(self.ptr)
+            self.keep.get().destroy(self.ptr)
 
     cdef CppCommandList* open(self) except NULL:
         if self.ptr == NULL or self.doomed:
@@ -547,7 +629,7 @@ cdef class CommandList:
     cdef int leave(self) except -1:
         self.users -= 1
         if self.doomed and self.users == 0:
-            self.engine.ptr.get().destroy(self.ptr)
+            self.keep.get().destroy(self.ptr)
             self.ptr = NULL
             self.objects = {}
         return 0
@@ -586,6 +668,8 @@ cdef class CommandList:
         bindings = list(bindings)
         bound = set()
         for buffer, index, offset, size, reads, writes in bindings:
+            if buffer is None:
+                raise TypeError(f"binding {index}: expected a buffer, got None")
             b.buffer = buffer.open()
             if buffer.engine is not self.engine:
                 raise ValueError(f"binding {index}: the buffer belongs to another context")
@@ -594,21 +678,22 @@ cdef class CommandList:
                                  f"{b.buffer.size()}")
             b.offset = offset
             b.range = size if size > 0 else b.buffer.size() - offset
-            if b.range > self.engine.open().max_storage_range():
-                raise ValueError(f"binding {index}: {b.range} bytes are more than the "
-                                 f"{self.engine.open().max_storage_range()} that a kernel on this device reaches")
+            if index in bound or not 0 <= index < p.binding_count():
+                raise ValueError(f"binding {index}: the plan has no such binding, or it is bound twice")
+            _check_range(self.engine.open().limits(), p.type(index), index, b.offset, b.range)
             b.index = index
             b.reads = reads
             b.writes = writes
             recorded.push_back(b)
             bound.add(int(index))
         if uniform_binding >= 0:
+            if uniform_binding in bound:
+                raise ValueError(f"uniform_binding: {uniform_binding} is bound already")
             bound.add(uniform_binding)
         expected = set(range(p.binding_count()))
         if bound != expected:
             raise ValueError(f"the plan's bindings are {sorted(expected)}, bound are {sorted(bound)}")
-        if uniform_binding < 0 and argument_size > p.push_constant_size() or argument_size > MAX_ARGUMENTS:
-            raise ValueError(f"{argument_size} bytes of arguments are more than the plan takes")
+        _check_arguments(p, argument_size, uniform_binding)
         x, y, z = groups
         dispatch.plan = p
         dispatch.groups.x, dispatch.groups.y, dispatch.groups.z = x, y, z
@@ -620,28 +705,39 @@ cdef class CommandList:
         self.objects[id(plan)] = plan
         for item in bindings:
             self.objects[id(item[0])] = item[0]
-        return self.ptr.record(dispatch)
+        plan.open()
+        return self.open().record(dispatch)
 
     def reset(self):
-        self.open().reset()
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        self.users += 1
+        try:
+            with nogil:
+                engine.reset(commands[0])
+        finally:
+            self.leave()
         self.objects = {}
 
     def submit(self, int queue, data, size_t instance_count):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
-        cdef const uint8_t[::1] view = data if len(data) > 0 else b"\0"
-        cdef const byte* first = <const byte*>&view[0]
-        cdef size_t q
-        if len(data) != instance_count * commands.instance_size():
-            raise ValueError(f"data: {len(data)} bytes given for {instance_count} instances of "
-                             f"{commands.instance_size()} bytes")
-        self.check_alive()
+        cdef Py_buffer view
+        cdef size_t first, last
+        queues = (0,) if queue == -1 else _queue_range(self.engine, queue)
+        first, last = queues[0], queues[-1] + 1
         self.users += 1
         try:
-            for q in ((0,) if queue == -1 else _queue_range(self.engine, queue)):
-                with nogil:
-                    engine.submit(commands[0], q, first, instance_count)
+            PyObject_GetBuffer(data, &view, PyBUF_CONTIG_RO)
+        except BaseException:
+            self.leave()
+            raise
+        try:
+            self.check_alive()
+            with nogil:
+                engine.submit(commands[0], first, last, <const byte*>view.buf, view.len, instance_count)
         finally:
+            PyBuffer_Release(&view)
             self.leave()
 
     def destroy(self):
@@ -723,9 +819,16 @@ cdef class Launcher:
     def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
                  int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack):
         cdef Slot slot
+        cdef vector[Slot] bound_slots
         cdef int axis
+        cdef int64_t farthest = max(exec_offset, groups_offset)
+        if self.engine is not None:
+            raise RuntimeError("a launcher is initialized once")
+        if plan.engine is not engine:
+            raise ValueError("plan: it belongs to another context")
         if argument_size > MAX_ARGUMENTS:
             raise ValueError(f"the arguments take {argument_size} bytes, {MAX_ARGUMENTS} are possible")
+        _check_arguments(plan.open(), argument_size, uniform_binding)
         if plan.open().binding_count() > MAX_BINDINGS:
             raise ValueError(f"{plan.open().binding_count()} bound buffers are more than {MAX_BINDINGS}")
         bound = {uniform_binding} if uniform_binding >= 0 else set()
@@ -739,6 +842,8 @@ cdef class Launcher:
                 slot.size = 16 if item[2] >= 0 else 0
                 slot.reads = item[3]
                 slot.writes = item[4]
+                if int(item[1]) in bound:
+                    raise ValueError(f"slots: binding {item[1]} is bound twice")
                 bound.add(int(item[1]))
             elif item[0] == "scalar":
                 slot.kind = SCALAR_SLOT
@@ -755,20 +860,26 @@ cdef class Launcher:
                 raise ValueError(f"slots: unknown kind {item[0]!r}")
             if <uint64_t>slot.offset + slot.size > argument_size:
                 raise ValueError("slots: a slot lies beyond the argument block")
-            self.slots.push_back(slot)
+            bound_slots.push_back(slot)
         if bound != set(range(plan.open().binding_count())):
             raise ValueError(f"slots: they bind {sorted(bound)}, the plan has {plan.open().binding_count()} bindings")
-        if max(exec_offset, groups_offset) + 12 > <int>argument_size and max(exec_offset, groups_offset) >= 0:
+        for binding in bound:
+            if binding != uniform_binding and plan.open().type(binding) != STORAGE_BUFFER:
+                raise ValueError(f"slots: binding {binding} of the plan is no storage buffer")
+        if farthest >= 0 and farthest + 12 > <int64_t>argument_size:
             raise ValueError("exec_offset, groups_offset: beyond the argument block")
+        for axis in range(3):
+            self.local_size[axis] = local_size[axis]
+            self.max_groups[axis] = max_groups[axis]
+            if self.local_size[axis] == 0 or self.max_groups[axis] == 0:
+                raise ValueError("local_size, max_groups: expected positive ints")
+        self.slots = bound_slots
         self.engine = engine
         self.plan = plan
         self.argument_size = argument_size
         self.uniform_binding = uniform_binding
         self.exec_offset = exec_offset
         self.groups_offset = groups_offset
-        for axis in range(3):
-            self.local_size[axis] = local_size[axis]
-            self.max_groups[axis] = max_groups[axis]
         self.pack = pack
 
     cdef bint grid(self, object limit, bint limit_is_groups, char* block, CppGroups* groups):
@@ -821,8 +932,8 @@ cdef class Launcher:
         return True
 
     cdef bint prepare(self, tuple arguments, object limit, bint limit_is_groups, char* block, CppBinding* bindings,
-                      CppDispatch* dispatch) except -1:
-        """Fill in the dispatch; false when an argument is not of the expected kind."""
+                      CppDispatch* dispatch, list buffers) except -1:
+        """Fill in the dispatch, and `buffers` unless None; false when an argument is not of the expected kind."""
         cdef size_t i
         cdef Slot* slot
         cdef uint32_t count = 0
@@ -830,7 +941,8 @@ cdef class Launcher:
         cdef CppBinding* b
         cdef Buffer buffer
         cdef bytes packed
-        cdef uint64_t destroyed = _destroyed
+        if self.engine is None:
+            raise RuntimeError("the launcher was not initialized")
         cdef CppEngine* engine = self.engine.open()
         if <size_t>len(arguments) != self.slots.size():
             return False
@@ -845,8 +957,10 @@ cdef class Launcher:
                 buffer = <Buffer>native
                 if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed:
                     return False
-                if buffer.ptr.size() > engine.max_storage_range():
+                if buffer.ptr.size() > engine.limits().storage_range:
                     return False
+                if buffers is not None:
+                    buffers.append(buffer)
                 b = &bindings[count]
                 count += 1
                 b.buffer = buffer.ptr
@@ -868,8 +982,6 @@ cdef class Launcher:
                 memcpy(block + slot.offset, <const char*>packed, slot.size)
         if not self.grid(limit, limit_is_groups, block, &dispatch.groups):
             return False
-        if _destroyed != destroyed:  # by other Python code, which may have run while values were packed
-            return False
         dispatch.plan = self.plan.open()
         dispatch.bindings = bindings
         dispatch.binding_count = count
@@ -882,35 +994,33 @@ cdef class Launcher:
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
-        cdef size_t q
+        cdef uint64_t destroyed = _destroyed
+        cdef uint64_t deallocated = _deallocated
         cdef CppEngine* engine
-        cdef CppQueue* queue
-        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch):
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
             return False
-        # Nothing between here and the append runs Python code: the buffers found above are still there.
+        # Other Python code may have run while values were packed, and taken away a buffer that was found before.
+        if _destroyed != destroyed or _deallocated != deallocated:
+            return False
         engine = self.engine.open()
-        for q in range(engine.queue_count()):
-            engine.queue(q).append(dispatch)
-        for q in range(engine.queue_count()):
-            queue = &engine.queue(q)
-            if queue.crowded():
-                with nogil:
-                    engine.make_room(q)
+        if engine.append(dispatch):
+            with nogil:
+                engine.make_room()
         return True
 
     def record(self, CommandList commands not None, tuple arguments not None, limit, bint limit_is_groups):
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
+        cdef list buffers = []
+        cdef uint64_t destroyed = _destroyed
         commands.open()
         if commands.engine is not self.engine:
             return None
-        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch):
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, buffers) or _destroyed != destroyed:
             return None
-        offset = commands.ptr.record(dispatch)
+        offset = commands.open().record(dispatch)
         commands.objects[id(self.plan)] = self.plan
-        for argument in arguments:
-            native = getattr(argument, "_native", None)
-            if isinstance(native, Buffer):
-                commands.objects[id(native)] = native
+        for buffer in buffers:
+            commands.objects[id(buffer)] = buffer
         return offset, (<const char*>block)[: self.argument_size]

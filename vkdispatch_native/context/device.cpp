@@ -6,7 +6,6 @@
 #include <map>
 
 #include "context/error.hpp"
-#include "context/instance.hpp"
 
 namespace vkd {
 
@@ -149,7 +148,8 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
   return p;
 }
 
-Device::Device(VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families, bool force_staging)
+Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
+               bool force_staging)
     : Device() {
   physical_ = physical;
   properties_ = query_properties(physical);
@@ -162,7 +162,7 @@ Device::Device(VkPhysicalDevice physical, const std::vector<uint32_t>& queue_fam
   }
   host_mapped_ = !force_staging && prefers_host_mapped(physical, properties_.core.deviceType);
   create(queue_families);
-  create_allocator();
+  create_allocator(instance);
 }
 
 void Device::create(const std::vector<uint32_t>& queue_families) {
@@ -170,6 +170,9 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
   for (uint32_t family : queue_families) {
     if (family >= properties_.queue_families.size()) {
       throw Error(ErrorKind::invalid_value, "queue family " + std::to_string(family) + " does not exist");
+    }
+    if ((properties_.queue_families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
+      throw Error(ErrorKind::invalid_value, "queue family " + std::to_string(family) + " cannot compute");
     }
     wanted[family] += 1;
   }
@@ -238,13 +241,13 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
   }
 }
 
-void Device::create_allocator() {
+void Device::create_allocator(VkInstance instance) {
   VmaVulkanFunctions functions{};
   functions.vkGetInstanceProcAddr = vkGetInstanceProcAddr;
   functions.vkGetDeviceProcAddr = vkGetDeviceProcAddr;
   VmaAllocatorCreateInfo info{};
   info.vulkanApiVersion = VK_API_VERSION_1_2;
-  info.instance = Instance::get().handle();
+  info.instance = instance;
   info.physicalDevice = physical_;
   info.device = handle_;
   info.pVulkanFunctions = &functions;

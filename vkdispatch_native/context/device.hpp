@@ -38,7 +38,8 @@ struct QueueHandle {
 
 class Device {
  public:
-  Device(VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families, bool force_staging);
+  Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
+         bool force_staging);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -58,7 +59,7 @@ class Device {
  private:
   Device() = default;
   void create(const std::vector<uint32_t>& queue_families);
-  void create_allocator();
+  void create_allocator(VkInstance instance);
 
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   DeviceProperties properties_;

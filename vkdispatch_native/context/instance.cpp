@@ -12,7 +12,8 @@ namespace {
 
 std::mutex messages_mutex;
 std::vector<Message> messages;
-std::unique_ptr<Instance> current;
+std::mutex current_mutex;
+std::shared_ptr<Instance> current;
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 
@@ -66,24 +67,28 @@ std::vector<Message> take_messages() {
 }
 
 void Instance::create(bool debug) {
+  std::lock_guard lock(current_mutex);
   if (!current) {
     current.reset(new Instance(debug));
   }
 }
 
 void Instance::destroy() noexcept {
+  std::lock_guard lock(current_mutex);
   current.reset();
 }
 
 bool Instance::exists() noexcept {
+  std::lock_guard lock(current_mutex);
   return current != nullptr;
 }
 
-Instance& Instance::get() {
+std::shared_ptr<Instance> Instance::get() {
+  std::lock_guard lock(current_mutex);
   if (!current) {
     throw Error(ErrorKind::vulkan, "Vulkan is not initialized");
   }
-  return *current;
+  return current;
 }
 
 // Delegating, so that the destructor cleans up when a later step throws.

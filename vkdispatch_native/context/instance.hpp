@@ -15,9 +15,9 @@ using Message = std::pair<int, std::string>;  // VkDebugUtilsMessageSeverityFlag
 
 class Instance {
  public:
-  static void create(bool debug);  // does nothing when there is one
-  static void destroy() noexcept;  // after every Device is gone
-  static Instance& get();          // throws when there is none
+  static void create(bool debug);          // does nothing when there is one
+  static void destroy() noexcept;          // after every Device is gone
+  static std::shared_ptr<Instance> get();  // throws when there is none
   static bool exists() noexcept;
 
   ~Instance();

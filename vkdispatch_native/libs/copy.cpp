@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace vkd {
@@ -43,8 +44,12 @@ struct Job {
 class Helpers {
  public:
   explicit Helpers(unsigned count) {
-    for (unsigned i = 0; i < count; ++i) {
-      std::thread([this] { run(); }).detach();
+    try {
+      for (unsigned i = 0; i < count; ++i) {
+        std::thread([this] { run(); }).detach();
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: fewer do it too.
     }
   }
 

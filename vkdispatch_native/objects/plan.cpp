@@ -22,6 +22,10 @@ void check_count(const std::vector<VkDescriptorType>& types, VkDescriptorType ty
 // Beyond these limits drivers crash rather than fail.
 void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDescriptorType>& types,
                   uint32_t push_constant_size) {
+  if (push_constant_size % 4 != 0) {
+    throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
+                                              " bytes: a multiple of 4 is needed");
+  }
   if (push_constant_size > limits.maxPushConstantsSize) {
     throw Error(ErrorKind::invalid_value, "push constants of " + std::to_string(push_constant_size) +
                                               " bytes exceed the device's " +

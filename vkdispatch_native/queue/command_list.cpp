@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "context/error.hpp"
+
 namespace vkd {
 
 size_t CommandList::record(const Dispatch& dispatch) {
@@ -66,7 +68,7 @@ void CommandList::submit_segment(Queue& queue, CachedSegment& cached, size_t beg
   gather(begin, end, arguments);
   if (same) {
     cached.segment = std::make_unique<Segment>(queues_.size(), queue.index(), queue.device(), queue.family(),
-                                               gathered_, queue.options());
+                                               gathered_, queue.shared());
     queue.append(*cached.segment);
     return;
   }
@@ -78,8 +80,17 @@ void CommandList::submit_segment(Queue& queue, CachedSegment& cached, size_t beg
   queue.append(gathered_.data(), gathered_.size());
 }
 
-void CommandList::submit(size_t queue_index, const std::byte* arguments, size_t instance_count) {
+void CommandList::submit(size_t queue_index, const std::byte* arguments, size_t bytes,
+                         size_t instance_count) {
   std::lock_guard lock(mutex_);
+  const bool fits = instance_size_ == 0
+                        ? bytes == 0
+                        : bytes % instance_size_ == 0 && bytes / instance_size_ == instance_count;
+  if (!fits) {
+    throw Error(ErrorKind::invalid_value, "data: " + std::to_string(bytes) + " bytes given for " +
+                                              std::to_string(instance_count) + " instances of " +
+                                              std::to_string(instance_size_) + " bytes");
+  }
   cache_.resize(queues_.size());
   std::vector<CachedSegment>& segments = cache_[queue_index];
   segments.resize((entries_.size() + kSegmentLength - 1) / kSegmentLength);

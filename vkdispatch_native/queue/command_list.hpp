@@ -25,8 +25,8 @@ class CommandList {
   size_t instance_size() const noexcept { return instance_size_; }
   size_t length() const noexcept { return entries_.size(); }
 
-  // arguments: instance_count * instance_size() bytes. Waits only while the queue is crowded.
-  void submit(size_t queue, const std::byte* arguments, size_t instance_count);
+  // Waits only while the queue is crowded. Throws unless there are instance_count * instance_size() bytes.
+  void submit(size_t queue, const std::byte* arguments, size_t bytes, size_t instance_count);
 
  private:
   static constexpr size_t kSegmentLength = 256;

@@ -7,6 +7,9 @@
 namespace vkd {
 
 bool Graveyard::finished(const Resource& resource) noexcept {
+  if (holds_.load() > 0) {
+    return false;
+  }
   try {
     for (size_t queue = 0; queue < timelines_.size(); ++queue) {
       if (!timelines_[queue]->passed(resource.last_use(queue))) {

@@ -20,6 +20,9 @@ class Graveyard {
   void sweep() noexcept;                                     // destroys what the device is done with
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
+  // While held nothing is destroyed: someone is about to append commands that may point at it.
+  void hold() noexcept { holds_.fetch_add(1); }
+  void let_go() noexcept { holds_.fetch_sub(1); }
   void clear() noexcept;  // destroys everything: the device must be idle or lost
 
  private:
@@ -29,6 +32,7 @@ class Graveyard {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Resource>> waiting_;
   std::atomic<size_t> count_{0};
+  std::atomic<int> holds_{0};
 };
 
 }  // namespace vkd

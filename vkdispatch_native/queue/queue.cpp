@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "context/error.hpp"
 #include "context/instance.hpp"
@@ -20,13 +21,13 @@ constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
 }  // namespace
 
 Queue::Queue(size_t index, Device& device, const QueueHandle& handle, Timeline& timeline,
-             Graveyard& graveyard, RecordingOptions& options)
+             Graveyard& graveyard, SharedState& shared)
     : index_(index),
       device_(device),
       handle_(handle),
       timeline_(timeline),
       graveyard_(graveyard),
-      options_(options),
+      shared_(shared),
       hazards_(index),
       upload_ring_(device, MemoryUse::upload),
       download_ring_(device, MemoryUse::download),
@@ -132,10 +133,13 @@ std::unique_ptr<Frame> Queue::take_frame() {
 void Queue::record(Batch& batch, Frame& frame) {
   command_buffers_.clear();
   log_.clear();
-  Recorder recorder(index_, frame, hazards_, options_, log_);
+  Recorder recorder(index_, frame, hazards_, shared_, log_);
   auto begin = [&] {
     if (!recorder.recording()) {
       recorder.begin(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
+      if (std::exchange(distrust_hazards_, false)) {
+        recorder.barrier();
+      }
     }
   };
   auto end = [&] {
@@ -170,7 +174,7 @@ void Queue::record(Batch& batch, Frame& frame) {
     recorder.host_barrier();
   }
   end();
-  if (options_.debug) {
+  if (shared_.debug) {
     for (std::string& problem : checker_.check(log_)) {
       add_message(VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT, std::move(problem));
     }
@@ -221,6 +225,7 @@ bool Queue::submit_next() {
       }
       failed_.store(true);
     }
+    distrust_hazards_ = true;
     abandon(batch->value);
   }
   submitted_.store(batch->value, std::memory_order_release);
@@ -240,7 +245,7 @@ void Queue::abandon(uint64_t value) noexcept {
     timeline_.wait(before, kForever);
     timeline_.signal(value);
   } catch (...) {
-    lost_.store(true);
+    shared_.lost.store(true);
   }
 }
 
@@ -249,8 +254,8 @@ void Queue::throw_failure() {
     return;
   }
   std::lock_guard lock(failure_mutex_);
-  failed_.store(lost_.load());  // a lost device stays lost: every later call says so
-  std::exception_ptr failure = lost_.load() ? failure_ : std::exchange(failure_, nullptr);
+  failed_.store(shared_.lost.load());  // a lost device stays lost: every later call says so
+  std::exception_ptr failure = shared_.lost.load() ? failure_ : std::exchange(failure_, nullptr);
   if (failure) {
     std::rethrow_exception(failure);
   }
@@ -277,7 +282,7 @@ bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
     return in_time;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::device_lost) {
-      lost_.store(true);
+      shared_.lost.store(true);
     }
     throw;
   }
@@ -303,7 +308,9 @@ void Queue::run() noexcept {
     if (!work && stop_) {
       return;
     }
-    tidy_ = false;
+    if (!work) {
+      tidy_ = false;  // else once more, after the batch that is about to go
+    }
     lock.unlock();
     // With work at hand one batch may still run while the next gathers; without, the thread is here to clear
     // up.
@@ -312,7 +319,7 @@ void Queue::run() noexcept {
     try {
       timeline_.wait(enough, kForever);
     } catch (...) {
-      lost_.store(true);
+      shared_.lost.store(true);
     }
     submit_next();
     graveyard_.sweep();
@@ -332,7 +339,7 @@ void Queue::close() noexcept {
   try {
     timeline_.wait(submitted_.load(), kForever);
   } catch (...) {
-    lost_.store(true);
+    shared_.lost.store(true);
   }
   in_flight_.clear();
   spare_frames_.clear();
@@ -382,6 +389,7 @@ void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDev
     while (pieces.size() >= StagingRing::kBlocks - 1) {
       finish_oldest();
     }
+    wait(download_ring_.busy_until(size), kForever);
     const StagingSlice slice = download_ring_.take(size);
     const uint64_t value = append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, false});
     download_ring_.in_use(slice, value);

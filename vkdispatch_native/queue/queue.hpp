@@ -21,7 +21,7 @@ namespace vkd {
 class Queue {
  public:
   Queue(size_t index, Device& device, const QueueHandle& handle, Timeline& timeline, Graveyard& graveyard,
-        RecordingOptions& options);
+        SharedState& shared);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -45,12 +45,11 @@ class Queue {
 
   void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
   void close() noexcept;  // finishes what was given, then ends the thread
-  bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
   size_t index() const noexcept { return index_; }
   Device& device() noexcept { return device_; }
   uint32_t family() const noexcept { return handle_.family; }
-  RecordingOptions& options() noexcept { return options_; }
+  SharedState& shared() noexcept { return shared_; }
   uint64_t command_count() const noexcept { return commands_.load(std::memory_order_relaxed); }
   uint64_t submit_count() const noexcept { return submitted_.load(std::memory_order_relaxed); }
 
@@ -89,7 +88,7 @@ class Queue {
   const QueueHandle handle_;
   Timeline& timeline_;
   Graveyard& graveyard_;
-  RecordingOptions& options_;
+  SharedState& shared_;
 
   std::mutex mutex_;  // guards what is gathered
   std::condition_variable wake_;
@@ -104,6 +103,7 @@ class Queue {
 
   std::mutex submit_mutex_;  // guards recording and submitting; taken before mutex_
   Hazards hazards_;
+  bool distrust_hazards_ = false;  // a batch was dropped, and its barriers with it
   HazardChecker checker_;
   HazardLog log_;
   std::vector<VkCommandBuffer> command_buffers_;
@@ -115,7 +115,6 @@ class Queue {
   std::exception_ptr
       failure_;  // of a submit on the queue's own thread; thrown once, at the next call that waits
   std::atomic<bool> failed_{false};
-  std::atomic<bool> lost_{false};
 
   std::mutex upload_mutex_;
   StagingRing upload_ring_;

@@ -30,7 +30,7 @@ VkCommandBuffer Recorder::end() {
 
 void Recorder::barrier() {
   ++hazards_.epoch;
-  if (!options_.barriers_enabled.load(std::memory_order_relaxed)) {
+  if (!shared_.barriers_enabled.load(std::memory_order_relaxed)) {
     return;
   }
   VkMemoryBarrier memory{};
@@ -39,8 +39,8 @@ void Recorder::barrier() {
   memory.dstAccessMask = kDeviceAccesses;
   frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, kDeviceStages, 0, 1, &memory, 0,
                                             nullptr, 0, nullptr);
-  options_.barriers.fetch_add(1, std::memory_order_relaxed);
-  if (options_.debug) {
+  shared_.barriers.fetch_add(1, std::memory_order_relaxed);
+  if (shared_.debug) {
     log_.push_back({0, false, false, 0, {}});
   }
 }
@@ -67,7 +67,7 @@ void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
     const Binding& b = bindings[i];
     note_access(hazards_.state(*b.buffer), hazards_.epoch, b.reads, b.writes);
   }
-  if (options_.debug) {
+  if (shared_.debug) {
     static std::atomic<uint32_t> next_command{0};
     const uint32_t command = next_command.fetch_add(1, std::memory_order_relaxed);
     const std::string name = plan != nullptr ? "kernel '" + plan->name() + "'" : "a copy";

@@ -17,17 +17,18 @@ class HazardTracker {
   uint64_t epoch = 1;
 };
 
-// Engine-wide switches and counters that recording looks at.
-struct RecordingOptions {
+// Switches and counters that all queues of an engine share.
+struct SharedState {
   bool debug = false;
   std::atomic<bool> barriers_enabled{true};  // off only to show that the checker notices
   std::atomic<uint64_t> barriers{0};
+  std::atomic<bool> lost{false};  // a device of the engine was lost
 };
 
 class Recorder {
  public:
-  Recorder(size_t queue, Frame& frame, HazardTracker& hazards, RecordingOptions& options, HazardLog& log)
-      : queue_(queue), frame_(frame), hazards_(hazards), options_(options), log_(log) {}
+  Recorder(size_t queue, Frame& frame, HazardTracker& hazards, SharedState& shared, HazardLog& log)
+      : queue_(queue), frame_(frame), hazards_(hazards), shared_(shared), log_(log) {}
 
   void begin(VkCommandBufferUsageFlags usage);
   bool recording() const noexcept { return commands_ != VK_NULL_HANDLE; }
@@ -45,7 +46,7 @@ class Recorder {
   size_t queue_;
   Frame& frame_;
   HazardTracker& hazards_;
-  RecordingOptions& options_;
+  SharedState& shared_;
   HazardLog& log_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;

@@ -14,7 +14,7 @@ class Segment::LocalHazards final : public HazardTracker {
 };
 
 Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
-                 const std::vector<Dispatch>& dispatches, RecordingOptions& options)
+                 const std::vector<Dispatch>& dispatches, SharedState& shared)
     : Resource(queue_count), frame_(std::make_unique<Frame>(device, queue_family)) {
   std::unordered_set<Plan*> plans;
   for (const Dispatch& dispatch : dispatches) {
@@ -28,7 +28,7 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
 
   // The opening barrier makes this epoch 1; state 0 means "not touched in this segment".
   LocalHazards hazards(buffers_);
-  Recorder recorder(queue, *frame_, hazards, options, log_);
+  Recorder recorder(queue, *frame_, hazards, shared, log_);
   recorder.begin(VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
   recorder.barrier();
   for (const Dispatch& dispatch : dispatches) {

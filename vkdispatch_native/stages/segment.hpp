@@ -12,7 +12,7 @@ class Segment final : public Resource {
   // Records for one queue. The command buffer opens with a barrier, so it may follow anything, itself
   // included.
   Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
-          const std::vector<Dispatch>& dispatches, RecordingOptions& options);
+          const std::vector<Dispatch>& dispatches, SharedState& shared);
   ~Segment() override { release(); }
   void release() noexcept override { frame_.reset(); }
   bool released() const noexcept { return frame_ == nullptr; }

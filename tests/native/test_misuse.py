@@ -1,0 +1,323 @@
+"""Nothing that Python code does to the engine's objects may end the process."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import vkdispatch_native as native
+
+from .conftest import first_device
+from .kernels import AFFINE, AFFINE_UNIFORM, SPIN, Array, affine_launcher
+
+BUFFER = ("buffer", 0, -1, True, True)
+FACTOR = ("scalar", 12, "f")
+
+
+def launcher(engine: native.Engine, plan: native.Plan, **changes: object) -> native.Launcher:
+    """Return a launcher of `AFFINE`, its arguments changed."""
+    given = {
+        "engine": engine,
+        "plan": plan,
+        "slots": [BUFFER, FACTOR],
+        "argument_size": 16,
+        "uniform_binding": -1,
+        "exec_offset": 0,
+        "groups_offset": -1,
+        "local_size": (64, 1, 1),
+        "max_groups": (65535,) * 3,
+        "pack": None,
+    }
+    return native.Launcher(*(given | changes).values())
+
+
+@pytest.mark.parametrize("owner", [native.Buffer, native.Plan, native.CommandList])
+def test_garbage_in_a_cycle(engine: native.Engine, owner: type) -> None:
+    class Kept(owner):  # type: ignore[misc]
+        pass
+
+    spirv = native.compile_glsl(AFFINE)
+    arguments = {native.Buffer: (64,), native.Plan: (spirv, [1], 16, "affine"), native.CommandList: ()}
+    for _ in range(50):
+        kept = Kept(engine, *arguments[owner])
+        kept.itself = kept
+    del kept
+    gc.collect()
+    engine.wait_idle()
+
+
+def test_objects_are_initialized_once(engine: native.Engine) -> None:
+    buffer = native.Buffer(engine, 64)
+    plan, launch = affine_launcher(engine)
+    commands = native.CommandList(engine)
+    for again in (
+        lambda: engine.__init__([first_device()], [[0]], False, False),  # type: ignore[misc]
+        lambda: buffer.__init__(engine, 64),  # type: ignore[misc]
+        lambda: plan.__init__(engine, native.compile_glsl(AFFINE), [1], 16, "affine"),  # type: ignore[misc]
+        lambda: commands.__init__(engine),  # type: ignore[misc]
+        lambda: launch.__init__(  # type: ignore[misc]
+            engine, plan, [BUFFER, FACTOR], 16, -1, 0, -1, (64, 1, 1), (65535,) * 3, None
+        ),
+    ):
+        with pytest.raises(RuntimeError, match="once"):
+            again()
+
+
+def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
+    array = Array(engine, np.zeros(4, np.float32))
+    bare = {
+        kind: kind.__new__(kind) for kind in (native.Engine, native.Buffer, native.Plan, native.CommandList)
+    }
+    plan, _ = affine_launcher(engine)
+    for use in (
+        lambda: native.Buffer(bare[native.Engine], 4),
+        lambda: bare[native.Engine].wait_idle(),
+        lambda: bare[native.Buffer].read_into(0, np.zeros(4)),
+        lambda: bare[native.CommandList].submit(0, b"", 1),
+        lambda: native.CommandList(engine).record(
+            plan, [(bare[native.Buffer], 0, 0, 0, True, True)], (1, 1, 1), 16
+        ),
+        lambda: native.CommandList(engine).record(bare[native.Plan], [], (1, 1, 1), 0),
+        lambda: native.Launcher.__new__(native.Launcher).launch((array, 1.0), 4, False),
+        lambda: launcher(engine, bare[native.Plan]),
+    ):
+        with pytest.raises((RuntimeError, ValueError)):
+            use()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"slots": [BUFFER, BUFFER, FACTOR]},
+        {"slots": [FACTOR]},
+        {"slots": [("buffer", 1, -1, True, True), FACTOR]},
+        {"slots": [BUFFER, ("scalar", 13, "f")]},
+        {"slots": [BUFFER, ("scalar", 12, "x")]},
+        {"slots": [("other",)]},
+        {"argument_size": 12},
+        {"argument_size": 128},
+        {"argument_size": 1 << 20},
+        {"exec_offset": 8},
+        {"exec_offset": 2**31 - 1},
+        {"groups_offset": 2**31 - 1},
+        {"uniform_binding": 0},
+        {"uniform_binding": 7},
+        {"local_size": (0, 1, 1)},
+        {"max_groups": (0, 0, 0)},
+    ],
+)
+def test_launcher_arguments(engine: native.Engine, changes: dict[str, object]) -> None:
+    plan, _ = affine_launcher(engine)
+    with pytest.raises(ValueError):
+        launcher(engine, plan, **changes)
+
+
+def test_objects_of_another_engine(engine: native.Engine) -> None:
+    other = native.Engine([first_device()], [[0]], True, False)
+    foreign, _ = affine_launcher(other)
+    plan, launch = affine_launcher(engine)
+    with pytest.raises(ValueError, match="another context"):
+        launcher(engine, foreign)
+    array = Array(other, np.zeros(4, np.float32))
+    assert launch.launch((array, 1.0), 4, False) is False
+    for arguments in (
+        (plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16),
+        (foreign, [], (1, 1, 1), 0),
+    ):
+        with pytest.raises(ValueError, match="another context"):
+            native.CommandList(engine).record(*arguments)
+    other.close()
+
+
+def test_images_and_uniforms_are_not_mixed_up(engine: native.Engine) -> None:
+    buffer = native.Buffer(engine, 4096)
+    uniform = native.Plan(engine, native.compile_glsl(AFFINE_UNIFORM), [3, 1], 0, "affine")
+    commands = native.CommandList(engine)
+    storage = (buffer, 1, 0, 0, True, True)
+    with pytest.raises(ValueError, match="uniform_binding"):
+        commands.record(uniform, [(buffer, 0, 0, 0, True, False)], (1, 1, 1), 16, 1)
+    with pytest.raises(ValueError, match="argument_size"):
+        commands.record(uniform, [storage], (1, 1, 1), 0, 0)
+    with pytest.raises(ValueError, match="multiple"):
+        commands.record(uniform, [storage, (buffer, 0, 1, 16, True, False)], (1, 1, 1), 0)
+    with pytest.raises(TypeError, match="None"):
+        commands.record(uniform, [(None, 1, 0, 0, True, True)], (1, 1, 1), 16, 0)
+
+
+def test_sizes_that_wrap(engine: native.Engine) -> None:
+    array = Array(engine, np.zeros(4, np.float32))
+    plan, _ = affine_launcher(engine)
+    commands = native.CommandList(engine)
+    commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
+    for data, count in ((b"", 2**60), (bytes(16), 2**63), (b"", 1), (bytes(32), 1), (bytes(15), 1)):
+        with pytest.raises((ValueError, OverflowError)):
+            commands.submit(0, data, count)
+
+
+def test_python_code_inside_a_call(engine: native.Engine) -> None:
+    plan, launch = affine_launcher(engine)
+    commands = native.CommandList(engine)
+    array = Array(engine, np.zeros(8, np.float32))
+
+    class Drops:
+        def __float__(self) -> float:
+            array._native = None
+            gc.collect()
+            return 1.0
+
+    class Destroys:
+        def __float__(self) -> float:
+            commands.destroy()
+            return 1.0
+
+    for _ in range(50):
+        array._native = native.Buffer(engine, 1 << 16)
+        assert launch.launch((array, Drops()), 8, False) is False
+        array._native = native.Buffer(engine, 1 << 16)
+        commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
+        launch.record(commands, (array, Drops()), 8, False)
+    array._native = native.Buffer(engine, 1 << 16)
+    with pytest.raises(RuntimeError, match="destroyed"):
+        launch.record(commands, (array, Destroys()), 8, False)
+    engine.wait_idle()
+
+
+@pytest.mark.parametrize("kind", ["engine", "buffer", "plan", "commands", "launcher"])
+def test_nothing_is_copied_or_pickled(engine: native.Engine, kind: str) -> None:
+    plan, launch = affine_launcher(engine)
+    objects = {
+        "engine": engine,
+        "buffer": native.Buffer(engine, 4),
+        "plan": plan,
+        "commands": native.CommandList(engine),
+        "launcher": launch,
+    }
+    with pytest.raises(TypeError):
+        copy.copy(objects[kind])
+
+
+def test_freed_without_a_further_call(engine: native.Engine) -> None:
+    _, launch = affine_launcher(engine)
+    engine.wait_idle()
+    for _ in range(10):
+        array = Array(engine, np.zeros(64, np.float32))
+        launch.launch((array, 1.0), 64, False)
+        del array
+        deadline = time.monotonic() + 10
+        while engine.statistics()["waiting_frees"] and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert engine.statistics()["waiting_frees"] == 0
+
+
+def test_freeing_while_closing() -> None:
+    engine = native.Engine([first_device()], [[0]], True, False)
+    plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
+    slots = [BUFFER, ("scalar", 0, "I")]
+    launch = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
+    arrays = [Array(engine, np.zeros(64, np.uint32)) for _ in range(20)]
+    for _ in range(20):
+        for array in arrays:
+            launch.launch((array, 20_000), 64, False)
+    closing = threading.Thread(target=engine.close)
+    closing.start()
+    del array
+    while arrays:
+        arrays.pop()
+        time.sleep(0.001)
+    closing.join()
+    assert native.take_messages() == []
+
+
+def test_very_long_sources() -> None:
+    body = "data[0] = " + " + ".join(["PC.factor"] * 50_000) + ";"
+    assert native.compile_glsl(AFFINE.replace("uint i", body + " uint i"))
+    with pytest.raises(ValueError, match="characters"):
+        native.compile_glsl(AFFINE + " " * (5 << 20))
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    begin = f"""
+import gc, os, struct, sys, threading, time
+import numpy as np
+import vkdispatch
+import vkdispatch_native as native
+from vkdispatch.base.init import initialize
+initialize()
+SPIRV = {native.compile_glsl(AFFINE)!r}
+def make(): return native.Engine([{first_device()}], [[0]], False, False)
+"""
+    return subprocess.run(
+        [sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("milliseconds", [0, 7, 40])
+def test_exit_while_a_daemon_thread_works(milliseconds: int) -> None:
+    done = run(
+        f"""
+def work():
+    while True:
+        engine = make()
+        for _ in range(3): native.Plan(engine, SPIRV, [1], 16, "x")
+        engine.close()
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1 + {milliseconds} / 1000)
+print("exits")
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "exits\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_says_so_and_ends() -> None:
+    done = run(
+        """
+engine = make()
+buffer = native.Buffer(engine, 64)
+child = os.fork()
+if child == 0:
+    for use in (engine.wait_idle, lambda: native.Buffer(engine, 4), make):
+        try: use()
+        except RuntimeError as error: print("spawn" in str(error), flush=True)
+    del buffer
+    sys.exit(3)
+_, status = os.waitpid(child, 0)
+engine.wait_idle()
+print(os.waitstatus_to_exitcode(status))
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "True\nTrue\nTrue\n3\n"), done.stderr
+
+
+def test_submitting_while_another_thread_records(engine: native.Engine) -> None:
+    array = Array(engine, np.zeros(4, np.float32))
+    plan, _ = affine_launcher(engine)
+    commands = native.CommandList(engine)
+    binding = [(array._native, 0, 0, 0, True, True)]
+    done = threading.Event()
+
+    def record() -> None:
+        while not done.is_set() and commands.length < 5000:
+            commands.record(plan, binding, (1, 1, 1), 16)
+
+    thread = threading.Thread(target=record)
+    thread.start()
+    one = struct.pack("3If", 4, 1, 1, 1.0)
+    for _ in range(50):
+        try:
+            commands.submit(0, one * commands.length, 1)
+        except ValueError as error:
+            assert "instances" in str(error)
+    done.set()
+    thread.join()
+    engine.wait_idle()
