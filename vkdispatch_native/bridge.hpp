@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

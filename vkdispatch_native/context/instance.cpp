@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

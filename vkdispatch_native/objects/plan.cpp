@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

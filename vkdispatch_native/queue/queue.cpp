@@ -4,9 +4,9 @@
 #include <chrono>
 #include <utility>
 
-#include "context/error.hpp"
 #include "context/instance.hpp"
 #include "libs/copy.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 

@@ -1,4 +1,4 @@
-#include "context/error.hpp"
+#include "libs/error.hpp"
 
 namespace vkd {
 
