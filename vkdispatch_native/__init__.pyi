@@ -56,9 +56,6 @@ class Engine:
     def lost(self) -> bool:
         """Whether a device was lost; nothing on this engine works any more."""
 
-    def queue_device(self, queue: int) -> int:
-        """Position in `device_indices` of the device that owns the queue."""
-
     def wait_idle(self, queue: int = -1) -> None: ...
     def close(self) -> None:
         """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
@@ -88,10 +85,6 @@ class Buffer:
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
-
-    def wait(self, queue: int) -> None: ...
-    def done(self, queue: int) -> bool:
-        """Whether nothing given to the queue still uses this buffer."""
 
     def destroy(self) -> None:
         """Free the memory once the device is done with it. Never blocks. Idempotent."""

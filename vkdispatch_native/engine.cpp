@@ -50,7 +50,6 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
     limits_.uniform_alignment = std::max(limits_.uniform_alignment, device.minUniformBufferOffsetAlignment);
     for (size_t q = 0; q < queue_families[i].size(); ++q) {
       queue_devices_.push_back(devices_.back().get());
-      device_of_queue_.push_back(i);
       timelines_.push_back(std::make_unique<Timeline>(*devices_.back()));
     }
   }
@@ -164,11 +163,6 @@ void Engine::make_room() {
 uint64_t Engine::last_value(size_t queue) {
   const Use use(*this);
   return queues_.at(queue)->last_value();
-}
-
-bool Engine::passed(size_t queue, uint64_t value) {
-  const Use use(*this);
-  return queues_.at(queue)->passed(value);
 }
 
 bool Engine::wait(size_t queue, uint64_t value, uint64_t timeout_ns) {

@@ -39,8 +39,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  size_t queue_count() const noexcept { return device_of_queue_.size(); }
-  size_t device_of(size_t queue) const { return device_of_queue_.at(queue); }
+  size_t queue_count() const noexcept { return queue_devices_.size(); }
   const Limits& limits() const noexcept { return limits_; }
   bool lost() const noexcept { return shared_.lost.load(); }
   bool closed() const noexcept { return closed_.load(); }
@@ -55,7 +54,6 @@ class Engine {
   bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due
   void make_room();
   uint64_t last_value(size_t queue);
-  bool passed(size_t queue, uint64_t value);
   bool wait(size_t queue, uint64_t value, uint64_t timeout_ns);
   void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
@@ -84,7 +82,6 @@ class Engine {
   SharedState shared_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Device*> queue_devices_;  // the device of each queue
-  std::vector<size_t> device_of_queue_;
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   std::unique_ptr<Graveyard> graveyard_;

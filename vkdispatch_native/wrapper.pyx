@@ -12,7 +12,7 @@ from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
-from libcpp.memory cimport make_shared, shared_ptr
+from libcpp.memory cimport shared_ptr
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -173,7 +173,6 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families, cbool debug,
                   cbool force_staging) except +raise_error
         size_t queue_count()
-        size_t device_of(size_t queue) except +raise_error
         const CppLimits& limits()
         cbool lost()
         cbool closed()
@@ -188,7 +187,6 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool append(const CppDispatch& dispatch) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
-        cbool passed(size_t queue, uint64_t value) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
         void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
@@ -372,9 +370,6 @@ cdef class Engine:
     def lost(self):
         return bool(self.ptr.get() != NULL and self.ptr.get().lost())
 
-    def queue_device(self, size_t queue):
-        return self.open().device_of(queue)
-
     def wait_idle(self, int queue=-1):
         cdef size_t q
         for q in _queue_range(self, queue):
@@ -409,6 +404,18 @@ cdef uint64_t _destroyed = 0  # explicit destroy() calls so far: command lists l
 cdef uint64_t _deallocated = 0  # buffers that went away by themselves
 
 # ---- buffers
+
+
+cdef class HostMemory:
+    """Contiguous host memory, held for the length of a call."""
+
+    cdef Py_buffer view
+
+    def __cinit__(self, source, bint writable):
+        PyObject_GetBuffer(source, &self.view, PyBUF_CONTIG if writable else PyBUF_CONTIG_RO)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
 
 
 cdef class Buffer:
@@ -459,66 +466,38 @@ cdef class Buffer:
     def write(self, int queue, data, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
-        cdef Py_buffer view
         cdef size_t q
         queues = _queue_range(self.engine, queue)
+        cdef HostMemory host
         self.users += 1
         try:
-            PyObject_GetBuffer(data, &view, PyBUF_CONTIG_RO)
-        except BaseException:
-            self.leave()
-            raise
-        try:
-            if offset > buffer.size() or <uint64_t>view.len > buffer.size() - offset:
-                raise ValueError(f"{view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
+            host = HostMemory(data, False)
+            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+                raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
             for q in queues:
                 if buffer.memory(q).mapped() != NULL:
                     self.engine.wait(q, buffer.last_use(q))
                 with nogil:
-                    engine.upload(q, buffer[0], offset, <const byte*>view.buf, view.len)
+                    engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
         finally:
-            PyBuffer_Release(&view)
             self.leave()
 
     def read_into(self, int queue, out, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
-        cdef Py_buffer view
         cdef size_t q
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        cdef HostMemory host
         self.users += 1
         try:
-            PyObject_GetBuffer(out, &view, PyBUF_CONTIG)
-        except BaseException:
-            self.leave()
-            raise
-        try:
-            if offset > buffer.size() or <uint64_t>view.len > buffer.size() - offset:
-                raise ValueError(f"{view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
+            host = HostMemory(out, True)
+            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+                raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
             self.engine.wait(q, buffer.last_write(q))
             with nogil:
-                engine.download(q, buffer[0], offset, <byte*>view.buf, view.len)
-        finally:
-            PyBuffer_Release(&view)
-            self.leave()
-
-    def wait(self, int queue):
-        cdef CppBuffer* buffer = self.open()
-        cdef size_t q
-        self.users += 1
-        try:
-            for q in _queue_range(self.engine, queue):
-                self.engine.wait(q, buffer.last_use(q))
+                engine.download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
         finally:
             self.leave()
-
-    def done(self, int queue):
-        cdef CppBuffer* buffer = self.open()
-        cdef size_t q
-        for q in _queue_range(self.engine, queue):
-            if not self.engine.open().passed(q, buffer.last_use(q)):
-                return False
-        return True
 
     def destroy(self):
         global _destroyed
@@ -722,22 +701,17 @@ cdef class CommandList:
     def submit(self, int queue, data, size_t instance_count):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
-        cdef Py_buffer view
         cdef size_t first, last
         queues = (0,) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
+        cdef HostMemory host
         self.users += 1
         try:
-            PyObject_GetBuffer(data, &view, PyBUF_CONTIG_RO)
-        except BaseException:
-            self.leave()
-            raise
-        try:
+            host = HostMemory(data, False)
             self.check_alive()
             with nogil:
-                engine.submit(commands[0], first, last, <const byte*>view.buf, view.len, instance_count)
+                engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
         finally:
-            PyBuffer_Release(&view)
             self.leave()
 
     def destroy(self):

@@ -23,7 +23,8 @@ _COMPONENTS: dict[DType, np.dtype[Any]] = {
         dtype.float64,
     )
 }
-_CODES: dict[DType, str] = {
+# Letters of the `struct` module.
+SCALAR_CODES: dict[DType, str] = {
     dtype.int16: "h",
     dtype.uint16: "H",
     dtype.int32: "i",
@@ -35,12 +36,12 @@ _CODES: dict[DType, str] = {
     dtype.float64: "d",
 }
 _PLAIN: dict[DType, struct.Struct] = {
-    kind: struct.Struct(f"={dtype.component_count(kind)}{_CODES[dtype.component_type(kind)]}")
+    kind: struct.Struct(f"={dtype.component_count(kind)}{SCALAR_CODES[dtype.component_type(kind)]}")
     for kind in vars(dtype).values()
     if isinstance(kind, type)
     and issubclass(kind, dtype.dtype)
     and hasattr(kind, "item_size")
-    and dtype.component_type(kind) in _CODES
+    and dtype.component_type(kind) in SCALAR_CODES
 }
 
 

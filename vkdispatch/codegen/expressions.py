@@ -5,7 +5,6 @@ number takes the type of the value it meets when it fits, so that `x * 2` keeps 
 """
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -658,9 +657,3 @@ def _check_integer(value: Number, scalar: DType) -> None:
     # -1 for all bits set is common, so either signedness of the width will do
     if not -(1 << (bits - 1)) <= int(value) < (1 << bits):
         raise located(ArgumentValueError, f"{value} does not fit in {scalar.name}")
-
-
-def float_bits(value: float) -> int:
-    """Bits of a number as float32."""
-    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
-    return bits

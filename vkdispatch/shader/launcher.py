@@ -259,8 +259,7 @@ def _blamed_lines(source: ShaderSource, log: str) -> str:
     """Return " at kernel.py:12" for the Python lines that the compiler's messages lead to."""
     places = []
     for number in _COMPILER_LINE.findall(log):
-        index = int(number) - 1
-        loc = source.line_map[index] if 0 <= index < len(source.line_map) else None
+        loc = source.python_line(int(number))
         if loc is not None and str(loc) not in places:
             places.append(str(loc))
     return f" at {', '.join(places)}" if places else ""

@@ -17,21 +17,12 @@ from vkdispatch.base.errors import (
     UsageError,
     VkDispatchError,
 )
-from vkdispatch.base.packing import pack, plain_scalar
+from vkdispatch.base.packing import SCALAR_CODES, pack, plain_scalar
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
 
-# Letters of the `struct` module for the scalars that the launcher packs by itself.
-_SCALAR_CODES: dict[DType, str] = {
-    dtype.int16: "h",
-    dtype.uint16: "H",
-    dtype.int32: "i",
-    dtype.uint32: "I",
-    dtype.int64: "q",
-    dtype.uint64: "Q",
-    dtype.float32: "f",
-    dtype.float64: "d",
-}
+# The launcher packs these scalars by itself; C++ has no half.
+_LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is not dtype.float16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +47,7 @@ class ValueSlot:
     @property
     def scalar_code(self) -> str | None:
         """The `struct` letter, if the launcher packs it by itself."""
-        return _SCALAR_CODES.get(self.kind)
+        return _LAUNCHER_CODES.get(self.kind)
 
 
 Slot = BufferSlot | ValueSlot

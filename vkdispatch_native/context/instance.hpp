@@ -16,7 +16,7 @@ using Message = std::pair<int, std::string>;  // VkDebugUtilsMessageSeverityFlag
 class Instance {
  public:
   static void create(bool debug);          // does nothing when there is one
-  static void destroy() noexcept;          // after every Device is gone
+  static void destroy() noexcept;          // at the latest when the last engine gives up its share
   static std::shared_ptr<Instance> get();  // throws when there is none
   static bool exists() noexcept;
 

@@ -37,7 +37,6 @@ class Queue {
 
   bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time
   uint64_t last_value();                           // of everything appended so far
-  bool passed(uint64_t value) { return timeline_.passed(value); }
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);

@@ -15,7 +15,6 @@ class Segment final : public Resource {
           const std::vector<Dispatch>& dispatches, SharedState& shared);
   ~Segment() override { release(); }
   void release() noexcept override { frame_.reset(); }
-  bool released() const noexcept { return frame_ == nullptr; }
 
   VkCommandBuffer commands() const noexcept { return commands_; }
   const HazardLog& log() const noexcept { return log_; }
