@@ -545,7 +545,7 @@ B = ir.Expr(ir.Op.ELEMENT, f32, (lit(0, u32),), STORAGE)
         ir.Store(R, ir.Expr(ir.Op.ELEMENT, f32, (lit(0.0),), STORAGE)),
         ir.Store(R, ir.Expr(ir.Op.ELEMENT, f32, (lit(0, u32),), ir.Storage(1, f32, "c"))),
         ir.Store(R, ir.Expr(ir.Op.ARGUMENT, f32, (), ir.Argument("a", f32))),
-        ir.Store(R, ir.Expr(ir.Op.ATOMIC_ADD, f32, (B, lit(1.0)))),
+        ir.Store(R, ir.Expr(ir.Op.ATOMIC, f32, (B, lit(1.0)), "atomicAdd")),
         ir.Store(R, ir.Expr(ir.Op.CALL, f32, (), "not a name")),
         ir.If(((R, ()),)),
         ir.If(()),

@@ -15,6 +15,7 @@ from vkdispatch.codegen.ir import (
     Declare,
     Effect,
     Expr,
+    For,
     If,
     ImageBinding,
     Kernel,
@@ -48,12 +49,14 @@ _PURE = frozenset(
         Op.BINARY,
         Op.COMPARE,
         Op.LOGICAL,
+        Op.SELECT,
+        Op.LENGTH,
         Op.CALL,
         Op.CONSTRUCT,
     )
 )
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
-_NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC_ADD))
+_NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC))
 # Deeper trees are cut in pieces: compilers and Python limit recursion.
 _DEEPEST = 40
 
@@ -82,9 +85,9 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
     """Expressions whose value a statement itself uses; of a place these are its indices."""
     if isinstance(statement, Store):
         return (*place_operands(statement.place), statement.value)
-    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC_ADD:
-        place, operand = statement.value.args
-        return (*place_operands(place), operand)
+    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        place, *operands = statement.value.args
+        return (*place_operands(place), *operands)
     return expressions_of(statement)
 
 
@@ -107,7 +110,7 @@ def resource_access(kernel: Kernel) -> Access:
             _note_read(expr, access)
         if isinstance(statement, Store):
             _note_written(statement.place, access, also_read=statement.operator is not None)
-        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC_ADD:
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
         elif isinstance(statement, RawStatement):
             mentioned = _mentioned(statement.text)
@@ -187,10 +190,14 @@ def _check_block(block: Block, outer: set[int]) -> None:
     for statement in block:
         for expr in nodes(expressions_of(statement)):
             _check_known(expr, known, statement)
+        if isinstance(statement, For):
+            known.add(id(statement.counter))
         for inner in blocks_of(statement):
             _check_block(inner, known)
         if isinstance(statement, Declare):
             known.add(id(statement.register))
+        elif isinstance(statement, For):
+            known.discard(id(statement.counter))
 
 
 def _check_known(expr: Expr, known: set[int], statement: Statement) -> None:
@@ -353,7 +360,8 @@ def _worth_a_name(numbering: Numbering, number: int) -> bool:
 def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
     """Choose what one statement should compute once, before it: repeated loads and what is built on them.
 
-    Only what the statement evaluates in any case is taken, so the right sides of && and || are left alone.
+    Only what the statement evaluates in any case is taken, so the right sides of && and || and the two values
+    of a choice are left alone.
     """
     if isinstance(statement, While):
         return []
@@ -392,7 +400,7 @@ def _unconditional(plan: NamingPlan, number: int) -> tuple[int, ...]:
     if number in plan.named:
         return ()
     args = plan.numbering.args[number]
-    return args[:1] if plan.numbering.exprs[number].op is Op.LOGICAL else args
+    return args[:1] if plan.numbering.exprs[number].op in (Op.LOGICAL, Op.SELECT) else args
 
 
 def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:

@@ -25,11 +25,14 @@ from vkdispatch.codegen.analysis import NamingPlan, Usage, local_names, plan_nam
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
+    Break,
     Builtin,
     Comment,
+    Continue,
     Declare,
     Effect,
     Expr,
+    For,
     If,
     ImageBinding,
     Kernel,
@@ -45,7 +48,9 @@ from vkdispatch.codegen.ir import (
     Statement,
     Storage,
     Store,
+    Switch,
     While,
+    blocks_of,
     walk,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout
@@ -56,9 +61,21 @@ _INDENT = "    "
 # ---- tables --------------------------------------------------------------------------------------
 
 # Binding strength of operators, weakest first.
-_OR, _AND, _BIT_OR, _BIT_XOR, _BIT_AND, _EQUAL, _ORDER, _SHIFT, _SUM, _PRODUCT, _PREFIX, _POSTFIX = range(
-    1, 13
-)
+(
+    _CHOICE,
+    _OR,
+    _AND,
+    _BIT_OR,
+    _BIT_XOR,
+    _BIT_AND,
+    _EQUAL,
+    _ORDER,
+    _SHIFT,
+    _SUM,
+    _PRODUCT,
+    _PREFIX,
+    _POSTFIX,
+) = range(13)
 _STRENGTH = {
     "||": _OR,
     "&&": _AND,
@@ -288,8 +305,16 @@ def _call(expr: Expr, names: _Names) -> tuple[str, int]:
     return f"{expr.value}({_list(expr.args, names)})", _POSTFIX
 
 
-def _atomic_add(expr: Expr, names: _Names) -> tuple[str, int]:
-    return f"atomicAdd({_list(expr.args, names)})", _POSTFIX
+def _select(expr: Expr, names: _Names) -> tuple[str, int]:
+    condition, chosen, other = (_operand(arg, names, _OR) for arg in expr.args)
+    return f"{condition} ? {chosen} : {other}", _CHOICE
+
+
+def _length(expr: Expr, names: _Names) -> tuple[str, int]:
+    if isinstance(expr.value, SharedArray):
+        return literal_text(expr.value.size, uint32), _POSTFIX
+    assert isinstance(expr.value, Storage)
+    return f"uint({expr.value.name}.data.length())", _POSTFIX
 
 
 def _construct(expr: Expr, names: _Names) -> tuple[str, int]:
@@ -324,7 +349,9 @@ _WRITERS: dict[Op, Callable[[Expr, _Names], tuple[str, int]]] = {
     Op.LOGICAL: _logical,
     Op.CALL: _call,
     Op.SUBGROUP: _call,
-    Op.ATOMIC_ADD: _atomic_add,
+    Op.SELECT: _select,
+    Op.LENGTH: _length,
+    Op.ATOMIC: _call,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
     Op.RAW: _raw,
@@ -406,6 +433,14 @@ class _BodyWriter:
             self.line(f"while ({self._text(statement.condition)}) {{", loc)
             self._nested(statement.body)
             self.line("}", loc)
+        elif isinstance(statement, For):
+            self._for(statement)
+        elif isinstance(statement, Switch):
+            self._switch(statement)
+        elif isinstance(statement, Break):
+            self.line("break;", loc)
+        elif isinstance(statement, Continue):
+            self.line("continue;", loc)
         elif isinstance(statement, Scope):
             self._comment(statement.comment, loc)
             self.line("{", loc)
@@ -441,6 +476,62 @@ class _BodyWriter:
             self._nested(statement.orelse)
         self.line("}", statement.loc)
 
+    def _for(self, statement: For) -> None:
+        name, kind = statement.counter.name, statement.counter.dtype.glsl_type
+        start, stop, step = (self._text(bound) for bound in (statement.start, statement.stop, statement.step))
+        upward, downward = f"{name} < {stop}", f"{name} > {stop}"
+        change = f"{name} += {step}"
+        amount = statement.step.value
+        if statement.step.op is not Op.LITERAL or not isinstance(amount, int):
+            condition = f"{step} > 0 ? {upward} : {step} < 0 && {downward}"
+        elif amount > 0:
+            condition = upward
+        elif amount < 0:
+            condition, change = downward, f"{name} -= {-amount}"
+        else:
+            condition = "false"
+        change = {f"{name} += 1": f"++{name}", f"{name} += 1u": f"++{name}", f"{name} -= 1": f"--{name}"}.get(
+            change, change
+        )
+        self.line(f"for ({kind} {name} = {start}; {condition}; {change}) {{", statement.loc)
+        self._nested(statement.body)
+        self.line("}", statement.loc)
+
+    def _switch(self, statement: Switch) -> None:
+        loc = statement.loc
+        value = self._text(statement.value)
+        self._forget_local()
+        if _leaves_loop(statement):
+            # GLSL's break would leave the switch instead
+            self._switch_by_if(statement, value)
+            return
+        self.line(f"switch ({value}) {{", loc)
+        for values, body in statement.cases:
+            labels = " ".join(f"case {literal_text(each, statement.value.dtype)}:" for each in values)
+            self.line(f"{labels} {{", loc)
+            self._nested(body)
+            self.line("} break;", loc)
+        self.line("default: {", loc)
+        if statement.default is not None:
+            self._nested(statement.default)
+        self.line("} break;", loc)
+        self.line("}", loc)
+
+    def _switch_by_if(self, statement: Switch, value: str) -> None:
+        loc, kind = statement.loc, statement.value.dtype
+        name = self._new_name(statement.value)
+        self.line(f"{kind.glsl_type} {name} = {value};", loc)
+        for position, (values, body) in enumerate(statement.cases):
+            keyword = "} else if" if position else "if"
+            conditions = " || ".join(f"{name} == {literal_text(each, kind)}" for each in values)
+            self.line(f"{keyword} ({conditions}) {{", loc)
+            self._nested(body)
+        if statement.default is not None:
+            self.line("} else {" if statement.cases else "{", loc)
+            self._nested(statement.default)
+        if statement.cases or statement.default is not None:
+            self.line("}", loc)
+
     def _nested(self, block: Block) -> None:
         self._depth += 1
         self.block(block)
@@ -457,6 +548,17 @@ class _BodyWriter:
         for each in lines:
             self.line(f" * {each}".rstrip(), loc)
         self.line(" */", loc)
+
+
+def _leaves_loop(statement: Statement) -> bool:
+    """Whether a Break inside means a loop around the statement."""
+    for block in blocks_of(statement):
+        for inner in block:
+            if isinstance(inner, Break):
+                return True
+            if not isinstance(inner, (While, For)) and _leaves_loop(inner):
+                return True
+    return False
 
 
 def _quoted(text: str) -> str:
@@ -559,6 +661,7 @@ def _write_body(kernel: Kernel, block: str, *, folded: bool) -> _BodyWriter:
         builtins[Builtin.WORKGROUP_ID] = _FOLDED_WORKGROUP_ID
         builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
     taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
+    taken.update(statement.counter.name for statement in walk(kernel.body) if isinstance(statement, For))
     taken.update(array.name for array in kernel.shared)
     writer = _BodyWriter(_Names(builtins, block, plan), plan, taken)
     if folded:

@@ -40,10 +40,13 @@ class Op(Enum):
     UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
     BINARY = auto()  # value: operator; args: (left, right)
     COMPARE = auto()  # value: operator; args: (left, right)
-    LOGICAL = auto()  # value: "&&" or "||"; args: two or more
+    LOGICAL = auto()  # value: "&&" or "||"; args: two or more, each evaluated only if it still matters
+    SELECT = auto()  # args: (condition, value if it holds, value if not); only the chosen one is evaluated
+    LENGTH = auto()  # value: Storage or SharedArray; how many elements it has (uint32)
     CALL = auto()  # value: GLSL function without effects; args: its arguments
     SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
-    ATOMIC_ADD = auto()  # args: (place, operand); stands only as the value of a Declare
+    # value: GLSL function such as "atomicAdd"; args: (place, operands...); stands only as the value of a Declare
+    ATOMIC = auto()
     CONSTRUCT = auto()  # args: what the dtype's constructor takes
     SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
     RAW = auto()  # value: RawText; args: the expressions that its text mentions
@@ -74,10 +77,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Register:
-    """A variable of one invocation."""
+    """A variable of one invocation; the `counter` of a For is not the kernel's to assign."""
 
     name: str
     dtype: DType
+    counter: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,6 +199,49 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
+class For:
+    """Run `body` with `counter` = start, start + step, ... up to, without it, `stop`, as `range` does.
+
+    `start`, `stop` and `step` are of the counter's type and do not change while the loop runs: literals,
+    arguments, or registers that the body leaves alone. A step of zero runs nothing.
+    """
+
+    counter: Register
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple["Statement", ...]
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Run the one case among whose values `value` is, else `default`. Cases do not fall through.
+
+    A Break inside leaves the loop around the switch.
+    """
+
+    value: Expr
+    cases: tuple[tuple[tuple[int, ...], tuple["Statement", ...]], ...]
+    default: tuple["Statement", ...] | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """End the innermost loop."""
+
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Go on with the next round of the innermost loop."""
+
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """A block of its own, with an optional comment in front."""
 
@@ -244,7 +291,22 @@ class RawStatement:
     loc: Loc | None = None
 
 
-Statement = Declare | Store | If | While | Scope | Effect | Print | Return | Comment | RawStatement
+Statement = (
+    Declare
+    | Store
+    | If
+    | While
+    | For
+    | Switch
+    | Break
+    | Continue
+    | Scope
+    | Effect
+    | Print
+    | Return
+    | Comment
+    | RawStatement
+)
 Block = tuple[Statement, ...]
 
 
@@ -274,7 +336,9 @@ def is_place(expr: Expr) -> bool:
         return is_place(expr.args[0])
     if expr.op is Op.RAW:
         return isinstance(expr.value, RawText) and expr.value.settable
-    return expr.op in (Op.REGISTER, Op.ELEMENT)
+    if expr.op is Op.REGISTER:
+        return isinstance(expr.value, Register) and not expr.value.counter
+    return expr.op is Op.ELEMENT
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
@@ -282,8 +346,11 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
     if isinstance(statement, If):
         bodies = tuple(body for _, body in statement.branches)
         return bodies if statement.orelse is None else (*bodies, statement.orelse)
-    if isinstance(statement, (While, Scope)):
+    if isinstance(statement, (While, For, Scope)):
         return (statement.body,)
+    if isinstance(statement, Switch):
+        bodies = tuple(body for _, body in statement.cases)
+        return bodies if statement.default is None else (*bodies, statement.default)
     return ()
 
 
@@ -297,6 +364,10 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return tuple(condition for condition, _ in statement.branches)
     if isinstance(statement, While):
         return (statement.condition,)
+    if isinstance(statement, For):
+        return (statement.start, statement.stop, statement.step)
+    if isinstance(statement, Switch):
+        return (statement.value,)
     if isinstance(statement, Print):
         return statement.args
     return ()
