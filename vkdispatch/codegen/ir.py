@@ -45,7 +45,7 @@ class Op(Enum):
     LENGTH = auto()  # value: Storage or SharedArray; how many elements it has (uint32)
     CALL = auto()  # value: GLSL function without effects; args: its arguments
     SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
-    # value: GLSL function such as "atomicAdd"; args: (place, operands...); stands only as the value of a Declare
+    # value: GLSL function such as "atomicAdd"; args: (place, operands...); only as the value of a Declare
     ATOMIC = auto()
     CONSTRUCT = auto()  # args: what the dtype's constructor takes
     SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
