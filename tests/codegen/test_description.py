@@ -324,7 +324,7 @@ def test_annotations_without_a_dtype(annotation):
 
 
 @pytest.mark.parametrize(
-    "annotation", [Foreign[f32], list[f32], NotOfDtypes, Const[dt.bool_], Buff[dt.dtype]]
+    "annotation", [Foreign[f32], list[f32], NotOfDtypes, Const[dt.int8], Var[dt.bfloat16], Buff[dt.dtype]]
 )
 def test_annotations_that_are_not_known(annotation):
     with pytest.raises(ValueError, match="argument 'param0'"):

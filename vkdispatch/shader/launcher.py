@@ -218,6 +218,8 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
             if used.intersection(kinds) and not getattr(device, feature):
                 raise _unsupported(who, device, name)
         stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
+        if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
+            raise _unsupported(who, device, "buffers of 8-bit elements")
         if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
             raise _unsupported(who, device, "buffers of 16-bit elements")
         if any(_is_short(member.dtype) for member in kernel.arguments):
