@@ -1,6 +1,7 @@
 """Operators: types, text, errors, and that everything legal compiles."""
 
 import itertools
+import math
 import operator
 
 import numpy as np
@@ -511,3 +512,26 @@ def test_numpy_scalars_on_the_left():
         assert (np.int32(3) < x).var_type is dt.bool_
 
     trace(body, [Const[f32]])
+
+
+@pytest.mark.parametrize("function", [np.sin, np.add.reduce, np.hypot, np.logical_and])
+def test_numpy_functions_are_refused(function):
+    def body(b):
+        function(*[b[0]] * getattr(function, "nin", 1))
+
+    with pytest.raises(TypeError, match=r"NumPy computes on the host.*test_operators\.py:\d+"):
+        trace(body, [Buff[f32]])
+
+
+@pytest.mark.parametrize("function", [int, float, complex, range, math.sin, "abc".__getitem__])
+def test_a_gpu_value_is_no_python_number(function):
+    def body(b):
+        function(b[0])
+
+    with pytest.raises(TypeError, match="not known while the kernel is traced"):
+        trace(body, [Buff[i32]])
+
+
+def test_numpy_arrays_do_not_spread_over_gpu_values():
+    with pytest.raises(TypeError, match="NumPy computes on the host"):
+        trace(lambda b: np.arange(3) * b[0], [Buff[f32]])

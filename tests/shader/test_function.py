@@ -598,3 +598,11 @@ def test_more_shared_memory_than_there_is() -> None:
 
     with pytest.raises(ValueError, match=r"hoard.*shared buffers take 4194304 bytes"):
         hoard(vd.asbuffer(np.zeros(4, np.float32)))
+
+
+def test_a_kernel_inside_a_kernel_is_refused() -> None:
+    def outer(data: Buff[f32]) -> None:
+        increment(data)
+
+    with pytest.raises(RuntimeError, match="cannot call another one"):
+        vd.shader(1)(outer)
