@@ -218,6 +218,7 @@ from vkdispatch.codegen.functions.printing import (
     print,
     printf,
 )
+from vkdispatch.codegen.functions.ranges import range
 from vkdispatch.codegen.functions.registers import (
     new_complex32_register,
     new_complex64_register,
@@ -498,6 +499,7 @@ __all__ = [
     "print",
     "printf",
     "radians",
+    "range",
     "ravel_index",
     "return_statement",
     "round",

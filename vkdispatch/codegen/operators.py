@@ -11,7 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, Op, is_place
 from vkdispatch.codegen.location import located
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.recording import current, is_tracing
 
 # NumPy's functions behind the operators of its scalars.
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -267,10 +267,13 @@ class Operators:
         return self._with_symbol(ex.compare, "!=", other)
 
     def __bool__(self) -> bool:
+        note = current().truth_note if is_tracing() else ""
         raise located(
             ArgumentValueError,
-            "a GPU value has no truth value while the kernel is traced: instead of a Python if, while, and, "
-            "or, not use vc.if_block / vc.while_block, vc.all, vc.any and ~",
+            "a GPU value has no truth value while the kernel is traced"
+            + (f", and {note}: " if note else ": ")
+            + "instead of a Python if, while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any and ~"
+            + ("" if note else ", or move the condition into a plain function, whose source is rewritten"),
         )
 
     # -- in place

@@ -6,7 +6,7 @@ The stack of open blocks, and the thread's recorder.
 import re
 import threading
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from vkdispatch.base.dtype import DType, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -52,6 +52,15 @@ class _Frame:
     statements: list[Statement] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a recording: count of open blocks, statements of the innermost one, and all else."""
+
+    frames: int
+    statements: tuple[Statement, ...]
+    state: dict[str, Any]
+
+
 class Recorder:
     """Statements, names and resources of the kernel being traced."""
 
@@ -69,6 +78,9 @@ class Recorder:
         self._shapes: dict[int, Argument] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
+        # what a layer above keeps about this trace
+        self.extension: object | None = None
+        self.truth_note = ""
 
     # -- names and declarations
 
@@ -268,6 +280,54 @@ class Recorder:
                 self._frames[-1].default = block
             else:
                 self.emit(_finished(frame, block))
+
+    # -- blocks whose place in the program is decided once they are recorded
+
+    def open_block(self, kind: Literal["if", "while"]) -> None:
+        """Start to record statements apart, as the branch of an if or the body of a loop."""
+        self._frames.append(_Frame(kind, here()))
+
+    def take_block(self, depth: int) -> list[Statement]:
+        """Return the statements of the block that `open_block` started at a depth, and go on behind it.
+
+        Raises RuntimeError if blocks opened inside are open still.
+        """
+        if self.depth != depth + 1:
+            opened = self._frames[-1]
+            raise located(UsageError, f"the {opened.kind} block opened here was never closed", opened.loc)
+        return self._frames.pop().statements
+
+    @property
+    def recorded(self) -> int:
+        """Count of statements in the innermost open block."""
+        return len(self._frames[-1].statements)
+
+    def kinds_above(self, depth: int) -> list[str]:
+        """Kinds of the open blocks deeper than a depth."""
+        return [frame.kind for frame in self._frames[depth + 1 :]]
+
+    def mark(self) -> "Mark":
+        """Note what is recorded, to come back to it by `rewind`."""
+        own = {name: value for name, value in vars(self).items() if name != "_frames"}
+        copies = {
+            name: value.copy() if isinstance(value, (list, dict, set)) else value
+            for name, value in own.items()
+        }
+        return Mark(len(self._frames), tuple(self._frames[-1].statements), copies)
+
+    def rewind(self, mark: "Mark") -> None:
+        """Forget all that was recorded since a mark."""
+        del self._frames[mark.frames :]
+        self._frames[-1].statements[:] = mark.statements
+        for name, before in mark.state.items():
+            now = getattr(self, name)
+            if isinstance(before, list):
+                now[:] = before
+            elif isinstance(before, (dict, set)):
+                now.clear()
+                now.update(before)  # type: ignore[arg-type]
+            else:
+                setattr(self, name, before)
 
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""

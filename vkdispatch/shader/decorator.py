@@ -6,6 +6,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.launch_size import checked_local_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of, read_signature
@@ -19,6 +20,7 @@ def shader(
     arg_type_annotations: Sequence[Any] | None = None,
     arg_names: Sequence[str] | None = None,
     arg_defaults: Sequence[Any] | None = None,
+    rewrite: bool = True,
 ) -> Callable[[Callable[..., Any]], ShaderFunction]:
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
 
@@ -37,6 +39,9 @@ def shader(
         Used instead of the function's own annotations.
     arg_names, arg_defaults
         Names and default values that go with them.
+    rewrite
+        Whether Python's own control flow works on GPU values: `if`, `while`, `for`, `and`... become GPU code
+        where only the GPU knows the condition. False leaves the function's source alone.
 
     Raises
     ------
@@ -64,7 +69,7 @@ def shader(
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            function(*arguments)
+            kernel(function, rewrite)(*arguments)
         description = context.get_description(name)
         return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin_of(function))
 
