@@ -89,8 +89,13 @@ def join_variables(
     orelse: Way,
     is_live: Callable[[Variable], bool],
     where: str,
+    *,
+    lenient: bool = False,
 ) -> None:
-    """Give the variables the values that they have behind both ways; may add statements to the ways."""
+    """Give the variables the values that they have behind both ways; may add statements to the ways.
+
+    A variable without a value on one way has none behind both, or zero if `lenient`.
+    """
     for key in {**then.changed, **orelse.changed}:
         variable, before = state.variables[key], state.values[key]
         first, second = then.changed.get(key, before), orelse.changed.get(key, before)
@@ -99,6 +104,10 @@ def join_variables(
             reason = f"{variable.name!r} is assigned on one way only through {where}"
         elif same((first, second)):
             value, reason = first, ""
+        elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _known(first, second)):
+            filled = [_zeros(kind) if end is UNBOUND else end for end in (first, second)]
+            value = join_values(tracer, variable.name, kind, before, (then, filled[0]), (orelse, filled[1]))
+            reason = ""
         elif first is UNBOUND or second is UNBOUND:
             reason = (
                 f"{variable.name!r} has a value only on one way through {where}, which the GPU decides; give it "
@@ -109,6 +118,15 @@ def join_variables(
         if reason:
             variable.scope.reasons[variable.name] = reason
         write(variable.cell, value)
+
+
+def _known(first: Any, second: Any) -> Kind | None:
+    """Type of the value that there is."""
+    return kind_of(second if first is UNBOUND else first)
+
+
+def _zeros(kind: Kind) -> Any:
+    return rebuilt(kind, iter([0] * len(flat(kind))))
 
 
 def _met(
@@ -129,7 +147,10 @@ def joined_kind(first: Any, second: Any) -> tuple[Kind | None, str]:
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
         if kind is None:
-            return None, f"only numbers, GPU values and tuples of them can be kept there, not {describe(value)}"
+            return (
+                None,
+                f"only numbers, GPU values and tuples of them can be kept there, not {describe(value)}",
+            )
     assert kinds[0] is not None
     assert kinds[1] is not None
     try:

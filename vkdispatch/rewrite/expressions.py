@@ -73,26 +73,26 @@ class ExpressionRewriter(ast.NodeTransformer):
                 ast.copy_location(inner, node)
         return result
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if self._stays(node.values[1:]):
             return self.generic_visit(node)
         first: ast.expr = self.visit(node.values[0])
         rest = [self._later(value) for value in node.values[1:]]
         return self._run(node, "and_" if isinstance(node.op, ast.And) else "or_", first, *rest)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)
         operand: ast.expr = self.visit(node.operand)
         return self._run(node, "not_", operand)
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         if self._stays([node.body, node.orelse]):
             return self.generic_visit(node)
         test: ast.expr = self.visit(node.test)
         return self._run(node, "choose", test, self._later(node.body), self._later(node.orelse))
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) == 1:
             if not isinstance(node.ops[0], (ast.In, ast.NotIn)):
                 return self.generic_visit(node)
@@ -108,7 +108,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         rest = [self._later(value) for value in node.comparators[1:]]
         return self._run(node, "chain", symbols, first, second, *rest)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         node = ast.copy_location(
             ast.Call(
                 self.visit(node.func),
@@ -120,14 +120,14 @@ class ExpressionRewriter(ast.NodeTransformer):
         node.func = self._run(node.func, "callee", node.func)
         return node
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:  # noqa: N802
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         value: ast.expr = self.visit(node.value)
         label, fresh = constant(node.target.id), constant(isinstance(node.value, ast.Call))
         return ast.copy_location(
             ast.NamedExpr(node.target, self._run(node.value, "bind", value, label, fresh)), node
         )
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         args: ast.arguments = self.visit(node.args)
         inner = ExpressionRewriter(in_scope=True)
         return ast.copy_location(ast.Lambda(args, inner.visit(node.body)), node)
@@ -136,13 +136,14 @@ class ExpressionRewriter(ast.NodeTransformer):
         result = ExpressionRewriter(in_scope=True).generic_visit(node)
         for generator in result.generators:  # type: ignore[attr-defined]
             generator.ifs = [
-                self._run(test, "known", test, constant("the if of a comprehension")) for test in generator.ifs
+                self._run(test, "known", test, constant("the if of a comprehension"))
+                for test in generator.ifs
             ]
         return result
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
         test: ast.expr = self._run(node.test, "known", self.visit(node.test), constant("assert"))
         message = None if node.msg is None else self.visit(node.msg)
         return ast.copy_location(ast.Assert(test, message), node)
@@ -151,7 +152,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         """Leave patterns alone: they are no expressions."""
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Leave nested functions to whoever rewrites statements."""
         return node
 

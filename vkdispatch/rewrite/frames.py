@@ -400,4 +400,3 @@ def enter(
     named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
     scope = LocalScope(named, frozenset(free), frozenset(aliases))
     return Frame(tracer(), name, early, parameters, scope)
-

@@ -112,7 +112,9 @@ def _rewritten_code(code: types.CodeType) -> _Code:
 def _rewrite(code: types.CodeType) -> _Code:
     source = find_source(code)
     if source is None:
-        return _Code(None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)")
+        return _Code(
+            None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
+        )
     node = source.node
     if _DYNAMIC.intersection(code.co_names, code.co_freevars):
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")

@@ -79,9 +79,7 @@ def bound_names(roots: Iterable[ast.AST]) -> set[str]:
                 if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name)
             )
             continue
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            names.add(node.name)
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+        elif (isinstance(node, ast.ExceptHandler) and node.name) or (isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name):
             names.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             names.add(node.rest)
@@ -167,5 +165,7 @@ def _plain(target: ast.AST | None) -> Names:
     if target is None:
         return _NOTHING
     return frozenset(
-        inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+        inner.id
+        for inner in ast.walk(target)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
     )

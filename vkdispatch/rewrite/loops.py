@@ -149,7 +149,9 @@ class Loop:
             kind = self._kinds.get(key) or (Typed(int32) if value is UNBOUND else kind_of(value))
             assert kind is not None
             recorder = self.tracer.recorder
-            parts = [value] * len(flat(kind)) if value is UNBOUND else [part for part, _ in leaves(value, kind)]
+            parts = (
+                [value] * len(flat(kind)) if value is UNBOUND else [part for part, _ in leaves(value, kind)]
+            )
             registers = []
             for part, leaf in zip(parts, flat(kind), strict=True):
                 dtype = dtype_of(leaf)
@@ -377,7 +379,9 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
     if endless and not value:
         raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
     if endless and not loop.broken and not loop.returned and not _returns(statements):
-        raise located(UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it")
+        raise located(
+            UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
+        )
     recorder.emit(While(condition, tuple(statements), here()))
     loop.finish(state)
     return loop.behind(orelse, endless=endless)

@@ -39,7 +39,9 @@ def as_branches(node: ast.Match, subject: str) -> ast.If | None:
 
 def _chain(node: ast.If) -> list[ast.If]:
     found = [node]
-    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and not hasattr(node.orelse[0], "lineno"):
+    while (
+        len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and not hasattr(node.orelse[0], "lineno")
+    ):
         node = node.orelse[0]
         found.append(node)
     return found
@@ -61,7 +63,12 @@ def _test(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast
             return None
         return None, [ast.Assign([store(pattern.name)], load(subject))]
     prologue: list[ast.stmt] = []
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is not None and pattern.name and case.guard is None:
+    if (
+        isinstance(pattern, ast.MatchAs)
+        and pattern.pattern is not None
+        and pattern.name
+        and case.guard is None
+    ):
         prologue = [ast.Assign([store(pattern.name)], load(subject))]
         pattern = pattern.pattern
     test = _pattern(pattern, subject)

@@ -10,22 +10,20 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import bool_, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.functions import common, control_flow, elementwise, trigonometry
+from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Expr, Op
 from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
-    Typed,
     as_expr,
     describe,
     dtype_of,
     flat,
     is_gpu,
-    kind_of,
     leaves,
     rebuilt,
     same,
@@ -86,7 +84,9 @@ def _joined(symbol: str, left: ShaderVariable, thunk: Thunk) -> ShaderVariable:
     if way.pure:
         if right.op is Op.LITERAL:
             return ShaderVariable(condition if right.value is (symbol == "&&") else right)
-        operands = condition.args if condition.op is Op.LOGICAL and condition.value == symbol else (condition,)
+        operands = (
+            condition.args if condition.op is Op.LOGICAL and condition.value == symbol else (condition,)
+        )
         return ShaderVariable(ex.logical(symbol, (*operands, right)))
     way.result = ShaderVariable(right)
     other = Way(result=symbol == "||")
@@ -132,7 +132,8 @@ def _meet(active: Tracer, state: Any, condition: Expr, one: Way, other: Way) -> 
     where = f"the condition ({here()})"
     state.check_containers(where)
     active.enter_gpu()
-    join_variables(active, state, one, other, lambda variable: True, where)
+    # `a and (x := b)` followed by a use of x where both hold is fine
+    join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
     kind = _common(one.result, other.result)
     value = join_values(active, None, kind, UNBOUND, (one, one.result), (other, other.result))
     emit_if(active, condition, one.statements, other.statements)
@@ -191,9 +192,7 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
 def contains(left: Any, right: Any, negated: bool) -> Any:
     """`left in right`, where either may be of the GPU."""
     items: list[Any] | None = None
-    if isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right))):
-        items = list(right)
-    elif is_gpu(left) and isinstance(right, (set, frozenset, dict)):
+    if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (is_gpu(left) and isinstance(right, (set, frozenset, dict))):
         items = list(right)
     elif isinstance(right, (range, GpuRange)) and (is_gpu(left) or isinstance(right, GpuRange)):
         return _in_range(left, right, negated)
@@ -209,7 +208,9 @@ def contains(left: Any, right: Any, negated: bool) -> Any:
 def _in_range(left: Any, right: Any, negated: bool) -> Any:
     step = right.step
     if not ex.is_integer_number(step) or step != 1:
-        raise located(ArgumentValueError, "in range(...): only a step of 1 is possible for a value of the GPU")
+        raise located(
+            ArgumentValueError, "in range(...): only a step of 1 is possible for a value of the GPU"
+        )
     inside = and_(left >= right.start, lambda: left < right.stop)
     return not_(inside) if negated else inside
 
@@ -297,7 +298,9 @@ def _of_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..
     return either
 
 
-_MATH = "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 sqrt pow radians degrees".split()
+_MATH = (
+    ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "exp2", "sqrt", "pow", "radians", "degrees"]
+)
 
 
 def _replacements() -> dict[Any, Callable[..., Any]]:
@@ -334,5 +337,3 @@ def bind(value: Any, label: str | None, fresh: bool) -> Any:
     """Return the value for a local variable that an expression binds."""
     active = tracer()
     return value if active is None else active.bind(value, label, fresh)
-
-

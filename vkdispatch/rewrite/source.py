@@ -148,9 +148,7 @@ def compile_function(
     if isinstance(node, ast.Lambda):
         bare: ast.stmt = ast.Expr(ast.Lambda(_without_values(node.args), node.body))
     else:
-        bare = ast.FunctionDef(
-            node.name, _without_values(node.args), node.body, [], None, lineno=node.lineno
-        )
+        bare = ast.FunctionDef(node.name, _without_values(node.args), node.body, [], None, lineno=node.lineno)
         if hasattr(node, "type_params"):
             bare.type_params = []  # type: ignore[attr-defined]
     ast.copy_location(bare, node)

@@ -110,9 +110,7 @@ def capture(scopes: list[Scope]) -> State:
     return State(known, values, containers)
 
 
-def _collect(
-    label: str, value: Any, found: list[tuple[str, Any, Any]], seen: set[int], depth: int
-) -> None:
+def _collect(label: str, value: Any, found: list[tuple[str, Any, Any]], seen: set[int], depth: int) -> None:
     if isinstance(value, (ShaderVariable, int, float, str, type)) or value is None or id(value) in seen:
         return
     if isinstance(value, (list, set, dict)):

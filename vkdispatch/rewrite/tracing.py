@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from vkdispatch.codegen.ir import Expr, Op, is_place
 from vkdispatch.codegen.recording import Recorder, current, is_tracing
-from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import Scope, State, capture, read, variables, write
 from vkdispatch.rewrite.values import LocalValue, is_gpu, is_steady
 

@@ -307,7 +307,9 @@ class _Statements:
             block = unit.block(unit.new_name(), node.orelse, node.orelse[0])
             self.out.append(block)
             orelse = load(block.name)
-        jumps = any(isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in own_nodes(node.body))
+        jumps = any(
+            isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in own_nodes(node.body)
+        )
         return [
             orelse,
             _tuple_of(assigned),
@@ -340,7 +342,8 @@ class _Statements:
     def on_With(self, node: ast.With) -> None:  # noqa: N802
         items = [
             ast.withitem(
-                self.expr(item.context_expr), None if item.optional_vars is None else self.expr(item.optional_vars)
+                self.expr(item.context_expr),
+                None if item.optional_vars is None else self.expr(item.optional_vars),
             )
             for item in node.items
         ]
@@ -348,7 +351,9 @@ class _Statements:
 
     def on_Try(self, node: ast.Try) -> None:  # noqa: N802
         handlers = [
-            ast.copy_location(ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler)
+            ast.copy_location(
+                ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler
+            )
             for handler in node.handlers
         ]
         parts = (self.block(node.body), handlers, self.block(node.orelse), self.block(node.finalbody))
@@ -417,6 +422,4 @@ class _Statements:
             return value
         label = names[0] if names and names[0] != "_" else None
         fresh = isinstance(value, ast.Call)
-        return _at(
-            call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value
-        )
+        return _at(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)

@@ -36,7 +36,9 @@ class GpuRange:
         values = (self.start, self.stop, self.step)
         known = [int(value) for value in values if ex.is_integer_number(value)]
         types = [value._value().dtype for value in values if isinstance(value, ShaderVariable)]
-        unsigned = bool(types) and all(kind.name.startswith("u") for kind in types) and min(known, default=0) >= 0
+        unsigned = (
+            bool(types) and all(kind.name.startswith("u") for kind in types) and min(known, default=0) >= 0
+        )
         kind = uint32 if unsigned else int32
         for value in known:
             if not -(1 << 31) <= value < (1 << 32 if unsigned else 1 << 31):
