@@ -7,6 +7,7 @@ from typing import Any
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Break, Declare, Expr, If, Op, Register, Scope, Statement, Store, Switch
 from vkdispatch.codegen.location import here
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import State, Variable, write
 from vkdispatch.rewrite.tracing import Tracer
 from vkdispatch.rewrite.values import (
@@ -14,7 +15,6 @@ from vkdispatch.rewrite.values import (
     Kind,
     LocalValue,
     Mismatch,
-    ShaderVariable,
     as_expr,
     describe,
     dtype_of,
@@ -51,7 +51,11 @@ def record(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
     recorder = tracer.recorder
     depth = recorder.depth
     recorder.open_block("if")
-    result = body()
+    try:
+        result = body()
+    except Exception:
+        tracer.abandon()
+        raise
     way = Way(recorder.take_block(depth), state.changed(), result)
     state.restore()
     return way

@@ -2,7 +2,9 @@
 
 import ast
 from collections.abc import Callable
+from typing import TypeVar
 
+_Node = TypeVar("_Node", bound=ast.AST)
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
@@ -37,6 +39,17 @@ def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
 
 
+def placed(node: _Node, at: ast.AST) -> _Node:
+    """Give a node that has no position yet, and those like it in it, the position of the user's node."""
+    if "lineno" in node._attributes:
+        if hasattr(node, "lineno"):
+            return node
+        ast.copy_location(node, at)
+    for child in ast.iter_child_nodes(node):
+        placed(child, at)
+    return node
+
+
 def _binds(node: ast.expr) -> bool:
     return any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
 
@@ -67,11 +80,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return (self._in_scope or self._make_thunk is None) and any(_binds(operand) for operand in operands)
 
     def _run(self, node: ast.expr, method: str, *args: ast.expr) -> ast.expr:
-        result = call(load("_vd_rt"), method, *args)
-        for inner in ast.walk(result):
-            if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-                ast.copy_location(inner, node)
-        return result
+        return placed(call(load("_vd_rt"), method, *args), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if self._stays(node.values[1:]):
@@ -142,11 +151,6 @@ class ExpressionRewriter(ast.NodeTransformer):
         return result
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
-
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        test: ast.expr = self._run(node.test, "known", self.visit(node.test), constant("assert"))
-        message = None if node.msg is None else self.visit(node.msg)
-        return ast.copy_location(ast.Assert(test, message), node)
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave patterns alone: they are no expressions."""

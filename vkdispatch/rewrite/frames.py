@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CellType, TracebackType
@@ -42,6 +42,8 @@ from vkdispatch.rewrite.values import (
 )
 
 Block = Callable[[], Any]
+# What Python knows the end of may be deeper; each level takes many of Python's own.
+_DEEPEST_RECURSION = 25
 _UNBOUND_NAME = re.compile(r"variable '(\w+)'")
 
 
@@ -77,6 +79,7 @@ class Frame:
         if active is None:
             signal = body()
             return signal.value if isinstance(signal, Returned) else None
+        self._check_recursion(active)
         active.frames.append(self)
         try:
             if active.gpu:
@@ -92,6 +95,22 @@ class Frame:
         finally:
             active.frames.pop()
 
+    def _check_recursion(self, active: Tracer) -> None:
+        alike = [
+            frame
+            for frame in active.frames
+            if isinstance(frame, Frame) and frame.name == self.name and frame._on_gpu()
+        ]
+        if len(alike) > _DEEPEST_RECURSION:
+            raise located(
+                UsageError,
+                f"{self.name} calls itself again and again where the GPU decides how often; code of the GPU "
+                "cannot do that: use a loop",
+            )
+
+    def _on_gpu(self) -> bool:
+        return self._kind is not None or any(entry.kind in ("branch", "gpu loop") for entry in self.open)
+
     def _copy_parameters(self, active: Tracer) -> None:
         for name in self._parameters:
             cell = self.scope.cells[name]
@@ -102,7 +121,7 @@ class Frame:
         found = _UNBOUND_NAME.search(str(error))
         name = found.group(1) if found else ""
         reason = self.scope.reasons.get(name)
-        if reason is not None and isinstance(error, NameError) and not isinstance(error, UnassignedError):
+        if reason is not None and not isinstance(error, UnassignedError):
             raise located(UnassignedError, reason, _last_place(error.__traceback__)) from None
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
@@ -190,7 +209,7 @@ class Frame:
 
     # -- variables
 
-    def is_live(self, variable: Variable, names: set[str] | frozenset[str]) -> bool:
+    def is_live(self, variable: Variable, names: Set[str]) -> bool:
         """Whether a variable's value matters, given the names of this function that do."""
         own = variable.scope is self.scope and variable.name not in self.scope.free
         return variable.name in names or not own
@@ -222,7 +241,7 @@ class Frame:
         return self.branch(active, condition, then, orelse, set(after))
 
     def branch(
-        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: set[str]
+        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
     ) -> Any:
         """Record an if of two blocks."""
         line = here()
@@ -290,7 +309,7 @@ class Frame:
             raise located(
                 UsageError,
                 f"{what}: it would leave the {manual[-1]} block that is open here while the kernel is traced, "
-                f"for all invocations; use a plain `if` or `while` around it",
+                "for all invocations; use a plain `if` or `while` around it",
             )
 
     def break_(self) -> Any:
@@ -394,9 +413,11 @@ def enter(
     parameters: tuple[str, ...],
     free: tuple[str, ...],
     aliases: tuple[str, ...],
+    shared: tuple[str, ...],
 ) -> Frame:
     """Begin a call of a rewritten function, whose local variables `cells` mentions."""
     code, closure = cells.__code__, cells.__closure__ or ()  # type: ignore[attr-defined]
     named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
-    scope = LocalScope(named, frozenset(free), frozenset(aliases))
+    module = cells.__globals__  # type: ignore[attr-defined]
+    scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared)
     return Frame(tracer(), name, early, parameters, scope)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base.errors import UsageError
+from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
 from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
 from vkdispatch.rewrite import runtime
@@ -135,7 +137,7 @@ def _rewrite(code: types.CodeType) -> _Code:
         return _Code(None, f"{{name!r}} could not be rewritten ({error})")
     if compiled is None:
         return _Code(None, "{name!r} could not be rewritten")
-    named = _named(compiled.replace(co_qualname=code.co_qualname), code.co_name)
+    named = _named(compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname), code.co_name)
     return _Code(named, "", calls, has_control_flow(node))
 
 
@@ -262,7 +264,23 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     elif isinstance(function, types.FunctionType) and not _is_foreign(function.__code__.co_filename):
         reason = _rewritten_code(function.__code__).reason
         recorder.truth_note = reason.format(name=function.__name__)
-    return inner
+    return _checked(inner, active)
+
+
+def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        result = function(*args)
+        if active.abandoned is not None:
+            raise located(
+                UsageError,
+                "an exception left a block that the GPU decides about, and was caught outside of it; exceptions "
+                "belong to the trace: catch it inside, or raise it where Python decides",
+                active.abandoned,
+            )
+        return result
+
+    return run
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

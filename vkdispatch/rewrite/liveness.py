@@ -60,39 +60,56 @@ def read_names(node: ast.AST | None) -> Names:
 def bound_names(roots: Iterable[ast.AST]) -> set[str]:
     """Names that statements bind or delete in their own scope, without those of nested functions."""
     names: set[str] = set()
-    stack: list[ast.AST] = list(roots)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            names.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-            stack.extend(node.decorator_list)
-            continue
-        elif isinstance(node, ast.Lambda):
-            continue
-        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            # its own variables are its own; a walrus inside binds outside
-            names.update(
-                inner.target.id
-                for inner in ast.walk(node)
-                if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name)
-            )
-            continue
-        elif (isinstance(node, ast.ExceptHandler) and node.name) or (isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name):
-            names.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            names.add(node.rest)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
-        stack.extend(ast.iter_child_nodes(node))
+    for root in roots:
+        # kept at the node: each block around a statement asks
+        known = getattr(root, "_vd_bound", None)
+        if known is None:
+            known = frozenset(_bound_by(root) | bound_names(_inside(root)))
+            root._vd_bound = known  # type: ignore[attr-defined]
+        names |= known
     return names
+
+
+def _bound_by(node: ast.AST) -> set[str]:
+    """Names that a node itself binds."""
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Load) else {node.id}
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {node.name}
+    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return {node.name} if node.name else set()
+    if isinstance(node, ast.MatchMapping):
+        return {node.rest} if node.rest else set()
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    return set()
+
+
+def _inside(node: ast.AST) -> Iterable[ast.AST]:
+    """Nodes in a node that may bind names of the same scope."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return node.decorator_list
+    if isinstance(node, ast.Lambda):
+        return ()
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        # its own variables are its own; a walrus inside binds outside
+        return [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
+    return ast.iter_child_nodes(node)
 
 
 class _Analysis:
     def __init__(self, result: Liveness, always: Names) -> None:
         self.result = result
         self.always = always
+        self._read: dict[ast.AST, Names] = {}
+
+    def reads(self, node: ast.AST | None) -> Names:
+        """Names that a node reads; loops ask again and again."""
+        if node is None:
+            return _NOTHING
+        if node not in self._read:
+            self._read[node] = read_names(node)
+        return self._read[node]
 
     def block(self, statements: Sequence[ast.stmt], out: Names, targets: _Targets) -> Names:
         for statement in reversed(statements):
@@ -103,17 +120,17 @@ class _Analysis:
         if isinstance(node, ast.If):
             self.result.after[node] = out | self.always
             chosen = self.block(node.body, out, targets)
-            return read_names(node.test) | chosen | self.block(node.orelse, out, targets)
+            return self.reads(node.test) | chosen | self.block(node.orelse, out, targets)
         if isinstance(node, (ast.While, ast.For)):
             return self.loop(node, out, targets)
         if isinstance(node, (ast.With, ast.AsyncWith)):
             inner = self.block(node.body, out, targets)
             for item in reversed(node.items):
-                inner = (inner - _plain(item.optional_vars)) | read_names(item)
+                inner = (inner - _plain(item.optional_vars)) | self.reads(item)
             return inner
         if isinstance(node, (ast.Try, ast.AsyncFor)) or type(node).__name__ == "TryStar":
             # a jump may come from anywhere inside
-            everything = out | read_names(node)
+            everything = out | self.reads(node)
             for name in ("body", "orelse", "finalbody"):
                 self.block(getattr(node, name, []), everything, targets)
             for handler in getattr(node, "handlers", []):
@@ -121,31 +138,31 @@ class _Analysis:
             return everything
         if isinstance(node, ast.Match):
             self.result.after[node] = out | self.always
-            entry = out | read_names(node.subject)
+            entry = out | self.reads(node.subject)
             for case in node.cases:
                 inner = self.block(case.body, out, targets)
-                entry |= inner | read_names(case.pattern) | read_names(case.guard)
+                entry |= inner | self.reads(case.pattern) | self.reads(case.guard)
             return entry
         if isinstance(node, (ast.Return, ast.Raise)):
-            return read_names(node)
+            return self.reads(node)
         if isinstance(node, ast.Break):
             return targets.broken
         if isinstance(node, ast.Continue):
             return targets.continued
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return (out - {node.name}) | read_names(node)
+            return (out - {node.name}) | self.reads(node)
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 out -= _plain(target)
-            return out | read_names(node)
+            return out | self.reads(node)
         if isinstance(node, ast.AnnAssign) and node.value is not None:
-            return (out - _plain(node.target)) | read_names(node.value) | read_names(node.target)
-        return out | read_names(node)
+            return (out - _plain(node.target)) | self.reads(node.value) | self.reads(node.target)
+        return out | self.reads(node)
 
     def loop(self, node: ast.While | ast.For, out: Names, targets: _Targets) -> Names:
         self.result.after[node] = out | self.always
         ended = self.block(node.orelse, out, targets)
-        test = read_names(node.test) if isinstance(node, ast.While) else _NOTHING
+        test = self.reads(node.test) if isinstance(node, ast.While) else _NOTHING
         assigned = _plain(node.target) if isinstance(node, ast.For) else _NOTHING
         head = ended | test
         while True:
@@ -156,7 +173,7 @@ class _Analysis:
             head = grown
         self.result.head[node] = head | self.always
         if isinstance(node, ast.For):
-            return head | read_names(node.iter) | read_names(node.target)
+            return head | self.reads(node.iter) | self.reads(node.target)
         return head
 
 

@@ -131,6 +131,9 @@ class Loop:
                 self._state = state
                 self.returned = self.broken = False
                 return attempt(state)
+            except Exception:
+                active.abandon()
+                raise
             except Retry as retry:
                 if retry.target is not self:
                     raise
@@ -423,8 +426,7 @@ def run_for(
             state.restore()
             if isinstance(items, range):
                 return _start_range(loop, GpuRange(items[position:]), body, orelse)
-            rest = [item, *iterator]
-            return loop.record(lambda start: _record_rounds(loop, start, rest, body, orelse))
+            return _start_rounds(loop, [item, *iterator], body, orelse)
         position += 1
         if signal is BREAK:
             return None
@@ -437,6 +439,10 @@ def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse
     if loop.target is None:
         raise located(ArgumentValueError, "for: a loop over a range of the GPU has one plain variable")
     return loop.record(lambda state: _record_for(loop, state, items, body, orelse))
+
+
+def _start_rounds(loop: Loop, items: list[Any], body: Callable[[Any], Any], orelse: Block | None) -> Any:
+    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse))
 
 
 def _record_for(

@@ -2,7 +2,7 @@
 
 import ast
 
-from vkdispatch.rewrite.expressions import constant, load, store
+from vkdispatch.rewrite.expressions import constant, load, placed, store
 
 
 def as_branches(node: ast.Match, subject: str) -> ast.If | None:
@@ -27,14 +27,11 @@ def as_branches(node: ast.Match, subject: str) -> ast.If | None:
     if not isinstance(chain, ast.If):
         return None
     for case, inner in zip(node.cases, _chain(chain), strict=False):
-        _fill(inner.test, case.pattern)
+        placed(inner.test, case.pattern)
         for statement in inner.body:
-            _fill(statement, case.pattern)
+            placed(statement, case.pattern)
         ast.copy_location(inner, case.pattern)
-    for inner in ast.walk(chain):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, node.cases[-1].pattern)
-    return chain
+    return ast.fix_missing_locations(chain)
 
 
 def _chain(node: ast.If) -> list[ast.If]:
@@ -45,12 +42,6 @@ def _chain(node: ast.If) -> list[ast.If]:
         node = node.orelse[0]
         found.append(node)
     return found
-
-
-def _fill(node: ast.AST, at: ast.AST) -> None:
-    for inner in ast.walk(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, at)
 
 
 def _test(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast.stmt]] | None:

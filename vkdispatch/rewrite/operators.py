@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.dtype import bool_, int32, is_float_dtype, is_integer_dtype, is_scalar
+from vkdispatch.base.dtype import bool_, int32, is_float_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
@@ -192,7 +192,9 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
 def contains(left: Any, right: Any, negated: bool) -> Any:
     """`left in right`, where either may be of the GPU."""
     items: list[Any] | None = None
-    if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (is_gpu(left) and isinstance(right, (set, frozenset, dict))):
+    if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (
+        is_gpu(left) and isinstance(right, (set, frozenset, dict))
+    ):
         items = list(right)
     elif isinstance(right, (range, GpuRange)) and (is_gpu(left) or isinstance(right, GpuRange)):
         return _in_range(left, right, negated)
@@ -242,10 +244,7 @@ def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) ->
 def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not is_gpu(args[0]):
         return builtins.int(*args, **kwargs)
-    kind = args[0].var_type
-    if is_scalar(kind) and is_integer_dtype(kind):
-        return args[0]
-    return _converted(args[0], int32, "int")
+    return _converted(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
 
 
 def _float(*args: Any) -> Any:
@@ -298,9 +297,26 @@ def _of_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..
     return either
 
 
-_MATH = (
-    ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "exp2", "sqrt", "pow", "radians", "degrees"]
-)
+_MATH = [
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "exp",
+    "exp2",
+    "sqrt",
+    "pow",
+    "radians",
+    "degrees",
+]
 
 
 def _replacements() -> dict[Any, Callable[..., Any]]:

@@ -148,7 +148,8 @@ def compile_function(
     if isinstance(node, ast.Lambda):
         bare: ast.stmt = ast.Expr(ast.Lambda(_without_values(node.args), node.body))
     else:
-        bare = ast.FunctionDef(node.name, _without_values(node.args), node.body, [], None, lineno=node.lineno)
+        # under its own name, a function that calls itself would find this one instead of its global
+        bare = ast.FunctionDef("_vd_target", _without_values(node.args), node.body, [], None)
         if hasattr(node, "type_params"):
             bare.type_params = []  # type: ignore[attr-defined]
     ast.copy_location(bare, node)
@@ -166,7 +167,7 @@ def compile_function(
             outer.type_params = []  # type: ignore[attr-defined]
     module = ast.fix_missing_locations(ast.Module([outer], []))
     compiled = compile(module, code.co_filename, "exec", flags=future_flags(code), dont_inherit=True)
-    return _inner(compiled, code.co_name)
+    return _inner(compiled)
 
 
 def _plain_def(name: str, body: list[ast.stmt]) -> ast.FunctionDef:
@@ -197,16 +198,13 @@ def _without_values(args: ast.arguments) -> ast.arguments:
     )
 
 
-def _inner(code: types.CodeType, name: str) -> types.CodeType | None:
+def _inner(code: types.CodeType) -> types.CodeType | None:
     """Return the one function inside the factory."""
-    while True:
+    pending = [code]
+    while pending:
+        code = pending.pop()
         inner = [value for value in code.co_consts if isinstance(value, types.CodeType)]
-        chosen = [value for value in inner if value.co_name in (name, "_vd_factory")]
-        if not chosen:
-            # a class body holds the factory
-            chosen = inner
-        if not chosen:
-            return None
-        code, factory = chosen[-1], code
-        if factory.co_name == "_vd_factory":
-            return code
+        if code.co_name == "_vd_factory":
+            return inner[-1] if inner else None
+        pending.extend(inner)
+    return None

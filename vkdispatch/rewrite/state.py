@@ -35,13 +35,15 @@ def write(cell: CellType, value: object) -> None:
 class Scope:
     """The cells of one running function by name.
 
-    `free` are those that belong to functions around it, `aliases` the names that stay names of places, and
-    `reasons` tell why a variable has no value.
+    `free` are those that belong to functions around it, `aliases` the names that stay names of places,
+    `shared` the module's variables that the function assigns, and `reasons` tell why a variable has no value.
     """
 
     cells: dict[str, CellType]
     free: frozenset[str] = frozenset()
     aliases: frozenset[str] = frozenset()
+    module: dict[str, Any] = field(default_factory=dict)
+    shared: tuple[str, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,6 +66,23 @@ def variables(scopes: list[Scope]) -> dict[int, Variable]:
         for name, cell in scope.cells.items():
             found.setdefault(id(cell), Variable(name, cell, scope))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One variable of a module, as a list of at most one value."""
+
+    module: dict[str, Any]
+    name: str
+
+    def copy(self) -> list[Any]:
+        return [self.module[self.name]] if self.name in self.module else []
+
+    def __len__(self) -> int:
+        return len(self.copy())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.copy())
 
 
 @dataclass(slots=True)
@@ -94,8 +113,9 @@ class State:
             if not _unchanged(container, before):
                 raise located(
                     UsageError,
-                    f"{label} changes inside {where}, but Python objects change while the kernel is traced, "
-                    "whether or not the code runs on the GPU; use local variables, or an array of the GPU",
+                    f"{label} changes inside {where}, but Python objects and global variables change while the "
+                    "kernel is traced, whether or not the code runs on the GPU; use local variables, or an "
+                    "array of the GPU",
                 )
 
 
@@ -105,6 +125,10 @@ def capture(scopes: list[Scope]) -> State:
     values = {key: read(variable.cell) for key, variable in known.items()}
     containers: list[tuple[str, Any, Any]] = []
     seen: set[int] = set()
+    for scope in scopes:
+        for name in scope.shared:
+            part = _Part(scope.module, name)
+            containers.append((f"the global variable {name!r}", part, part.copy()))
     for key, variable in known.items():
         _collect(variable.name, values[key], containers, seen, _DEEPEST)
     return State(known, values, containers)

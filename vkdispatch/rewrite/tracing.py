@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from vkdispatch.codegen.ir import Expr, Op, is_place
+from vkdispatch.codegen.location import Loc, here
 from vkdispatch.codegen.recording import Recorder, current, is_tracing
 from vkdispatch.rewrite.state import Scope, State, capture, read, variables, write
 from vkdispatch.rewrite.values import LocalValue, is_gpu, is_steady
@@ -39,6 +40,11 @@ class Tracer:
     gpu: bool = False
     kernel_next: bool = False
     frames: list[Running] = field(default_factory=list)
+    abandoned: Loc | None = None
+
+    def abandon(self) -> None:
+        """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
+        self.abandoned = self.abandoned or here()
 
     @property
     def scopes(self) -> list[Scope]:

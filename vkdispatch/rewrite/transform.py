@@ -8,13 +8,11 @@ user's source.
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
-from vkdispatch.rewrite.expressions import ExpressionRewriter, call, constant, load, store
+from vkdispatch.rewrite.expressions import ExpressionRewriter, call, constant, load, placed, store
 from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
 from vkdispatch.rewrite.matching import as_branches
 
-_Node = TypeVar("_Node", bound=ast.AST)
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _CONTROL = (
     ast.If,
@@ -110,14 +108,15 @@ class _Unit:
         every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
         cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
         snapshots = tuple(name for name in self.parameters if name not in self.aliases)
-        facts = (node.name, early, snapshots, tuple(sorted(self.free)), tuple(sorted(self.aliases)))
+        sets = (self.free, self.aliases, self.globals)
+        facts = (node.name, early, snapshots, *(tuple(sorted(names)) for names in sets))
         frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
         prologue += [cells, ast.Assign([store("_vd_f")], frame)]
         block = self.block("_vd_body", body, node)
         ending = ast.Return(call(load("_vd_f"), "run", load("_vd_body")))
         statements = [*prologue, block, ending]
         for statement in statements:
-            _place(statement, node)
+            placed(statement, node)
         result = ast.FunctionDef(
             node.name, node.args, statements, node.decorator_list, node.returns, node.type_comment
         )
@@ -146,7 +145,7 @@ class _Unit:
         """Make the nested function of a block; `prologue` runs first, in the user's terms."""
         statements = [*prologue, *body]
         inner = _Statements(self).block(statements)
-        return _place(plain_def(name, [*self.declarations(statements), *inner]), at)
+        return placed(plain_def(name, [*self.declarations(statements), *inner]), at)
 
 
 def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
@@ -156,24 +155,6 @@ def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -
     if "type_params" in ast.FunctionDef._fields:
         function.type_params = []  # type: ignore[attr-defined]
     return function
-
-
-def _place(node: _Node, at: ast.AST) -> _Node:
-    """Give the nodes that have no position yet the first line of the user's node."""
-    line, column = getattr(at, "lineno", 1), getattr(at, "col_offset", 0)
-    for inner in ast.walk(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            inner.lineno = inner.end_lineno = line  # type: ignore[attr-defined]
-            inner.col_offset = inner.end_col_offset = column  # type: ignore[attr-defined]
-    return node
-
-
-def _at(node: _Node, at: ast.AST) -> _Node:
-    """Give a node that has no position yet, and those in it, the position of the user's expression."""
-    for inner in ast.walk(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, at)
-    return node
 
 
 def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
@@ -222,8 +203,8 @@ class _Statements:
         """Define a function that evaluates an expression which binds names; returns its name."""
         name = self.unit.new_name()
         body = [*self.unit.declarations([node]), ast.Return(rewritten)]
-        self.out.append(_at(plain_def(name, body), node))
-        return _at(load(name), node)
+        self.out.append(placed(plain_def(name, body), node))
+        return placed(load(name), node)
 
     def statement(self, node: ast.stmt) -> None:
         method = getattr(self, f"on_{type(node).__name__}", None)
@@ -234,13 +215,13 @@ class _Statements:
         self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
 
     def jump(self, value: ast.expr, at: ast.AST) -> None:
-        self.out.append(_at(ast.Return(value), at))
+        self.out.append(placed(ast.Return(value), at))
 
     def signalled(self, value: ast.expr, at: ast.AST) -> None:
         """Call a construct, and leave the block if a jump left it."""
         name = "_vd_s"
         test = ast.Compare(ast.NamedExpr(store(name), value), [ast.IsNot()], [constant(None)])
-        self.out.append(_at(ast.If(test, [ast.Return(load(name))], []), at))
+        self.out.append(placed(ast.If(test, [ast.Return(load(name))], []), at))
 
     # -- jumps
 
@@ -275,8 +256,8 @@ class _Statements:
         test = plain_def(unit.new_name(), [])
         inner = _Statements(unit)
         value = inner.expr(node.test)
-        test.body = [*unit.declarations([node.test]), *inner.out, _at(ast.Return(value), node.test)]
-        self.out.append(_at(test, node.test))
+        test.body = [*unit.declarations([node.test]), *inner.out, placed(ast.Return(value), node.test)]
+        self.out.append(placed(test, node.test))
         body = unit.block(unit.new_name(), node.body, node.body[0])
         self.out.append(body)
         assigned = bound_names([node.test, *node.body])
@@ -290,9 +271,9 @@ class _Statements:
         items = self.expr(node.iter)
         name = unit.new_name()
         # the target is assigned like any other, from the block's one parameter
-        prologue = _at(ast.Assign([node.target], load("_vd_item")), node.target)
+        prologue = placed(ast.Assign([node.target], load("_vd_item")), node.target)
         body = unit.block(name, node.body, node.body[0], [prologue])
-        body.args.args.append(_at(ast.arg("_vd_item"), node.target))
+        body.args.args.append(placed(ast.arg("_vd_item"), node.target))
         self.out.append(body)
         target = node.target.id if isinstance(node.target, ast.Name) else None
         assigned = bound_names([node.target, *node.body])
@@ -322,7 +303,7 @@ class _Statements:
         name = self.unit.new_name()
         branches = as_branches(node, name)
         if branches is not None:
-            self.out.append(_at(ast.Assign([store(name)], self.expr(node.subject)), node.subject))
+            self.out.append(placed(ast.Assign([store(name)], self.expr(node.subject)), node.subject))
             after = self.unit.liveness.after[node]
             for branch in ast.walk(branches):
                 if isinstance(branch, ast.If) and branch not in self.unit.liveness.after:
@@ -336,6 +317,11 @@ class _Statements:
             for case in node.cases
         ]
         self.out.append(ast.copy_location(ast.Match(self.expr(node.subject), cases), node))
+
+    def on_Assert(self, node: ast.Assert) -> None:  # noqa: N802
+        test = call(load("_vd_rt"), "known", self.expr(node.test), constant("assert"))
+        message = None if node.msg is None else self.expr(node.msg)
+        self.out.append(ast.copy_location(ast.Assert(placed(test, node.test), message), node))
 
     # -- statements that hold others
 
@@ -400,7 +386,7 @@ class _Statements:
         name = node.target.id
         operands = (constant(type(node.op).__name__), load(name), self.expr(node.value))
         value = call(load("_vd_f"), "augment", *operands, constant(name))
-        self.out.append(_at(ast.Assign([node.target], _at(value, node)), node))
+        self.out.append(placed(ast.Assign([node.target], placed(value, node)), node))
 
     def bound(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
         """Rewrite an assigned value: what goes into a local variable is a value of its own, as in Python."""
@@ -422,4 +408,4 @@ class _Statements:
             return value
         label = names[0] if names and names[0] != "_" else None
         fresh = isinstance(value, ast.Call)
-        return _at(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)
+        return placed(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)

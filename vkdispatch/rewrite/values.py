@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -59,12 +59,30 @@ class LocalValue(ShaderVariable):
     def _update(self, symbol: str, result: ShaderVariable) -> ShaderVariable:
         return result
 
-    def _assign(self, value: object) -> None:
+    def _refuse(self) -> NoReturn:
         raise located(
             ArgumentValueError,
-            "a local variable holds a copy of the value, so assigning to a part of it would be lost; assign to "
-            "the variable itself, to buffer[index], or to a register made by .to_register()",
+            "a local variable holds a copy of the value, so assigning to a part of it would be lost; assign "
+            "to the variable itself, to buffer[index], or to a register made by .to_register()",
         )
+
+    def _assign(self, value: object) -> None:
+        self._refuse()
+
+    def _set_component(self, letter: str, value: object) -> None:
+        self._refuse()
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        self._refuse()
+
+    def _component(self, letter: str) -> ShaderVariable:
+        return LocalValue(super()._component(letter).expr)
+
+    def _part(self, index: int, name: str) -> ShaderVariable:
+        return LocalValue(super()._part(index, name).expr)
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        return LocalValue(super().__getitem__(index).expr)
 
 
 class Unbound:
