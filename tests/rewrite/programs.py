@@ -1,7 +1,7 @@
 """Random plain-Python functions of integers, as source text.
 
-Values stay below 2^15 or so by a final `% 1009` in each assignment; divisors are positive constants and operands
-of `//` and `%` are not negative, so that Python and GLSL mean the same.
+Values stay small by `% 1009`, divisors are positive constants and operands of `//` and `%` are not negative,
+so that Python and GLSL mean the same.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def unrolled_break(n: Any) -> Any:
 
 def last_index(n: Any) -> Any:
     i = -5
-    for i in range(n % 4):
+    for i in range(n % 4):  # noqa: B007
         pass
     return i
 

@@ -272,7 +272,8 @@ class Operators:
             ArgumentValueError,
             "a GPU value has no truth value while the kernel is traced"
             + (f", and {note}: " if note else ": ")
-            + "instead of a Python if, while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any and ~"
+            + "instead of a Python if, while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any "
+            + "and ~"
             + ("" if note else ", or move the condition into a plain function, whose source is rewritten"),
         )
 

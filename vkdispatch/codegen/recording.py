@@ -325,7 +325,7 @@ class Recorder:
                 now[:] = before
             elif isinstance(before, (dict, set)):
                 now.clear()
-                now.update(before)  # type: ignore[arg-type]
+                now.update(before)
             else:
                 setattr(self, name, before)
 

@@ -1,4 +1,4 @@
-"""Two ways through a piece of a kernel, of which the GPU takes one: their statements and how they meet again."""
+"""Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -114,8 +114,8 @@ def join_variables(
             reason = ""
         elif first is UNBOUND or second is UNBOUND:
             reason = (
-                f"{variable.name!r} has a value only on one way through {where}, which the GPU decides; give it "
-                "one before, or on every way"
+                f"{variable.name!r} has a value only on one way through {where}, which the GPU decides; give "
+                "it one before, or on every way"
             )
         else:
             value, reason = _met(tracer, variable.name, before, (then, first), (orelse, second), where)
@@ -140,8 +140,8 @@ def _met(
     kind, why = joined_kind(one[1], other[1])
     if kind is None:
         return UNBOUND, (
-            f"{name!r} is {describe(one[1])} on one way through {where} and {describe(other[1])} on the other; "
-            f"the GPU decides between them, and {why}"
+            f"{name!r} is {describe(one[1])} on one way through {where} and {describe(other[1])} on the "
+            f"other; the GPU decides between them, and {why}"
         )
     return join_values(tracer, name, kind, before, one, other), ""
 
@@ -166,7 +166,7 @@ def joined_kind(first: Any, second: Any) -> tuple[Kind | None, str]:
 def join_values(
     tracer: Tracer, name: str | None, kind: Kind, before: Any, one: tuple[Way, Any], other: tuple[Way, Any]
 ) -> Any:
-    """Put the values of two ways in registers; the first value is `before` where a way leaves that as it is."""
+    """Put the values of two ways in registers, which start as `before` where a way leaves that as it is."""
     parts = []
     columns = [[value for value, _ in leaves(way[1], kind)] for way in (one, other)]
     for first, second, leaf in zip(*columns, flat(kind), strict=True):

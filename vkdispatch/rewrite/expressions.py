@@ -83,6 +83,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return placed(call(load("_vd_rt"), method, *args), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """Rewrite `and` and `or`."""
         if self._stays(node.values[1:]):
             return self.generic_visit(node)
         first: ast.expr = self.visit(node.values[0])
@@ -90,18 +91,21 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self._run(node, "and_" if isinstance(node.op, ast.And) else "or_", first, *rest)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """Rewrite `not`."""
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)
         operand: ast.expr = self.visit(node.operand)
         return self._run(node, "not_", operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """Rewrite `a if test else b`."""
         if self._stays([node.body, node.orelse]):
             return self.generic_visit(node)
         test: ast.expr = self.visit(node.test)
         return self._run(node, "choose", test, self._later(node.body), self._later(node.orelse))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Rewrite chained comparisons and `in`."""
         if len(node.ops) == 1:
             if not isinstance(node.ops[0], (ast.In, ast.NotIn)):
                 return self.generic_visit(node)
@@ -118,6 +122,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self._run(node, "chain", symbols, first, second, *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite a call: what is called may be rewritten too."""
         node = ast.copy_location(
             ast.Call(
                 self.visit(node.func),
@@ -130,6 +135,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        """Rewrite `(name := value)`."""
         value: ast.expr = self.visit(node.value)
         label, fresh = constant(node.target.id), constant(isinstance(node.value, ast.Call))
         return ast.copy_location(
@@ -137,6 +143,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         )
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        """Rewrite the body of a lambda."""
         args: ast.arguments = self.visit(node.args)
         inner = ExpressionRewriter(in_scope=True)
         return ast.copy_location(ast.Lambda(args, inner.visit(node.body)), node)
@@ -155,9 +162,3 @@ class ExpressionRewriter(ast.NodeTransformer):
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Leave patterns alone: they are no expressions."""
         return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Leave nested functions to whoever rewrites statements."""
-        return node
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815

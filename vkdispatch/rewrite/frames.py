@@ -175,8 +175,8 @@ class Frame:
             if value is not None or self._kind not in (None, _Nothing()):
                 raise located(
                     ArgumentTypeError,
-                    f"{self.name} returns a value on some of the ways that the GPU decides between and none on "
-                    "others",
+                    f"{self.name} returns a value on some of the ways that the GPU decides between and none "
+                    "on others",
                 )
             self._kind = _Nothing()
             return
@@ -236,7 +236,7 @@ class Frame:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
-        live = set(after).union(*(block.__code__.co_freevars for block in (then, orelse) if block))  # type: ignore[attr-defined]
+        live = set(after).union(*(block.__code__.co_freevars for block in (then, orelse) if block))
         active.enter_gpu(live)
         return self.branch(active, condition, then, orelse, set(after))
 
@@ -308,8 +308,8 @@ class Frame:
         if manual:
             raise located(
                 UsageError,
-                f"{what}: it would leave the {manual[-1]} block that is open here while the kernel is traced, "
-                "for all invocations; use a plain `if` or `while` around it",
+                f"{what}: it would leave the {manual[-1]} block that is open here while the kernel is "
+                "traced, for all invocations; use a plain `if` or `while` around it",
             )
 
     def break_(self) -> Any:
@@ -416,8 +416,8 @@ def enter(
     shared: tuple[str, ...],
 ) -> Frame:
     """Begin a call of a rewritten function, whose local variables `cells` mentions."""
-    code, closure = cells.__code__, cells.__closure__ or ()  # type: ignore[attr-defined]
+    code, closure = cells.__code__, cells.__closure__ or ()
     named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
-    module = cells.__globals__  # type: ignore[attr-defined]
+    module = cells.__globals__
     scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared)
     return Frame(tracer(), name, early, parameters, scope)

@@ -1,4 +1,4 @@
-"""Rewriting functions that exist: when it is needed, and how a new function takes the place of the old one."""
+"""Rewriting functions that exist: when it is needed, and how a new one takes the place of the old one."""
 
 import ast
 import functools
@@ -274,8 +274,8 @@ def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]
         if active.abandoned is not None:
             raise located(
                 UsageError,
-                "an exception left a block that the GPU decides about, and was caught outside of it; exceptions "
-                "belong to the trace: catch it inside, or raise it where Python decides",
+                "an exception left a block that the GPU decides about, and was caught outside of it; "
+                "exceptions belong to the trace: catch it inside, or raise it where Python decides",
                 active.abandoned,
             )
         return result

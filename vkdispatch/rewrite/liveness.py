@@ -11,7 +11,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 @dataclass(slots=True)
 class Liveness:
-    """For each if, loop and match, by node: names read afterwards, and for a loop those read from its head."""
+    """For each if, loop and match: names read afterwards, and for a loop those read from its head."""
 
     after: dict[ast.stmt, Names] = field(default_factory=dict)
     head: dict[ast.stmt, Names] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Loops of rewritten functions: run at trace time as long as Python decides, recorded where the GPU does.
 
-A loop on the GPU keeps the variables that it changes in registers. Within a round they do not change: each way
-to the next round or out of the loop stores the new values. Which variables these are, and of which types, shows
-while the body is traced; when it shows too late, the loop is traced again.
+A loop on the GPU keeps the variables that it changes in registers. Within a round they do not change: each
+way to the next round or out of the loop stores the new values. Which variables these are, and of which types,
+shows while the body is traced; when it shows too late, the loop is traced again.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -237,8 +237,8 @@ class Loop:
         before = self._state.values[id(carried.variable.cell)]
         raise located(
             ArgumentTypeError,
-            f"{name!r} is {describe(before)} before {self.where} and {describe(value)} at the end of a round; "
-            f"this loop runs on the GPU, and {why}",
+            f"{name!r} is {describe(before)} before {self.where} and {describe(value)} at the end of a "
+            f"round; this loop runs on the GPU, and {why}",
         )
 
     def _find_others(self, state: State) -> None:
@@ -255,8 +255,8 @@ class Loop:
                 raise Retry(self)
             raise located(
                 ArgumentTypeError,
-                f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; this "
-                "loop runs on the GPU, where only numbers, GPU values and tuples of them can change",
+                f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; "
+                "this loop runs on the GPU, where only numbers, GPU values and tuples of them can change",
             )
 
     def finish(self, state: State) -> None:
@@ -269,8 +269,8 @@ class Loop:
             if key in self._carried:
                 continue
             variable.scope.reasons[variable.name] = (
-                f"{variable.name!r} gets its value inside {self.where} only, which runs on the GPU and perhaps "
-                "for no round; give it a value before the loop"
+                f"{variable.name!r} gets its value inside {self.where} only, which runs on the GPU and "
+                "perhaps for no round; give it a value before the loop"
             )
             write(variable.cell, UNBOUND)
         self.reset()

@@ -4,6 +4,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from vkdispatch.base import dtype as dt
@@ -37,8 +38,8 @@ def known(value: Any, what: str) -> Any:
     if is_gpu(value):
         raise located(
             ArgumentTypeError,
-            f"{what} is decided while the kernel is traced, and this value is known on the GPU only; use an if "
-            "statement or a conditional expression",
+            f"{what} is decided while the kernel is traced, and this value is known on the GPU only; use an "
+            "if statement or a conditional expression",
         )
     return value
 
@@ -184,7 +185,8 @@ def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> t
     if not last and active.recorder.recorded != before:
         raise located(
             UsageError,
-            "this comparison computes a value in the middle by statements of the GPU; put it in a variable first",
+            "this comparison computes a value in the middle by statements of the GPU; put it in a variable "
+            "first",
         )
     return found[-1], joined
 
@@ -203,7 +205,7 @@ def contains(left: Any, right: Any, negated: bool) -> Any:
     hits: Any = False
     for item in items:
         hit = left == item
-        hits = or_(hits, lambda hit=hit: hit)
+        hits = or_(hits, partial(_same, hit))
     return not_(hits) if negated else hits
 
 
@@ -218,6 +220,10 @@ def _in_range(left: Any, right: Any, negated: bool) -> Any:
 
 
 # ---- functions of Python that also take values of the GPU -----------------------------------------
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _range(*bounds: Any) -> Any:
@@ -275,7 +281,7 @@ def _round(value: Any, *digits: Any) -> Any:
 def _any(values: Any) -> Any:
     result: Any = False
     for value in values:
-        result = or_(result, lambda value=value: value)
+        result = or_(result, partial(_same, value))
         if not is_gpu(result) and result:
             return True
     return result if is_gpu(result) else bool(result)
@@ -284,7 +290,7 @@ def _any(values: Any) -> Any:
 def _all(values: Any) -> Any:
     result: Any = True
     for value in values:
-        result = and_(result, lambda value=value: value)
+        result = and_(result, partial(_same, value))
         if not is_gpu(result) and not result:
             return False
     return result if is_gpu(result) else bool(result)

@@ -56,7 +56,7 @@ def _parsed(text: str) -> _File | None:
 
 
 def future_flags(code: types.CodeType) -> int:
-    """Flags of the `from __future__` imports that a code object was compiled under."""
+    """Return the flags of the `from __future__` imports that a code object was compiled under."""
     return code.co_flags & _FUTURE_FLAGS
 
 

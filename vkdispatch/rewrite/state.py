@@ -113,9 +113,9 @@ class State:
             if not _unchanged(container, before):
                 raise located(
                     UsageError,
-                    f"{label} changes inside {where}, but Python objects and global variables change while the "
-                    "kernel is traced, whether or not the code runs on the GPU; use local variables, or an "
-                    "array of the GPU",
+                    f"{label} changes inside {where}, but Python objects and global variables change while "
+                    "the kernel is traced, whether or not the code runs on the GPU; use local variables, or "
+                    "an array of the GPU",
                 )
 
 

@@ -20,7 +20,7 @@ _LEAVES = (Op.LITERAL, Op.ARGUMENT, Op.BUILTIN)
 
 
 class Retry(BaseException):
-    """Trace a construct again, from its start, knowing more. No Exception, so that kernels do not catch it."""
+    """Trace a construct again, knowing more. It is no Exception, so that kernels do not catch it."""
 
     def __init__(self, target: object) -> None:
         super().__init__()
@@ -31,8 +31,9 @@ class Retry(BaseException):
 class Tracer:
     """The rewritten functions that run at the moment, the innermost last.
 
-    `gpu` tells whether the kernel has reached control flow that the GPU decides: from there on local variables
-    hold copies, as Python's do. `kernel_next` tells that the next function is the kernel itself.
+    `gpu` tells whether the kernel has reached control flow that the GPU decides: from there on local
+    variables hold copies, as Python's do. `kernel_next` tells that the next function is the kernel itself,
+    `abandoned` where an exception has left a construct of the GPU.
     """
 
     recorder: Recorder

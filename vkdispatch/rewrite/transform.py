@@ -1,9 +1,9 @@
 """Syntax tree to syntax tree: control flow becomes calls of the run-time part.
 
-Every block of statements becomes a nested function without arguments whose assigned names are nonlocal, so that
-the run-time part can run it, not run it, or run it again, and can look at the local variables through their
-cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those of the
-user's source.
+Every block of statements becomes a nested function without arguments whose assigned names are nonlocal, so
+that the run-time part can run it, not run it, or run it again, and can look at the local variables through
+their cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those of
+the user's source.
 """
 
 import ast
@@ -170,7 +170,7 @@ def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
             function = node.func
             called = getattr(function, "attr", None) or getattr(function, "id", "")
-            if called.startswith("atomic"):
+            if str(called).startswith("atomic"):
                 names.add(node.args[0].id)
     return names
 

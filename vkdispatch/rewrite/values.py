@@ -56,7 +56,7 @@ class LocalValue(ShaderVariable):
 
     __slots__ = ()
 
-    def _update(self, symbol: str, result: ShaderVariable) -> ShaderVariable:
+    def _update(self, symbol: str, result: Any) -> Any:
         return result
 
     def _refuse(self) -> NoReturn:
@@ -218,9 +218,9 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
     return max(first, second, key=lambda kind: (dtype_of(kind) is not int32, abs(kind.value)))
 
 
-def _adopted(value: complex, kind: DType) -> DType:
-    if isinstance(value, bool):
-        return kind if kind is bool_ else _promoted(kind, int32 if is_scalar(kind) else kind)
+def _adopted(value: Any, kind: DType) -> DType:
+    if isinstance(value, bool) and kind is bool_:
+        return kind
     if isinstance(value, complex):
         return _promoted(kind, complex64)
     if not (is_scalar(kind) or is_complex(kind)):
