@@ -168,17 +168,17 @@ class Writer:
     def function(self, head: str, budget: int) -> str:
         self.lines = [head]
         self.line("a, b, c = i % 7, 3, i")
-        for _ in range(self.random.randrange(3, 7)):
+        for _ in range(self.random.randrange(2, 5)):
             self.statement(budget)
         self.line("return (a + 31 * b + 57 * c) % 10007")
         return "\n".join(self.lines)
 
 
-def program(seed: int) -> str:
+def program(seed: int, size: int = 2) -> str:
     """Write a module with the functions `helper` and `main`."""
     writer = Writer(seed)
     writer.in_function = True
-    helper = writer.function("def helper(i, j):", 2).replace("3, i\n", "3, j\n", 1)
+    helper = writer.function("def helper(i, j):", 1).replace("3, i\n", "3, j\n", 1)
     writer.in_function = False
-    main = writer.function("def main(i):", 3)
+    main = writer.function("def main(i):", size)
     return f"{helper}\n\n\n{main}\n"

@@ -19,7 +19,7 @@ from vkdispatch.codegen.recording import current, is_tracing
 from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
 from vkdispatch.rewrite import runtime
 from vkdispatch.rewrite.operators import REPLACED
-from vkdispatch.rewrite.source import compile_function, find_source
+from vkdispatch.rewrite.source import Source, compile_function, find_source
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
 
@@ -33,14 +33,19 @@ _METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"s
 _DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class__"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Code:
-    """What became of a function's code: the new one, or a reason why there is none."""
+    """What is known about a function's code: its source, and once it was wanted, the rewritten code.
 
-    code: types.CodeType | None
+    `reason` tells why there is none. `calls` are the dotted names of what it calls.
+    """
+
+    source: Source | None
     reason: str = ""
     calls: tuple[tuple[str, ...], ...] = ()
     control_flow: bool = False
+    rewritten: types.CodeType | None = None
+    tried: bool = False
 
 
 _codes: dict[tuple[str, types.CodeType], _Code] = {}
@@ -85,12 +90,16 @@ def _of_function(function: types.FunctionType) -> Any:
     active = tracer()
     if active is not None and not active.enabled:
         return function
-    found = _rewritten_code(code)
-    if found.code is None:
+    found = _known_code(code)
+    if found.source is None:
         return function
     if not found.control_flow and not any(_may_be_users(function, names) for names in found.calls):
         return function
-    return _remade(function, found.code)
+    with _lock:
+        if not found.tried:
+            found.rewritten, found.reason = _rewritten(code, found.source)
+            found.tried = True
+    return function if found.rewritten is None else _remade(function, found.rewritten)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -100,33 +109,36 @@ def _is_foreign(file: str) -> bool:
     return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
 
 
-def _rewritten_code(code: types.CodeType) -> _Code:
+def _known_code(code: types.CodeType) -> _Code:
     # two files may hold equal code
     key = (code.co_filename, code)
     found = _codes.get(key)
     if found is None:
-        made = _rewrite(code)
-        with _lock:
-            found = _codes.setdefault(key, made)
+        found = _codes.setdefault(key, _looked_at(code))
     return found
 
 
-def _rewrite(code: types.CodeType) -> _Code:
+def _looked_at(code: types.CodeType) -> _Code:
     source = find_source(code)
     if source is None:
         return _Code(
             None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
         )
     node = source.node
-    if _DYNAMIC.intersection(code.co_names, code.co_freevars):
+    if _DYNAMIC.intersection((*code.co_names, *code.co_freevars)):
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
     if isinstance(node, ast.FunctionDef) and is_generator(node):
         return _Code(None, "{name!r} is a generator, and runs as it is")
-    calls = tuple({_called(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)})
+    calls = {_called(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)}
+    return _Code(source, "", tuple(calls), has_control_flow(node))
+
+
+def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
+    """Rewrite a function; returns its new code, or None and why there is none."""
+    # the tree is kept for others, and the rewriting changes it
+    fresh = _copy(source.node)
+    rewritten: ast.FunctionDef | ast.Lambda
     try:
-        # the tree is kept for others, and the rewriting changes it
-        fresh = _copy(node)
-        rewritten: ast.FunctionDef | ast.Lambda
         if isinstance(fresh, ast.FunctionDef):
             rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
         else:
@@ -134,11 +146,10 @@ def _rewrite(code: types.CodeType) -> _Code:
         ast.fix_missing_locations(rewritten)
         compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
     except (SyntaxError, ValueError, RecursionError) as error:
-        return _Code(None, f"{{name!r}} could not be rewritten ({error})")
+        return None, f"{{name!r}} could not be rewritten ({error})"
     if compiled is None:
-        return _Code(None, "{name!r} could not be rewritten")
-    named = _named(compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname), code.co_name)
-    return _Code(named, "", calls, has_control_flow(node))
+        return None, "{name!r} could not be rewritten"
+    return _named(compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname), code.co_name), ""
 
 
 def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
@@ -262,7 +273,7 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
         # a lambda has no statements, and so nothing that the next function called would be mistaken for
         active.kernel_next = getattr(inner, "__name__", "<lambda>") != "<lambda>"
     elif isinstance(function, types.FunctionType) and not _is_foreign(function.__code__.co_filename):
-        reason = _rewritten_code(function.__code__).reason
+        reason = _known_code(function.__code__).reason
         recorder.truth_note = reason.format(name=function.__name__)
     return _checked(inner, active)
 

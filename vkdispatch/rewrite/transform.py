@@ -2,8 +2,8 @@
 
 Every block of statements becomes a nested function without arguments whose assigned names are nonlocal, so
 that the run-time part can run it, not run it, or run it again, and can look at the local variables through
-their cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those of
-the user's source.
+their cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those
+of the user's source.
 """
 
 import ast
