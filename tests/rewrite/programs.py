@@ -148,9 +148,13 @@ class Writer:
                 f"({self.random.randrange(5)}, 2, {self.leaf()})",
             ]
         )
+        self.line(f"{counter} = {self.leaf()}")
         self.line(f"for {counter} in {items}:")
         self.names.append(counter)
         self.inside(budget)
+        if self.random.random() < 0.5:
+            # its last value, behind the loop
+            self.assignment()
         self.names.remove(counter)
 
     def inside(self, budget: int) -> None:

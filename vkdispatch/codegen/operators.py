@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, Op, is_place
-from vkdispatch.codegen.location import located
+from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current, is_tracing
 
 # NumPy's functions behind the operators of its scalars.
@@ -267,7 +267,9 @@ class Operators:
         return self._with_symbol(ex.compare, "!=", other)
 
     def __bool__(self) -> bool:
-        note = current().truth_note if is_tracing() else ""
+        notes = current().truth_notes if is_tracing() else {}
+        place = here()
+        note = notes.get(place.code if place else None) or notes.get(None)
         raise located(
             ArgumentValueError,
             "a GPU value has no truth value while the kernel is traced"

@@ -6,6 +6,7 @@ The stack of open blocks, and the thread's recorder.
 import re
 import threading
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any, Literal
 
 from vkdispatch.base.dtype import DType, ivec4
@@ -54,11 +55,12 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment of a recording: count of open blocks, statements of the innermost one, and all else."""
+    """A moment of a recording: sizes of what grows, other values, and the innermost block's statements."""
 
-    frames: int
-    statements: tuple[Statement, ...]
-    state: dict[str, Any]
+    sizes: dict[str, int]
+    values: dict[str, Any]
+    statements: int
+    last: Statement | None
 
 
 class Recorder:
@@ -71,6 +73,8 @@ class Recorder:
     def _clear(self) -> None:
         self._frames = [_Frame("body")]
         self._names: set[str] = set()
+        # the names in order, to take back the last ones
+        self._named: list[str] = []
         self._counter = 0
         self._arguments: list[Argument] = []
         self._resources: list[Storage | ImageBinding] = []
@@ -78,9 +82,9 @@ class Recorder:
         self._shapes: dict[int, Argument] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
-        # what a layer above keeps about this trace
+        # what a layer above keeps about this trace, and why code that asks for a truth value has to
         self.extension: object | None = None
-        self.truth_note = ""
+        self.truth_notes: dict[CodeType | None, str] = {}
 
     # -- names and declarations
 
@@ -88,7 +92,7 @@ class Recorder:
         """Return a name that nothing else in the kernel has: var0, var1..."""
         while (name := f"var{self._counter}") in self._names:
             self._counter += 1
-        self._names.add(name)
+        self._add_name(name)
         return name
 
     def claim_name(self, wanted: str | None, *, member: bool = False) -> str:
@@ -104,8 +108,12 @@ class Recorder:
         while name in self._names:
             copies += 1
             name = f"{base}_{copies}"
-        self._names.add(name)
+        self._add_name(name)
         return name
+
+    def _add_name(self, name: str) -> None:
+        self._names.add(name)
+        self._named.append(name)
 
     def declare(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
         """Declare a register that starts as `value`; returns the expression that names it."""
@@ -306,28 +314,38 @@ class Recorder:
         """Kinds of the open blocks deeper than a depth."""
         return [frame.kind for frame in self._frames[depth + 1 :]]
 
-    def mark(self) -> "Mark":
-        """Note what is recorded, to come back to it by `rewind`."""
-        own = {name: value for name, value in vars(self).items() if name != "_frames"}
-        copies = {
-            name: value.copy() if isinstance(value, (list, dict, set)) else value
-            for name, value in own.items()
-        }
-        return Mark(len(self._frames), tuple(self._frames[-1].statements), copies)
-
-    def rewind(self, mark: "Mark") -> None:
-        """Forget all that was recorded since a mark."""
-        del self._frames[mark.frames :]
-        self._frames[-1].statements[:] = mark.statements
-        for name, before in mark.state.items():
-            now = getattr(self, name)
-            if isinstance(before, list):
-                now[:] = before
-            elif isinstance(before, (dict, set)):
-                now.clear()
-                now.update(before)
+    def mark(self) -> Mark:
+        """Note what is recorded, to come back to it by `rewind`. Cheap: lists and dicts only ever grow."""
+        statements = self._frames[-1].statements
+        sizes: dict[str, int] = {}
+        values: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, (list, dict)):
+                sizes[name] = len(value)
+            elif isinstance(value, set):
+                values[name] = value if name == "_names" else value.copy()
             else:
-                setattr(self, name, before)
+                values[name] = value
+        return Mark(sizes, values, len(statements), statements[-1] if statements else None)
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget all that was recorded since a mark."""
+        for name in self._named[mark.sizes["_named"] :]:
+            self._names.discard(name)
+        for name, size in mark.sizes.items():
+            now = getattr(self, name)
+            if isinstance(now, list):
+                del now[size:]
+            else:
+                for key in list(now)[size:]:
+                    del now[key]
+        for name, before in mark.values.items():
+            setattr(self, name, before)
+        statements = self._frames[-1].statements
+        del statements[mark.statements :]
+        if mark.last is not None:
+            # an else block may have taken its place
+            statements[-1] = mark.last
 
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""

@@ -127,7 +127,7 @@ class Frame:
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
         recorder = active.recorder
-        mark, state = recorder.mark(), active.capture()
+        mark, state = recorder.mark(), active.capture(containers=False)
         while True:
             depth = recorder.depth
             recorder.open_block("while")

@@ -92,6 +92,7 @@ def _of_function(function: types.FunctionType) -> Any:
         return function
     found = _known_code(code)
     if found.source is None:
+        _explain(active, code, found.reason)
         return function
     if not found.control_flow and not any(_may_be_users(function, names) for names in found.calls):
         return function
@@ -99,7 +100,16 @@ def _of_function(function: types.FunctionType) -> Any:
         if not found.tried:
             found.rewritten, found.reason = _rewritten(code, found.source)
             found.tried = True
-    return function if found.rewritten is None else _remade(function, found.rewritten)
+    if found.rewritten is None:
+        _explain(active, code, found.reason)
+        return function
+    return _remade(function, found.rewritten)
+
+
+def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
+    """Note for an error about a truth value why a function is not rewritten."""
+    if active is not None:
+        active.recorder.truth_notes[code] = reason.format(name=code.co_name)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -125,7 +135,7 @@ def _looked_at(code: types.CodeType) -> _Code:
             None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
         )
     node = source.node
-    if _DYNAMIC.intersection((*code.co_names, *code.co_freevars)):
+    if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in ast.walk(node)):
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
     if isinstance(node, ast.FunctionDef) and is_generator(node):
         return _Code(None, "{name!r} is a generator, and runs as it is")
@@ -245,7 +255,11 @@ def _remade(function: types.FunctionType, code: types.CodeType) -> types.Functio
     )
     new.__kwdefaults__ = function.__kwdefaults__
     new.__dict__.update(function.__dict__)
-    new.__annotations__ = function.__annotations__
+    if hasattr(function, "__annotate__"):
+        # Python 3.14 evaluates them when they are asked for
+        new.__annotate__ = function.__annotate__  # type: ignore[attr-defined]
+    else:
+        new.__annotations__ = function.__annotations__
     new.__qualname__ = function.__qualname__
     new.__doc__ = function.__doc__
     new.__module__ = function.__module__
@@ -266,15 +280,12 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     active = Tracer(recorder, enabled=rewrite)
     recorder.extension = active
     if not rewrite:
-        recorder.truth_note = "the kernel was declared with rewrite=False"
+        recorder.truth_notes[None] = "the kernel was declared with rewrite=False"
         return function
     inner = callee(function)
     if inner is not function:
         # a lambda has no statements, and so nothing that the next function called would be mistaken for
         active.kernel_next = getattr(inner, "__name__", "<lambda>") != "<lambda>"
-    elif isinstance(function, types.FunctionType) and not _is_foreign(function.__code__.co_filename):
-        reason = _known_code(function.__code__).reason
-        recorder.truth_note = reason.format(name=function.__name__)
     return _checked(inner, active)
 
 

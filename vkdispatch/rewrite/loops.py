@@ -321,7 +321,7 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
         return _run_plainly(test, body, orelse)
     recorder = loop.tracer.recorder
     while True:
-        mark, state = recorder.mark(), loop.tracer.capture()
+        mark, state = recorder.mark(), loop.tracer.capture(containers=False)
         try:
             with frame.entered(Entry("loop", recorder.depth, loop)):
                 value = test()
@@ -414,7 +414,7 @@ def run_for(
             break
         watched = loop.jumps and frame.tracer is not None
         if watched:
-            mark, state = loop.tracer.recorder.mark(), loop.tracer.capture()
+            mark, state = loop.tracer.recorder.mark(), loop.tracer.capture(containers=False)
         try:
             depth = loop.tracer.recorder.depth if frame.tracer is not None else 0
             with frame.entered(Entry("loop", depth, loop)):

@@ -119,19 +119,21 @@ class State:
                 )
 
 
-def capture(scopes: list[Scope]) -> State:
-    """Note the value of every local variable of the running functions."""
+def capture(scopes: list[Scope], *, containers: bool) -> State:
+    """Note the value of every local variable of the running functions, and of their containers if asked."""
     known = variables(scopes)
     values = {key: read(variable.cell) for key, variable in known.items()}
-    containers: list[tuple[str, Any, Any]] = []
+    found: list[tuple[str, Any, Any]] = []
+    if not containers:
+        return State(known, values, found)
     seen: set[int] = set()
     for scope in scopes:
         for name in scope.shared:
             part = _Part(scope.module, name)
-            containers.append((f"the global variable {name!r}", part, part.copy()))
+            found.append((f"the global variable {name!r}", part, part.copy()))
     for key, variable in known.items():
-        _collect(variable.name, values[key], containers, seen, _DEEPEST)
-    return State(known, values, containers)
+        _collect(variable.name, values[key], found, seen, _DEEPEST)
+    return State(known, values, found)
 
 
 def _collect(label: str, value: Any, found: list[tuple[str, Any, Any]], seen: set[int], depth: int) -> None:

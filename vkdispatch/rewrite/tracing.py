@@ -52,9 +52,9 @@ class Tracer:
         """Local variables of the running functions."""
         return [frame.scope for frame in self.frames]
 
-    def capture(self) -> State:
-        """Note all local variables."""
-        return capture(self.scopes)
+    def capture(self, *, containers: bool = True) -> State:
+        """Note all local variables, and what Python containers among them hold if that is to be compared."""
+        return capture(self.scopes, containers=containers)
 
     def enter_gpu(self, live: set[str] | None = None) -> None:
         """Prepare for control flow on the GPU: variables that hold unevaluated reads get copies of their own.
