@@ -310,6 +310,11 @@ class Recorder:
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
 
+    @property
+    def innermost(self) -> list[Statement]:
+        """The statements of the innermost open block, to be changed in place."""
+        return self._frames[-1].statements
+
     def kinds_above(self, depth: int) -> list[str]:
         """Kinds of the open blocks deeper than a depth."""
         return [frame.kind for frame in self._frames[depth + 1 :]]

@@ -21,6 +21,7 @@ from vkdispatch.rewrite.branches import (
     joined_kind,
     record,
     register,
+    tidy,
     without_last_breaks,
 )
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
@@ -256,6 +257,8 @@ class Frame:
             join_variables(
                 active, state, first, second, lambda variable: self.is_live(variable, after), where
             )
+            tidy(first.statements)
+            tidy(second.statements)
             emit_if(active, condition, first.statements, second.statements)
             return None
         if all(gone):
