@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -365,7 +366,28 @@ def with_block(n: Any) -> Any:
     return total
 
 
+def jumps_inside_finally(n: Any) -> Any:
+    total = 0
+    try:
+        for k in range(n % 9):
+            with contextlib.suppress(KeyError):
+                total += 1
+            if k == 5:
+                break
+        for k in [1, 2, 3]:
+            try:
+                if k == 2:
+                    continue
+                total += k * n
+            finally:
+                total += 1
+    finally:
+        total += 1000
+    return total
+
+
 FUNCTIONS = [
+    jumps_inside_finally,
     early_collatz,
     fibonacci_small := lambda n: fibonacci(n % 20),
     nested,

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Literal
 
-from vkdispatch.base.dtype import DType, ivec4
+from vkdispatch.base.dtype import DType, bool_, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.expressions import construct, literal
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -50,6 +51,8 @@ class _Frame:
     cases: list[tuple[tuple[int, ...], Block]] = field(default_factory=list)
     default: Block | None = None
     comment: str | None = None
+    # whether open_block made it: who took its statements knows what to make of them
+    apart: bool = False
     statements: list[Statement] = field(default_factory=list)
 
 
@@ -121,6 +124,19 @@ class Recorder:
         loc = here()
         self.emit(Declare(register, value, loc))
         return Expr(Op.REGISTER, kind, (), register, loc)
+
+    def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+        """Declare a register that outlives the plain scopes that are open; it gets its value here."""
+        frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
+        if frame is self._frames[-1]:
+            return self.declare(kind, value, name)
+        loc = here()
+        register = Register(self.claim_name(name), kind)
+        zero = literal(False, bool_) if kind is bool_ else construct(kind, ())
+        frame.statements.append(Declare(register, zero, loc))
+        place = Expr(Op.REGISTER, kind, (), register, loc)
+        self.store(place, value)
+        return place
 
     def add_argument(self, name: str, kind: DType) -> Argument:
         """Add a member to the argument block."""
@@ -282,6 +298,9 @@ class Recorder:
         while self.depth > goal:
             frame = self._frames.pop()
             block = tuple(frame.statements)
+            if frame.apart:
+                # an error passes, or an end too many, of which take_block will hear
+                continue
             if frame.kind == "case":
                 self._frames[-1].cases.append((frame.values, block))
             elif frame.kind == "default":
@@ -293,13 +312,15 @@ class Recorder:
 
     def open_block(self, kind: Literal["if", "while"]) -> None:
         """Start to record statements apart, as the branch of an if or the body of a loop."""
-        self._frames.append(_Frame(kind, here()))
+        self._frames.append(_Frame(kind, here(), apart=True))
 
     def take_block(self, depth: int) -> list[Statement]:
         """Return the statements of the block that `open_block` started at a depth, and go on behind it.
 
         Raises RuntimeError if blocks opened inside are open still.
         """
+        if self.depth <= depth:
+            raise located(UsageError, "end: it closes a block that it did not open")
         if self.depth != depth + 1:
             opened = self._frames[-1]
             raise located(UsageError, f"the {opened.kind} block opened here was never closed", opened.loc)

@@ -315,15 +315,23 @@ class Frame:
                 "traced, for all invocations; use a plain `if` or `while` around it",
             )
 
-    def break_(self) -> Any:
-        """Leave the innermost loop."""
-        return self._leave_round("break")
+    def _check_guard(self, what: str, guarded: bool) -> None:
+        if guarded:
+            raise located(
+                UsageError,
+                f"{what}: the GPU decides whether it leaves a try with `finally`, or a `with` block, whose "
+                "end Python runs while the kernel is traced; put that block around less, or more",
+            )
 
-    def continue_(self) -> Any:
+    def break_(self, guarded: bool) -> Any:
+        """Leave the innermost loop; `guarded` if this also leaves a block that Python runs the end of."""
+        return self._leave_round("break", guarded)
+
+    def continue_(self, guarded: bool) -> Any:
         """Go on with the next round of the innermost loop."""
-        return self._leave_round("continue")
+        return self._leave_round("continue", guarded)
 
-    def _leave_round(self, what: str) -> Any:
+    def _leave_round(self, what: str, guarded: bool) -> Any:
         self._check_jump(what)
         conditional = False
         for entry in reversed(self.open):
@@ -333,14 +341,15 @@ class Frame:
         loop = entry.loop
         assert isinstance(loop, Loop)
         if entry.kind == "gpu loop":
+            self._check_guard(what, guarded)
             loop.jump(what)
             return GONE
         if conditional:
             raise Retry(loop)
         return BREAK if what == "break" else CONTINUE
 
-    def return_(self, *values: Any) -> Any:
-        """End the function."""
+    def return_(self, guarded: bool, *values: Any) -> Any:
+        """End the function; `guarded` if this leaves a block that Python runs the end of."""
         self._check_jump("return")
         value = values[0] if values else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
@@ -350,6 +359,7 @@ class Frame:
             conditional |= entry.kind == "branch"
             if entry.kind == "loop" and conditional and isinstance(entry.loop, Loop) and entry.loop.endless:
                 raise Retry(entry.loop)
+        self._check_guard("return", guarded)
         active = self.tracer
         assert active is not None
         if self.is_kernel:
