@@ -522,7 +522,7 @@ def test_registers_of_the_user_and_plain_control_flow() -> None:
                 total += 10
             j = after
             if j == 2:
-                total = total * 2
+                total[:] = total * 2
         out[i] = total
 
     def expected(i: int) -> int:
