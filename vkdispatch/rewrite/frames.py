@@ -1,5 +1,6 @@
 """Running a rewritten function: its branches and jumps."""
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Iterator, Set
@@ -237,9 +238,25 @@ class Frame:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
-        live = set(after).union(*(block.__code__.co_freevars for block in (then, orelse) if block))
+        live = set(after).union(*map(_mentioned, (then, orelse)))
         active.enter_gpu(live)
         return self.branch(active, condition, then, orelse, set(after))
+
+    def ifs_(
+        self, branches: tuple[tuple[Block, Block], ...], orelse: Block | None, after: tuple[str, ...]
+    ) -> Any:
+        """Run one of many blocks, or record those that the GPU decides between."""
+        for position, (test, body) in enumerate(branches):
+            value = test()
+            if is_gpu(value):
+                rest = branches[position + 1 :]
+                blocks = [block for pair in rest for block in pair]
+                mentioned = set(after).union(*map(_mentioned, blocks))
+                others = functools.partial(self.ifs_, rest, orelse, after)
+                return self.if_(value, body, others, tuple(mentioned))
+            if value:
+                return body()
+        return None if orelse is None else orelse()
 
     def branch(
         self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
@@ -386,6 +403,12 @@ class Frame:
         assert self.tracer is not None
         assert self._done is not None
         self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
+
+
+def _mentioned(block: Block | None) -> tuple[str, ...]:
+    """Names of variables that a block uses."""
+    code = getattr(block, "__code__", None)
+    return () if code is None else code.co_freevars
 
 
 def _last_place(trace: TracebackType | None) -> Loc | None:

@@ -14,6 +14,8 @@ from vkdispatch.rewrite.expressions import ExpressionRewriter, call, constant, l
 from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
 from vkdispatch.rewrite.matching import as_branches
 
+# Ifs of more branches are kept flat.
+_LONG_CHAIN = 8
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _CONTROL = (
     ast.If,
@@ -178,6 +180,15 @@ def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
     return names
 
 
+def _elifs(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
+    """Return the branches of an if in order, and the statements of its else."""
+    branches = [node]
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node = node.orelse[0]
+        branches.append(node)
+    return branches, node.orelse
+
+
 def _is_block_of_ours(context: ast.expr) -> bool:
     """Whether a with statement opens a block of the kernel, such as `vc.scope_block()`."""
     function = context.func if isinstance(context, ast.Call) else context
@@ -262,6 +273,10 @@ class _Statements:
 
     def on_If(self, node: ast.If) -> None:  # noqa: N802
         unit = self.unit
+        branches, last = _elifs(node)
+        if len(branches) > _LONG_CHAIN:
+            self.long_chain(node, branches, last)
+            return
         test = self.expr(node.test)
         names: list[ast.expr] = []
         for body in (node.body, node.orelse):
@@ -274,19 +289,41 @@ class _Statements:
         after = _tuple_of(unit.liveness.after[node])
         self.signalled(call(load("_vd_f"), "if_", test, *names, after), node.test)
 
+    def long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
+        """Rewrite many branches side by side: one inside the other, they would be too deep for Python."""
+        unit = self.unit
+        pairs: list[ast.expr] = []
+        for branch in branches:
+            test = self.test_block(branch.test)
+            body = unit.block(unit.new_name(), branch.body, branch.body[0])
+            self.out.append(body)
+            pairs.append(ast.Tuple([load(test), load(body.name)], ast.Load()))
+        orelse: ast.expr = constant(None)
+        if last:
+            block = unit.block(unit.new_name(), last, last[0])
+            self.out.append(block)
+            orelse = load(block.name)
+        after = _tuple_of(unit.liveness.after[node])
+        self.signalled(call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test)
+
+    def test_block(self, test: ast.expr) -> str:
+        """Define a function that evaluates a condition; returns its name."""
+        function = plain_def(self.unit.new_name(), [])
+        inner = _Statements(self.unit)
+        value = inner.expr(test)
+        function.body = [*self.unit.declarations([test]), *inner.out, placed(ast.Return(value), test)]
+        self.out.append(placed(function, test))
+        return function.name
+
     def on_While(self, node: ast.While) -> None:  # noqa: N802
         unit = self.unit
-        test = plain_def(unit.new_name(), [])
-        inner = _Statements(unit)
-        value = inner.expr(node.test)
-        test.body = [*unit.declarations([node.test]), *inner.out, placed(ast.Return(value), node.test)]
-        self.out.append(placed(test, node.test))
+        test = self.test_block(node.test)
         with self.inside("loop"):
             body = unit.block(unit.new_name(), node.body, node.body[0])
         self.out.append(body)
         assigned = bound_names([node.test, *node.body])
         self.signalled(
-            call(load("_vd_f"), "while_", load(test.name), load(body.name), *self.loop_facts(node, assigned)),
+            call(load("_vd_f"), "while_", load(test), load(body.name), *self.loop_facts(node, assigned)),
             node.test,
         )
 
