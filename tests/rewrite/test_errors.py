@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import vkdispatch as vd
@@ -60,6 +62,25 @@ def changed_object(out: Any) -> None:
     if index() > 3:  # HERE
         box.value = 2
     out[0] = box.value
+
+
+@dataclasses.dataclass(slots=True)
+class SlottedBox:
+    value: Any = 1
+
+
+def changed_slots(out: Any) -> None:
+    state = {"box": [SlottedBox()]}
+    if index() > 3:  # HERE
+        state["box"][0].value = 2
+    out[0] = state["box"][0].value
+
+
+def changed_array(out: Any) -> None:
+    table = np.zeros(4, np.int32)
+    if index() > 3:  # HERE
+        table[2] = 1
+    out[0] = table[2]
 
 
 def changed_global(out: Any) -> None:
@@ -233,6 +254,8 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (changed_list, RuntimeError, "the list 'found' changes inside the if"),
     (changed_dict_in_a_loop, RuntimeError, "the dict 'found' changes inside the for loop"),
     (changed_object, RuntimeError, "the object 'box' changes"),
+    (changed_slots, RuntimeError, "the object 'state' changes"),
+    (changed_array, RuntimeError, "the ndarray 'table' changes"),
     (changed_global, RuntimeError, "the global variable 'SHARED' changes"),
     (text_in_a_loop, TypeError, r"'mode' is 'a' \(str\) before the while loop .* and 'ab' \(str\) in it"),
     (only_in_a_loop, NameError, "'last' gets its value inside the while loop"),

@@ -1,9 +1,11 @@
 """The local variables of the functions being traced, seen through their cells."""
 
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import dataclass, field
 from types import CellType
 from typing import Any
+
+import numpy as np
 
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.location import located
@@ -12,7 +14,7 @@ from vkdispatch.rewrite.values import UNBOUND, same
 
 # Python objects whose own code is not a kernel's business.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
-_DEEPEST = 3
+_DEEPEST = 4
 
 
 def read(cell: CellType) -> Any:
@@ -69,20 +71,11 @@ def variables(scopes: list[Scope]) -> dict[int, Variable]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One variable of a module, as a list of at most one value."""
+class _Global:
+    """A variable of a module."""
 
     module: dict[str, Any]
     name: str
-
-    def copy(self) -> list[Any]:
-        return [self.module[self.name]] if self.name in self.module else []
-
-    def __len__(self) -> int:
-        return len(self.copy())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.copy())
 
 
 @dataclass(slots=True)
@@ -91,7 +84,7 @@ class State:
 
     variables: dict[int, Variable]
     values: Values
-    containers: list[tuple[str, Any, Any]]
+    containers: list[tuple[str, Any, list[Any]]]
 
     def changed(self) -> dict[int, Any]:
         """Variables that have another value by now, with that value."""
@@ -110,7 +103,7 @@ class State:
     def check_containers(self, where: str) -> None:
         """Raise RuntimeError if a list, dict, set or object changed since that moment."""
         for label, container, before in self.containers:
-            if not _unchanged(container, before):
+            if not _alike(_contents(container), before):
                 raise located(
                     UsageError,
                     f"{label} changes inside {where}, but Python objects and global variables change while "
@@ -123,56 +116,65 @@ def capture(scopes: list[Scope], *, containers: bool) -> State:
     """Note the value of every local variable of the running functions, and of their containers if asked."""
     known = variables(scopes)
     values = {key: read(variable.cell) for key, variable in known.items()}
-    found: list[tuple[str, Any, Any]] = []
+    found: list[tuple[str, Any, list[Any]]] = []
     if not containers:
         return State(known, values, found)
     seen: set[int] = set()
     for scope in scopes:
         for name in scope.shared:
-            part = _Part(scope.module, name)
-            found.append((f"the global variable {name!r}", part, part.copy()))
+            part = _Global(scope.module, name)
+            found.append((f"the global variable {name!r}", part, _contents(part) or []))
     for key, variable in known.items():
         _collect(variable.name, values[key], found, seen, _DEEPEST)
     return State(known, values, found)
 
 
-def _collect(label: str, value: Any, found: list[tuple[str, Any, Any]], seen: set[int], depth: int) -> None:
+def _collect(
+    label: str, value: Any, found: list[tuple[str, Any, list[Any]]], seen: set[int], depth: int
+) -> None:
     if isinstance(value, (ShaderVariable, int, float, str, type)) or value is None or id(value) in seen:
         return
-    if isinstance(value, (list, set, dict)):
-        seen.add(id(value))
-        noun = type(value).__name__
-        found.append((f"the {noun} {label!r}", value, value.copy()))
-        inner: Iterator[Any] = iter(value.values() if isinstance(value, dict) else value)
-    elif isinstance(value, tuple):
-        inner = iter(value)
-    elif _is_plain_object(value):
-        seen.add(id(value))
-        members = vars(value)
-        found.append((f"the object {label!r}", members, members.copy()))
-        inner = iter(members.values())
-    else:
+    inner = _contents(value)
+    if inner is None:
         return
+    if not isinstance(value, tuple):
+        seen.add(id(value))
+        noun = type(value).__name__ if type(value).__module__ in ("builtins", "numpy") else "object"
+        found.append((f"the {noun} {label!r}", value, inner))
     if depth:
-        for part in list(inner)[:256]:
+        for part in inner[:512]:
             _collect(label, part, found, seen, depth - 1)
 
 
-def _is_plain_object(value: Any) -> bool:
-    kind = type(value)
+def _contents(value: Any) -> list[Any] | None:
+    """Return what a container or an object of a user's class holds, or None for anything else."""
+    if isinstance(value, _Global):
+        return [value.module[value.name]] if value.name in value.module else []
+    if isinstance(value, (list, tuple, deque)):
+        return list(value)
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=id)
+    if isinstance(value, np.ndarray):
+        return [value.shape, value.tobytes()]
+    if _is_foreign(type(value)):
+        return None
+    members = getattr(value, "__dict__", {})
+    held = [*members.keys(), *members.values()] if isinstance(members, dict) else []
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else slots
+        held.extend(getattr(value, name, None) for name in names)
+    return held
+
+
+def _is_foreign(kind: type) -> bool:
     module = getattr(kind, "__module__", "builtins") or "builtins"
-    return module.split(".")[0] not in _FOREIGN and isinstance(getattr(value, "__dict__", None), dict)
+    return module.split(".")[0] in _FOREIGN
 
 
-def _unchanged(container: Any, before: Any) -> bool:
-    if len(container) != len(before):
+def _alike(now: list[Any] | None, before: list[Any]) -> bool:
+    if now is None or len(now) != len(before):
         return False
-    if isinstance(container, set):
-        return bool(container == before)
-    if isinstance(container, dict):
-        return all(key in before and _alike(value, before[key]) for key, value in container.items())
-    return all(map(_alike, container, before))
-
-
-def _alike(a: Any, b: Any) -> bool:
-    return a is b or same((a, b))
+    return all(a is b or same((a, b)) for a, b in zip(now, before, strict=True))
