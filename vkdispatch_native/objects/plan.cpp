@@ -38,7 +38,12 @@ void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDesc
               std::min(limits.maxPerStageDescriptorUniformBuffers, limits.maxDescriptorSetUniformBuffers),
               "uniform buffers");
   check_count(types, VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
-              std::min(limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers), "samplers");
+              std::min({limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers,
+                        limits.maxPerStageDescriptorSampledImages, limits.maxDescriptorSetSampledImages}),
+              "samplers");
+  check_count(types, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE,
+              std::min(limits.maxPerStageDescriptorStorageImages, limits.maxDescriptorSetStorageImages),
+              "storage images");
   if (types.size() > limits.maxPerStageResources) {
     throw Error(ErrorKind::invalid_value, std::to_string(types.size()) +
                                               " buffers and images are bound, the device takes " +
