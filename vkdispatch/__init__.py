@@ -105,6 +105,15 @@ from vkdispatch.base.errors import (
     VulkanError,
     WaitTimeoutError,
 )
+from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
+from vkdispatch.base.image_format import (
+    AddressMode,
+    BorderColor,
+    Filter,
+    image_format,
+    image_type,
+    image_view_type,
+)
 from vkdispatch.base.init import (
     get_backend,
     get_devices,
@@ -132,6 +141,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
     BufferBindInfo,
     CommandGraph,
+    ImageBindInfo,
     default_graph,
     global_graph,
     set_global_graph,
@@ -143,10 +153,12 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 __version__ = "0.1.0"
 
 __all__ = [
+    "AddressMode",
     "ArgumentIndexError",
     "ArgumentTypeError",
     "ArgumentValueError",
     "BackendUnavailableError",
+    "BorderColor",
     "Buffer",
     "BufferBindInfo",
     "CommandGraph",
@@ -154,10 +166,18 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
+    "Filter",
+    "Image",
+    "Image1D",
+    "Image2D",
+    "Image2DArray",
+    "Image3D",
+    "ImageBindInfo",
     "LogLevel",
     "MappingFunction",
     "OutOfDeviceMemoryError",
     "RFFTBuffer",
+    "Sampler",
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
@@ -221,6 +241,9 @@ __all__ = [
     "ihvec2",
     "ihvec3",
     "ihvec4",
+    "image_format",
+    "image_type",
+    "image_view_type",
     "initialize",
     "int16",
     "int32",
