@@ -175,6 +175,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppPlan "vkd::Plan":
         size_t binding_count()
         int type(uint32_t binding)
+        cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
     cdef cppclass CppBinding "vkd::Binding":
         CppBuffer* buffer
@@ -810,6 +811,8 @@ cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
         raise TypeError(f"binding {index}: expected a buffer, an image or a sampler, got {type(resource).__name__}")
     if owner is not engine:
         raise ValueError(f"binding {index}: what is bound belongs to another context")
+    if b.image != NULL and plan.refuses(b.index, b.image[0]):
+        raise ValueError(f"binding {index}: the shader declares an image of other axes or texels there")
     return 0
 
 
@@ -1176,6 +1179,8 @@ cdef class Launcher:
                 return False
             image = <Image>native
         if image.engine is not self.engine or image.ptr == NULL or image.doomed:
+            return False
+        if self.plan.open().refuses(slot.binding, image.ptr[0]):
             return False
         if view_type(image.ptr[0]) != slot.view_type:
             return False

@@ -379,6 +379,25 @@ def test_descriptor_sets_check_what_they_get() -> None:
         bound.bind_image(image, 1)
 
 
+def test_descriptor_sets_want_the_image_that_the_code_declares() -> None:
+    plan = ComputePlan(SOURCE, [5, 4, 1], 0, "sum")
+    source, target, out = vd.Image2D((4, 4)), vd.Image2D((4, 4)), vd.Buffer(16, vd.float32)
+    wrong = [
+        (vd.Image3D((4, 4, 4)), target),
+        (source, vd.Image2D((4, 4), vd.int32)),
+        (source, vd.Image1D(4, vd.float32)),
+    ]
+    for sampled, stored in wrong:
+        bound = DescriptorSet(plan)
+        bound.bind_sampler(sampled.sample(), 0)
+        bound.bind_image(stored, 1)
+        bound.bind_buffer(out, 2)
+        with pytest.raises(vd.ArgumentValueError, match=r"'sum': binding .: the shader declares"):
+            CommandList().record_compute_plan(plan, bound, (1, 1, 1))
+    with pytest.raises(vd.ArgumentValueError, match="sum: the shader declares a sampler at set 0, binding 0"):
+        ComputePlan(SOURCE, [1, 4, 1], 0, "sum")
+
+
 def test_bind_infos() -> None:
     sampler = vd.Image2D((4, 4)).sample()
     info = vd.ImageBindInfo(sampler, 1, True, False)
