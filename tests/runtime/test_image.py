@@ -252,6 +252,32 @@ def test_levels_follow_each_write() -> None:
     assert vd.Image2D((4, 4)).mip_levels == 1
 
 
+def test_levels_after_a_kernel() -> None:
+    @vd.shader("(img.shape[1], img.shape[0])", local_size=(8, 8))
+    def fill(img: vc.StorageImage2D[vd.float32]) -> None:
+        at = vc.global_invocation_id()
+        img[at.x, at.y] = vc.to_float(at.x)
+
+    image = vd.Image2D((4, 8), vd.float32, 1, True)
+    image.write(np.zeros((4, 8), np.float32))
+    fill(image)
+    assert (image.read(level=1) == 0).all()
+    image.generate_mipmaps()
+    assert image.read(level=0)[3].tolist() == list(range(8))
+    assert image.read(level=1)[1].tolist() == [0.5, 2.5, 4.5, 6.5]
+    assert image.read(level=3).tolist() == [[3.5]]
+    vd.Image2D((4, 8)).generate_mipmaps()
+
+
+def test_as_an_array() -> None:
+    image = vd.Image2D((2, 3), vd.int32)
+    image.write(np.arange(6, dtype=np.int32))
+    np.testing.assert_array_equal(np.asarray(image), np.arange(6).reshape(2, 3))
+    assert np.asarray(image, dtype=np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(image, copy=False)
+
+
 # ---- samplers ------------------------------------------------------------------------------------
 
 

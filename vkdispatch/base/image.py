@@ -155,11 +155,22 @@ class Image(Handle):
         everywhere = device_index == ALL_QUEUES
         queue = ALL_QUEUES if everywhere else checked_queue(device_index, self.context, "device_index")
         texels = self._checked_texels(data)
-        spatial = tuple(range(1, 1 + len(self._sizes)))
-        levels = [texels, *(mip_chain(texels, spatial) if self.mip_levels > 1 else ())]
-        for level, values in enumerate(levels):
-            memory: Any = values.reshape(-1).view(np.uint8)
-            self._native.write(queue, memory, level)
+        self._native.write(queue, _as_bytes(texels))
+        self._write_smaller(queue, texels)
+
+    def _write_smaller(self, queue: int, texels: Array) -> None:
+        """Write the mip levels above 0 of texels as the device has them."""
+        if self.mip_levels > 1:
+            spatial = tuple(range(1, 1 + len(self._sizes)))
+            for level, values in enumerate(mip_chain(texels, spatial), 1):
+                self._native.write(queue, _as_bytes(values), level)
+
+    def generate_mipmaps(self) -> None:
+        """Make the mip levels anew from level 0, which a kernel may have stored to. Goes through the host."""
+        self.require_alive()
+        if self.mip_levels > 1:
+            for queue in range(self.context.queue_count):
+                self._write_smaller(queue, self._stored_texels(queue, 0))
 
     def _checked_texels(self, data: object) -> Array:
         """Return the data as the device has it: (layers, axes..., channels)."""
@@ -212,13 +223,23 @@ class Image(Handle):
         level = operator.index(level)
         if not 0 <= level < self.mip_levels:
             raise ArgumentValueError(f"level: expected 0 to {self.mip_levels - 1}, got {level}")
+        texels = np.ascontiguousarray(self._stored_texels(queue, level)[..., : self.channels])
+        layers, *sizes, channels = texels.shape
+        shape = (layers, *sizes) if layers > 1 else tuple(sizes)
+        return texels.reshape(shape if channels == 1 else (*shape, channels))
+
+    def _stored_texels(self, queue: int, level: int) -> Array:
+        """Return a level as the device has it: (layers, axes..., channels)."""
         sizes = level_shape(self._sizes, level)
         stored = np.empty((self.layers, *sizes, _device_channels(self.channels)), host_dtype(self.dtype))
-        memory: Any = stored.reshape(-1).view(np.uint8)
-        self._native.read_into(queue, memory, level)
-        shape = (self.layers, *sizes) if self.layers > 1 else sizes
-        texels = np.ascontiguousarray(stored[..., : self.channels])
-        return texels.reshape(shape if self.channels == 1 else (*shape, self.channels))
+        self._native.read_into(queue, _as_bytes(stored), level)
+        return stored
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ArgumentValueError("copy: an image lies in device memory; its array is always a copy")
+        array = self.read()
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def sample(
         self,
@@ -414,6 +435,10 @@ class Sampler(Handle):
 
     def __repr__(self) -> str:
         return f"<Sampler {self._handle} of {self.image!r}>"
+
+
+def _as_bytes(texels: Array) -> Any:
+    return texels.reshape(-1).view(np.uint8)
 
 
 def _device_channels(channels: int) -> int:
