@@ -84,6 +84,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t samplerMirrorClampToEdge
         uint32_t shaderFloat16
         uint32_t scalarBlockLayout
+        uint32_t storageBuffer8BitAccess
         uint32_t timelineSemaphore
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
@@ -350,6 +351,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "uuid": bytes([p.id.deviceUUID[i] for i in range(16)]),
         "storage_image_extended_formats": p.features.shaderStorageImageExtendedFormats,
         "sampler_mirror_clamp_to_edge": p.features12.samplerMirrorClampToEdge,
+        "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
     }
 

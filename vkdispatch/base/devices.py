@@ -61,6 +61,7 @@ class DeviceInfo:
     sampler_mirror_clamp_to_edge: int = 0
     uuid: bytes | None = None
     sorted_index: int = -1
+    storage_buffer_8_bit_access: int = 0
     missing: list[str] = field(default_factory=list)
 
     def is_nvidia(self) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.ir import (
     Argument,
@@ -15,6 +15,7 @@ from vkdispatch.codegen.ir import (
     Declare,
     Effect,
     Expr,
+    For,
     If,
     ImageBinding,
     ImageStore,
@@ -32,6 +33,7 @@ from vkdispatch.codegen.ir import (
     While,
     blocks_of,
     expressions_of,
+    is_encoded,
     is_place,
     walk,
 )
@@ -50,13 +52,15 @@ _PURE = frozenset(
         Op.BINARY,
         Op.COMPARE,
         Op.LOGICAL,
+        Op.SELECT,
+        Op.LENGTH,
         Op.CALL,
         Op.CONSTRUCT,
         Op.IMAGE_SIZE,
     )
 )
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
-_NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC_ADD))
+_NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC))
 # Deeper trees are cut in pieces: compilers and Python limit recursion.
 _DEEPEST = 40
 
@@ -85,9 +89,9 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
     """Expressions whose value a statement itself uses; of a place these are its indices."""
     if isinstance(statement, Store):
         return (*place_operands(statement.place), statement.value)
-    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC_ADD:
-        place, operand = statement.value.args
-        return (*place_operands(place), operand)
+    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        place, *operands = statement.value.args
+        return (*place_operands(place), *operands)
     return expressions_of(statement)
 
 
@@ -112,7 +116,7 @@ def resource_access(kernel: Kernel) -> Access:
             _note_written(statement.place, access, also_read=statement.operator is not None)
         elif isinstance(statement, ImageStore):
             access.writes.add(statement.image.index)
-        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC_ADD:
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
         elif isinstance(statement, RawStatement):
             mentioned = _mentioned(statement.text)
@@ -154,9 +158,13 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
 
 @dataclass(slots=True)
 class Usage:
-    """Types, functions and features that a kernel uses, which decide on GLSL extensions."""
+    """Types, functions and features that a kernel uses, which decide on GLSL extensions.
+
+    `dtypes` are those it computes with, `stored` those that lie in its buffers.
+    """
 
     dtypes: set[DType] = field(default_factory=set)
+    stored: set[DType] = field(default_factory=set)
     subgroup_functions: set[str] = field(default_factory=set)
     prints: bool = False
 
@@ -166,7 +174,8 @@ def usage(kernel: Kernel) -> Usage:
     found = Usage()
     found.dtypes.update(member.dtype for member in kernel.arguments)
     found.dtypes.update(array.dtype for array in kernel.shared)
-    found.dtypes.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
+    found.stored.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
+    found.dtypes.update(map(compute_type, found.stored))
     for statement in walk(kernel.body):
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
@@ -196,10 +205,14 @@ def _check_block(block: Block, outer: set[int]) -> None:
             _check_known(expr.value, known, statement, expr.loc)
         if isinstance(statement, ImageStore):
             _check_known(statement.image, known, statement, None)
+        if isinstance(statement, For):
+            known.add(id(statement.counter))
         for inner in blocks_of(statement):
             _check_block(inner, known)
         if isinstance(statement, Declare):
             known.add(id(statement.register))
+        elif isinstance(statement, For):
+            known.discard(id(statement.counter))
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
@@ -361,7 +374,8 @@ def _worth_a_name(numbering: Numbering, number: int) -> bool:
 def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
     """Choose what one statement should compute once, before it: repeated loads and what is built on them.
 
-    Only what the statement evaluates in any case is taken, so the right sides of && and || are left alone.
+    Only what the statement evaluates in any case is taken, so the right sides of && and || and the two values
+    of a choice are left alone.
     """
     if isinstance(statement, While):
         return []
@@ -400,7 +414,7 @@ def _unconditional(plan: NamingPlan, number: int) -> tuple[int, ...]:
     if number in plan.named:
         return ()
     args = plan.numbering.args[number]
-    return args[:1] if plan.numbering.exprs[number].op is Op.LOGICAL else args
+    return args[:1] if plan.numbering.exprs[number].op in (Op.LOGICAL, Op.SELECT) else args
 
 
 def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:
@@ -427,7 +441,7 @@ def _measure(plan: NamingPlan, order: list[int]) -> tuple[dict[int, int], dict[i
 
 
 def stored_to(expr: Expr) -> bool:
-    """Whether an expression is a place inside a buffer or workgroup memory."""
+    """Whether an expression is a place inside a buffer or workgroup memory that holds the value as it is."""
     while expr.op in (Op.INDEX, Op.COMPONENT):
         expr = expr.args[0]
-    return is_place(expr) and isinstance(expr.value, (Storage, SharedArray))
+    return is_place(expr) and isinstance(expr.value, (Storage, SharedArray)) and not is_encoded(expr)

@@ -9,8 +9,10 @@ from vkdispatch.base.dtype import (
     bool_,
     component_count,
     component_type,
+    compute_type,
     float32,
     int32,
+    is_buffer_only,
     is_dtype,
     is_integer_dtype,
     is_scalar,
@@ -20,6 +22,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
+from vkdispatch.codegen.expressions import condition
 from vkdispatch.codegen.images import ImageVariable, StorageImageVariable
 from vkdispatch.codegen.ir import Argument, Expr, Op
 from vkdispatch.codegen.location import here, located
@@ -97,9 +100,15 @@ def declare_argument(
     if origin in _SAMPLED or origin in _STORAGE:
         return _declare_image(recorder, name, origin, kind, default)
     arg_type = ArgType.CONSTANT if origin is Constant else ArgType.VARIABLE
-    argument = recorder.add_argument(name, kind)
-    return _value_of(argument), ShaderArgumentInfo(
-        name, arg_type, default, argument.name, dtype=kind, members=(argument.name,), member_dtypes=(kind,)
+    value, member = _declare_value(recorder, name, name, kind)
+    return value, ShaderArgumentInfo(
+        name,
+        arg_type,
+        default,
+        member.name,
+        dtype=kind,
+        members=(member.name,),
+        member_dtypes=(member.dtype,),
     )
 
 
@@ -140,6 +149,21 @@ def _storage_texel(name: str, kind: DType) -> DType:
     return kind
 
 
+def _declare_value(
+    recorder: Recorder, argument: str, name: str, kind: DType
+) -> tuple[ShaderVariable, Argument]:
+    """Add a member `name` to the argument block; returns the value it gives, and the member."""
+    if is_buffer_only(kind):
+        raise located(
+            ArgumentValueError,
+            f"argument {argument!r}: {kind.name} lies in buffers only; use {compute_type(kind).name}",
+        )
+    # a block holds no truth values
+    member = recorder.add_argument(name, uint32 if kind is bool_ else kind)
+    value = Expr(Op.ARGUMENT, member.dtype, (), member, here())
+    return ShaderVariable(condition(value) if kind is bool_ else value), member
+
+
 def _split(name: str, annotation: Any) -> tuple[Any, DType]:
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
     if origin is None or not args:
@@ -154,43 +178,33 @@ def _split(name: str, annotation: Any) -> tuple[Any, DType]:
             ArgumentTypeError,
             f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}",
         )
-    if kind is bool_ or not hasattr(kind, "item_size"):
-        raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} cannot lie in memory")
+    if not hasattr(kind, "item_size"):
+        raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} is no complete dtype")
     return origin, kind
-
-
-def _value_of(argument: Argument) -> ShaderVariable:
-    return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
 
 def _declare_dataclass(
     recorder: Recorder, name: str, annotation: type[Any], default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
     kinds = _field_types(annotation)
-    members: list[str] = []
+    members: list[Argument] = []
     values: dict[str, ShaderVariable] = {}
     for field, kind in kinds.items():
-        if (
-            not isinstance(kind, type)
-            or not is_dtype(kind)
-            or not hasattr(kind, "item_size")
-            or kind is bool_
-        ):
+        if not isinstance(kind, type) or not is_dtype(kind) or not hasattr(kind, "item_size"):
             raise located(
                 ArgumentValueError,
                 f"argument {name!r}: field {field!r} of {annotation.__name__} must be a dtype such as "
                 f"vd.float32, got {kind!r}",
             )
-        argument = recorder.add_argument(f"{name}_{field}", kind)
-        members.append(argument.name)
-        values[field] = _value_of(argument)
+        values[field], member = _declare_value(recorder, name, f"{name}_{field}", kind)
+        members.append(member)
     info = ShaderArgumentInfo(
         name,
         ArgType.CONSTANT_DATACLASS,
         default,
         name,
-        members=tuple(members),
-        member_dtypes=tuple(kinds.values()),
+        members=tuple(member.name for member in members),
+        member_dtypes=tuple(member.dtype for member in members),
         fields=tuple(kinds),
     )
     return _instance(annotation, values), info

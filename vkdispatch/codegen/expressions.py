@@ -619,6 +619,22 @@ def logical(symbol: str, conditions: Sequence[Expr]) -> Expr:
     return _make(Op.LOGICAL, bool_, tuple(condition(value) for value in conditions), symbol)
 
 
+def select(condition_: Expr, a: Operand, b: Operand) -> Expr:
+    """Make `a if condition else b`, of which only the chosen one is evaluated; in their promoted type.
+
+    Raises ValueError where the two do not meet.
+    """
+    truth = condition(condition_)
+    if not isinstance(a, Expr) and not isinstance(b, Expr):
+        kind = promote(literal_dtype(a), literal_dtype(b), "select")
+        a = literal(a, kind)
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
+        return _make(Op.SELECT, a.dtype, (truth, a, b))
+    kind, values = meet((a, b), "select")
+    chosen, other = (cast(value, kind) for value in values)
+    return _make(Op.SELECT, kind, (truth, chosen, other))
+
+
 # ---- values to store -----------------------------------------------------------------------------
 
 
@@ -653,6 +669,11 @@ def _check_integer(value: Number, scalar: DType) -> None:
             ArgumentValueError,
             f"cannot store the float {value!r} in {scalar.name}; give an int or convert the value",
         )
+    check_fits(value, scalar)
+
+
+def check_fits(value: int, scalar: DType) -> None:
+    """Raise ValueError unless an integer type of either sign and of this width holds a number."""
     bits = 8 * scalar.item_size
     # -1 for all bits set is common, so either signedness of the width will do
     if not -(1 << (bits - 1)) <= int(value) < (1 << bits):

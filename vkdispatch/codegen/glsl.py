@@ -9,15 +9,18 @@ import numpy as np
 
 from vkdispatch.base.dtype import (
     DType,
+    bfloat16,
     bool_,
     component_count,
     component_type,
     float16,
     float32,
     float64,
+    int8,
     int16,
     int32,
     int64,
+    uint8,
     uint16,
     uint32,
     uint64,
@@ -34,11 +37,14 @@ from vkdispatch.codegen.analysis import (
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
+    Break,
     Builtin,
     Comment,
+    Continue,
     Declare,
     Effect,
     Expr,
+    For,
     If,
     ImageBinding,
     ImageStore,
@@ -55,7 +61,9 @@ from vkdispatch.codegen.ir import (
     Statement,
     Storage,
     Store,
+    Switch,
     While,
+    blocks_of,
     walk,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout
@@ -66,9 +74,21 @@ _INDENT = "    "
 # ---- tables --------------------------------------------------------------------------------------
 
 # Binding strength of operators, weakest first.
-_OR, _AND, _BIT_OR, _BIT_XOR, _BIT_AND, _EQUAL, _ORDER, _SHIFT, _SUM, _PRODUCT, _PREFIX, _POSTFIX = range(
-    1, 13
-)
+(
+    _CHOICE,
+    _OR,
+    _AND,
+    _BIT_OR,
+    _BIT_XOR,
+    _BIT_AND,
+    _EQUAL,
+    _ORDER,
+    _SHIFT,
+    _SUM,
+    _PRODUCT,
+    _PREFIX,
+    _POSTFIX,
+) = range(13)
 _STRENGTH = {
     "||": _OR,
     "&&": _AND,
@@ -140,6 +160,32 @@ _TYPE_EXTENSIONS: tuple[tuple[tuple[DType, ...], str], ...] = (
     ((int64, uint64), "GL_ARB_gpu_shader_int64"),
     ((float64,), "GL_ARB_gpu_shader_fp64"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """How a type that kernels do not compute with lies in a buffer, is read and is stored."""
+
+    glsl: str
+    load: str
+    store: str
+    extension: str
+
+
+_8_BIT, _16_BIT = "GL_EXT_shader_8bit_storage", "GL_EXT_shader_16bit_storage"
+_STORED: dict[DType, _Stored] = {
+    bool_: _Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))", _8_BIT),
+    int8: _Stored("int8_t", "int({})", "int8_t({})", _8_BIT),
+    uint8: _Stored("uint8_t", "uint({})", "uint8_t({})", _8_BIT),
+    bfloat16: _Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})", _16_BIT),
+}
+_BFLOAT16_BITS = """
+uint16_t bfloat16_bits(float value) {
+    uint bits = floatBitsToUint(value);
+    uint rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    return uint16_t(isnan(value) ? (bits >> 16) | 0x40u : rounded);
+}
+"""
 _SUBGROUP_BASIC = frozenset(("subgroupBuiltin", "subgroupElect", "subgroupBarrier"))
 
 
@@ -252,9 +298,16 @@ def _register(expr: Expr, names: _Names) -> tuple[str, int]:
 
 
 def _element(expr: Expr, names: _Names) -> tuple[str, int]:
+    text = _element_place(expr, names)
+    if isinstance(expr.value, Storage) and expr.value.dtype in _STORED:
+        return _STORED[expr.value.dtype].load.format(text), _POSTFIX
+    return text, _POSTFIX
+
+
+def _element_place(expr: Expr, names: _Names) -> str:
     assert isinstance(expr.value, (Storage, SharedArray))
     member = ".data" if isinstance(expr.value, Storage) else ""
-    return f"{expr.value.name}{member}[{_full(expr.args[0], names)}]", _POSTFIX
+    return f"{expr.value.name}{member}[{_full(expr.args[0], names)}]"
 
 
 def _index(expr: Expr, names: _Names) -> tuple[str, int]:
@@ -303,8 +356,16 @@ def _call(expr: Expr, names: _Names) -> tuple[str, int]:
     return f"{expr.value}({_list(expr.args, names)})", _POSTFIX
 
 
-def _atomic_add(expr: Expr, names: _Names) -> tuple[str, int]:
-    return f"atomicAdd({_list(expr.args, names)})", _POSTFIX
+def _select(expr: Expr, names: _Names) -> tuple[str, int]:
+    condition, chosen, other = (_operand(arg, names, _OR) for arg in expr.args)
+    return f"{condition} ? {chosen} : {other}", _CHOICE
+
+
+def _length(expr: Expr, names: _Names) -> tuple[str, int]:
+    if isinstance(expr.value, SharedArray):
+        return literal_text(expr.value.size, uint32), _POSTFIX
+    assert isinstance(expr.value, Storage)
+    return f"uint({expr.value.name}.data.length())", _POSTFIX
 
 
 def _construct(expr: Expr, names: _Names) -> tuple[str, int]:
@@ -359,7 +420,9 @@ _WRITERS: dict[Op, Callable[[Expr, _Names], tuple[str, int]]] = {
     Op.LOGICAL: _logical,
     Op.CALL: _call,
     Op.SUBGROUP: _call,
-    Op.ATOMIC_ADD: _atomic_add,
+    Op.SELECT: _select,
+    Op.LENGTH: _length,
+    Op.ATOMIC: _call,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
     Op.IMAGE_LOAD: _image_load,
@@ -435,8 +498,7 @@ class _BodyWriter:
             register = statement.register
             self.line(f"{register.dtype.glsl_type} {register.name} = {self._text(statement.value)};", loc)
         elif isinstance(statement, Store):
-            value = self._text(statement.value)
-            self.line(f"{self._place(statement.place)} {statement.operator or ''}= {value};", loc)
+            self.line(f"{self._assignment(statement)};", loc)
         elif isinstance(statement, ImageStore):
             target, texel = statement.image.name, self._texel(statement.value)
             self.line(f"imageStore({target}, {self._text(statement.coordinate)}, {texel});", loc)
@@ -446,6 +508,14 @@ class _BodyWriter:
             self.line(f"while ({self._text(statement.condition)}) {{", loc)
             self._nested(statement.body)
             self.line("}", loc)
+        elif isinstance(statement, For):
+            self._for(statement)
+        elif isinstance(statement, Switch):
+            self._switch(statement)
+        elif isinstance(statement, Break):
+            self.line("break;", loc)
+        elif isinstance(statement, Continue):
+            self.line("continue;", loc)
         elif isinstance(statement, Scope):
             self._comment(statement.comment, loc)
             self.line("{", loc)
@@ -466,8 +536,14 @@ class _BodyWriter:
             for text in self._names.raw(statement.text).splitlines():
                 self.line(text, loc)
 
-    def _place(self, place: Expr) -> str:
-        return _WRITERS[place.op](place, self._names)[0]
+    def _assignment(self, statement: Store) -> str:
+        place, value = statement.place, self._text(statement.value)
+        if place.op is not Op.ELEMENT:
+            return f"{_WRITERS[place.op](place, self._names)[0]} {statement.operator or ''}= {value}"
+        target = _element_place(place, self._names)
+        if isinstance(place.value, Storage) and place.value.dtype in _STORED:
+            return f"{target} = {_STORED[place.value.dtype].store.format(value)}"
+        return f"{target} {statement.operator or ''}= {value}"
 
     def _texel(self, value: Expr) -> str:
         """Write a value as the four components that an image store takes."""
@@ -489,6 +565,62 @@ class _BodyWriter:
             self._nested(statement.orelse)
         self.line("}", statement.loc)
 
+    def _for(self, statement: For) -> None:
+        name, kind = statement.counter.name, statement.counter.dtype.glsl_type
+        start, stop, step = (self._text(bound) for bound in (statement.start, statement.stop, statement.step))
+        upward, downward = f"{name} < {stop}", f"{name} > {stop}"
+        change = f"{name} += {step}"
+        amount = statement.step.value
+        if statement.step.op is not Op.LITERAL or not isinstance(amount, int):
+            condition = f"{step} > 0 ? {upward} : {step} < 0 && {downward}"
+        elif amount > 0:
+            condition = upward
+        elif amount < 0:
+            condition, change = downward, f"{name} -= {-amount}"
+        else:
+            condition = "false"
+        change = {f"{name} += 1": f"++{name}", f"{name} += 1u": f"++{name}", f"{name} -= 1": f"--{name}"}.get(
+            change, change
+        )
+        self.line(f"for ({kind} {name} = {start}; {condition}; {change}) {{", statement.loc)
+        self._nested(statement.body)
+        self.line("}", statement.loc)
+
+    def _switch(self, statement: Switch) -> None:
+        loc = statement.loc
+        value = self._text(statement.value)
+        self._forget_local()
+        if _leaves_loop(statement):
+            # GLSL's break would leave the switch instead
+            self._switch_by_if(statement, value)
+            return
+        self.line(f"switch ({value}) {{", loc)
+        for values, body in statement.cases:
+            labels = " ".join(f"case {literal_text(each, statement.value.dtype)}:" for each in values)
+            self.line(f"{labels} {{", loc)
+            self._nested(body)
+            self.line("} break;", loc)
+        self.line("default: {", loc)
+        if statement.default is not None:
+            self._nested(statement.default)
+        self.line("} break;", loc)
+        self.line("}", loc)
+
+    def _switch_by_if(self, statement: Switch, value: str) -> None:
+        loc, kind = statement.loc, statement.value.dtype
+        name = self._new_name(statement.value)
+        self.line(f"{kind.glsl_type} {name} = {value};", loc)
+        for position, (values, body) in enumerate(statement.cases):
+            keyword = "} else if" if position else "if"
+            conditions = " || ".join(f"{name} == {literal_text(each, kind)}" for each in values)
+            self.line(f"{keyword} ({conditions}) {{", loc)
+            self._nested(body)
+        if statement.default is not None:
+            self.line("} else {" if statement.cases else "{", loc)
+            self._nested(statement.default)
+        if statement.cases or statement.default is not None:
+            self.line("}", loc)
+
     def _nested(self, block: Block) -> None:
         self._depth += 1
         self.block(block)
@@ -505,6 +637,17 @@ class _BodyWriter:
         for each in lines:
             self.line(f" * {each}".rstrip(), loc)
         self.line(" */", loc)
+
+
+def _leaves_loop(statement: Statement) -> bool:
+    """Whether a Break inside means a loop around the statement."""
+    for block in blocks_of(statement):
+        for inner in block:
+            if isinstance(inner, Break):
+                return True
+            if not isinstance(inner, (While, For)) and _leaves_loop(inner):
+                return True
+    return False
 
 
 def _quoted(text: str) -> str:
@@ -564,6 +707,7 @@ def _extensions(kernel: Kernel, used: Usage) -> list[str]:
         names.append("GL_EXT_debug_printf")
     scalars = {component_type(kind) for kind in used.dtypes}
     names += [extension for kinds, extension in _TYPE_EXTENSIONS if scalars.intersection(kinds)]
+    names += sorted({_STORED[kind].extension for kind in used.stored if kind in _STORED})
     return ["#version 450", *(f"#extension {name} : require" for name in names)]
 
 
@@ -586,10 +730,13 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             lines.append(_image_declaration(resource, binding, access) + label)
             continue
         qualifier = _qualifier(resource.index, access)
-        block = f"buffer Buffer{resource.index} {{ {resource.dtype.glsl_type} data[]; }} {resource.name};"
+        kind = _STORED[resource.dtype].glsl if resource.dtype in _STORED else resource.dtype.glsl_type
+        block = f"buffer Buffer{resource.index} {{ {kind} data[]; }} {resource.name};"
         lines.append(f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block}{label}")
     if kernel.resources:
         lines.append("")
+    if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
+        lines += [*_BFLOAT16_BITS.strip().splitlines(), ""]
     for array in kernel.shared:
         lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
     if kernel.shared:
@@ -621,6 +768,7 @@ def _write_body(kernel: Kernel, block: str, *, folded: bool) -> _BodyWriter:
         builtins[Builtin.WORKGROUP_ID] = _FOLDED_WORKGROUP_ID
         builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
     taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
+    taken.update(statement.counter.name for statement in walk(kernel.body) if isinstance(statement, For))
     taken.update(array.name for array in kernel.shared)
     writer = _BodyWriter(_Names(builtins, block, plan), plan, taken)
     if folded:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, auto
 
-from vkdispatch.base.dtype import DType, float32, to_vector
+from vkdispatch.base.dtype import DType, bool_, float32, to_vector
 from vkdispatch.codegen.location import Loc
 
 
@@ -40,10 +40,13 @@ class Op(Enum):
     UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
     BINARY = auto()  # value: operator; args: (left, right)
     COMPARE = auto()  # value: operator; args: (left, right)
-    LOGICAL = auto()  # value: "&&" or "||"; args: two or more
+    LOGICAL = auto()  # value: "&&" or "||"; args: two or more, each evaluated only if it still matters
+    SELECT = auto()  # args: (condition, value if it holds, value if not); only the chosen one is evaluated
+    LENGTH = auto()  # value: Storage or SharedArray; how many elements it has (uint32)
     CALL = auto()  # value: GLSL function without effects; args: its arguments
     SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
-    ATOMIC_ADD = auto()  # args: (place, operand); stands only as the value of a Declare
+    # value: GLSL function such as "atomicAdd"; args: (place, operands...); only as the value of a Declare
+    ATOMIC = auto()
     CONSTRUCT = auto()  # args: what the dtype's constructor takes
     SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
     IMAGE_LOAD = auto()  # value: ImageBinding; args: (texel coordinate,) or (texel coordinate, mip level)
@@ -76,15 +79,19 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Register:
-    """A variable of one invocation."""
+    """A variable of one invocation; the `counter` of a For is not the kernel's to assign."""
 
     name: str
     dtype: DType
+    counter: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Storage:
-    """A storage buffer; `index` is its position among the bound resources."""
+    """A storage buffer; `index` is its position among the bound resources.
+
+    `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it.
+    """
 
     index: int
     dtype: DType
@@ -224,6 +231,49 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
+class For:
+    """Run `body` with `counter` = start, start + step, ... up to, without it, `stop`, as `range` does.
+
+    `start`, `stop` and `step` are of the counter's type and do not change while the loop runs: literals,
+    arguments, or registers that the body leaves alone. A step of zero runs nothing.
+    """
+
+    counter: Register
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple["Statement", ...]
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Run the one case among whose values `value` is, else `default`. Cases do not fall through.
+
+    A Break inside leaves the loop around the switch.
+    """
+
+    value: Expr
+    cases: tuple[tuple[tuple[int, ...], tuple["Statement", ...]], ...]
+    default: tuple["Statement", ...] | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """End the innermost loop."""
+
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Go on with the next round of the innermost loop."""
+
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """A block of its own, with an optional comment in front."""
 
@@ -274,7 +324,21 @@ class RawStatement:
 
 
 Statement = (
-    Declare | Store | ImageStore | If | While | Scope | Effect | Print | Return | Comment | RawStatement
+    Declare
+    | Store
+    | ImageStore
+    | If
+    | While
+    | For
+    | Switch
+    | Break
+    | Continue
+    | Scope
+    | Effect
+    | Print
+    | Return
+    | Comment
+    | RawStatement
 )
 Block = tuple[Statement, ...]
 
@@ -305,7 +369,16 @@ def is_place(expr: Expr) -> bool:
         return is_place(expr.args[0])
     if expr.op is Op.RAW:
         return isinstance(expr.value, RawText) and expr.value.settable
-    return expr.op in (Op.REGISTER, Op.ELEMENT)
+    if expr.op is Op.REGISTER:
+        return isinstance(expr.value, Register) and not expr.value.counter
+    return expr.op is Op.ELEMENT
+
+
+def is_encoded(expr: Expr) -> bool:
+    """Whether an expression is an element that its buffer holds in another type than kernels compute with."""
+    if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
+        return False
+    return expr.value.dtype is bool_ or expr.value.dtype is not expr.dtype
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
@@ -313,8 +386,11 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
     if isinstance(statement, If):
         bodies = tuple(body for _, body in statement.branches)
         return bodies if statement.orelse is None else (*bodies, statement.orelse)
-    if isinstance(statement, (While, Scope)):
+    if isinstance(statement, (While, For, Scope)):
         return (statement.body,)
+    if isinstance(statement, Switch):
+        bodies = tuple(body for _, body in statement.cases)
+        return bodies if statement.default is None else (*bodies, statement.default)
     return ()
 
 
@@ -330,6 +406,10 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return tuple(condition for condition, _ in statement.branches)
     if isinstance(statement, While):
         return (statement.condition,)
+    if isinstance(statement, For):
+        return (statement.start, statement.stop, statement.step)
+    if isinstance(statement, Switch):
+        return (statement.value,)
     if isinstance(statement, Print):
         return statement.args
     return ()

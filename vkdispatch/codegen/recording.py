@@ -5,7 +5,7 @@ The stack of open blocks, and the thread's recorder.
 
 import re
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vkdispatch.base.dtype import DType, float32, ivec4
@@ -13,8 +13,11 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
+    Break,
+    Continue,
     Declare,
     Expr,
+    For,
     If,
     ImageBinding,
     Op,
@@ -25,7 +28,9 @@ from vkdispatch.codegen.ir import (
     Statement,
     Storage,
     Store,
+    Switch,
     While,
+    is_encoded,
 )
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
@@ -35,10 +40,14 @@ from vkdispatch.codegen.names import legal_name
 class _Frame:
     """A block being filled. `branches` are the finished branches of the if that it continues."""
 
-    kind: Literal["body", "if", "else", "while", "scope"]
+    kind: Literal["body", "if", "else", "while", "for", "switch", "case", "default", "scope"]
     loc: Loc | None = None
     condition: Expr | None = None
     branches: tuple[tuple[Expr, Block], ...] = ()
+    loop: For | None = None
+    values: tuple[int, ...] = ()
+    cases: list[tuple[tuple[int, ...], Block]] = field(default_factory=list)
+    default: Block | None = None
     comment: str | None = None
     statements: list[Statement] = field(default_factory=list)
 
@@ -140,11 +149,15 @@ class Recorder:
     # -- statements and blocks
 
     def emit(self, statement: Statement) -> None:
-        """Append a statement to the innermost open block."""
+        """Append a statement to the innermost open block. Raises RuntimeError between a switch's cases."""
+        if self._frames[-1].kind == "switch":
+            raise located(UsageError, "a switch block holds case and default blocks only", statement.loc)
         self._frames[-1].statements.append(statement)
 
     def store(self, place: Expr, value: Expr, operator: str | None = None) -> None:
         """Record an assignment."""
+        if operator is not None and is_encoded(place):
+            value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
         self.emit(Store(place, value, operator, here()))
 
     def open_if(self, condition: Expr) -> None:
@@ -173,6 +186,65 @@ class Recorder:
         """Open a loop."""
         self._frames.append(_Frame("while", here(), condition))
 
+    def open_for(self, start: Expr, stop: Expr, step: Expr, name: str | None = None) -> Expr:
+        """Open a loop over a range, of bounds of one integer type; returns its counter."""
+        loc = here()
+        stop, step = self._steady(stop), self._steady(step)
+        counter = Register(self.claim_name(name), start.dtype, counter=True)
+        self._frames.append(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
+        return Expr(Op.REGISTER, start.dtype, (), counter, loc)
+
+    def _steady(self, bound: Expr) -> Expr:
+        """Return a bound that the body of a loop cannot change."""
+        return bound if bound.op in (Op.LITERAL, Op.ARGUMENT) else self.declare(bound.dtype, bound)
+
+    def open_switch(self, value: Expr) -> None:
+        """Open a switch, to be filled with cases."""
+        self._frames.append(_Frame("switch", here(), value))
+
+    def open_case(self, values: tuple[int, ...]) -> None:
+        """Open the case for some values.
+
+        Raises RuntimeError outside a switch, ValueError for a value that has a case already.
+        """
+        switch = self._switch("case")
+        for value in values:
+            if any(value in known for known, _ in switch.cases):
+                raise located(ArgumentValueError, f"case block: {value} has a case already")
+        self._frames.append(_Frame("case", here(), values=values))
+
+    def open_default(self) -> None:
+        """Open the case for all other values. Raises RuntimeError outside a switch or the second time."""
+        if self._switch("default").default is not None:
+            raise located(UsageError, "default block: the switch has one already")
+        self._frames.append(_Frame("default", here()))
+
+    def _switch(self, what: str) -> _Frame:
+        if self._frames[-1].kind != "switch":
+            raise located(UsageError, f"{what} block: it must stand directly inside a switch block")
+        return self._frames[-1]
+
+    @property
+    def switch_value(self) -> Expr:
+        """What the switch that is being filled decides by. Raises RuntimeError outside a switch."""
+        value = self._switch("case").condition
+        assert value is not None
+        return value
+
+    def leave_loop(self) -> None:
+        """Record a break. Raises RuntimeError outside a loop."""
+        self._need_loop("break")
+        self.emit(Break(here()))
+
+    def next_round(self) -> None:
+        """Record a continue. Raises RuntimeError outside a loop."""
+        self._need_loop("continue")
+        self.emit(Continue(here()))
+
+    def _need_loop(self, what: str) -> None:
+        if not any(frame.kind in ("while", "for") for frame in self._frames):
+            raise located(UsageError, f"{what}: no loop is open here that runs on the GPU")
+
     def open_scope(self, comment: str | None = None) -> None:
         """Open a block of its own."""
         self._frames.append(_Frame("scope", here(), comment=comment))
@@ -184,7 +256,7 @@ class Recorder:
 
     @property
     def open_kind(self) -> str:
-        """Kind of the innermost open block: body, if, else, while or scope."""
+        """Kind of the innermost open block: body, if, else, while, for, switch, case, default or scope."""
         return self._frames[-1].kind
 
     def close(self, depth: int | None = None) -> None:
@@ -197,7 +269,13 @@ class Recorder:
         goal = self.depth - 1 if depth is None else depth
         while self.depth > goal:
             frame = self._frames.pop()
-            self.emit(_finished(frame))
+            block = tuple(frame.statements)
+            if frame.kind == "case":
+                self._frames[-1].cases.append((frame.values, block))
+            elif frame.kind == "default":
+                self._frames[-1].default = block
+            else:
+                self.emit(_finished(frame, block))
 
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""
@@ -207,8 +285,12 @@ class Recorder:
         return tuple(self._frames[0].statements)
 
 
-def _finished(frame: _Frame) -> Statement:
-    block = tuple(frame.statements)
+def _finished(frame: _Frame, block: Block) -> Statement:
+    if frame.loop is not None:
+        return replace(frame.loop, body=block)
+    if frame.kind == "switch":
+        assert frame.condition is not None
+        return Switch(frame.condition, tuple(frame.cases), frame.default, frame.loc)
     if frame.kind == "while":
         assert frame.condition is not None
         return While(frame.condition, block, frame.loc)

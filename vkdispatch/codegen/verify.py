@@ -7,6 +7,7 @@ from vkdispatch.base.dtype import (
     bool_,
     component_count,
     component_type,
+    compute_type,
     float32,
     int32,
     is_complex,
@@ -23,9 +24,13 @@ from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.codegen.analysis import check_scopes, nodes, stored_to
 from vkdispatch.codegen.ir import (
     Argument,
+    Block,
+    Break,
     Builtin,
+    Continue,
     Declare,
     Expr,
+    For,
     If,
     ImageBinding,
     ImageStore,
@@ -37,8 +42,11 @@ from vkdispatch.codegen.ir import (
     Statement,
     Storage,
     Store,
+    Switch,
     While,
+    blocks_of,
     expressions_of,
+    is_encoded,
     is_place,
     walk,
 )
@@ -53,11 +61,12 @@ _ORDER = frozenset(("<", "<=", ">", ">="))
 def verify(kernel: Kernel) -> None:
     """Check every node of a kernel. Raises ValueError or RuntimeError at the first one that is not legal."""
     check_scopes(kernel)
+    _check_jumps(kernel.body, in_loop=False)
     for statement in walk(kernel.body):
         _check_statement(statement)
         atomic = statement.value if isinstance(statement, Declare) else None
         for expr in nodes(expressions_of(statement)):
-            if expr.op is Op.ATOMIC_ADD:
+            if expr.op is Op.ATOMIC:
                 _need(expr is atomic, "an atomic stands only as the value of a declaration", expr.loc)
             try:
                 legal = _RULES[expr.op](expr)
@@ -71,6 +80,14 @@ def _need(legal: bool, message: str, loc: Loc | None) -> None:
         raise located(ArgumentValueError, message, loc)
 
 
+def _check_jumps(block: Block, *, in_loop: bool) -> None:
+    for statement in block:
+        if isinstance(statement, (Break, Continue)):
+            _need(in_loop, "only a loop can be left or gone on with", statement.loc)
+        for inner in blocks_of(statement):
+            _check_jumps(inner, in_loop=in_loop or isinstance(statement, (While, For)))
+
+
 def _check_statement(statement: Statement) -> None:
     loc = statement.loc
     if isinstance(statement, Declare):
@@ -78,6 +95,11 @@ def _check_statement(statement: Statement) -> None:
     elif isinstance(statement, Store):
         place, value = statement.place.dtype, statement.value.dtype
         _need(is_place(statement.place), "a store needs a place", loc)
+        _need(
+            statement.operator is None or not is_encoded(statement.place),
+            "what is stored in another type cannot be updated in place",
+            loc,
+        )
         if statement.operator is None:
             _need(place is value, f"cannot store {value.name} in {place.name}", loc)
         else:
@@ -98,6 +120,19 @@ def _check_statement(statement: Statement) -> None:
         )
     elif isinstance(statement, While):
         _need(statement.condition.dtype is bool_, "a condition is a bool", loc)
+    elif isinstance(statement, For):
+        kind = statement.counter.dtype
+        bounds = (statement.start, statement.stop, statement.step)
+        _need(kind in _INDEX_TYPES and statement.counter.counter, "a loop counts in int32 or uint32", loc)
+        _need(all(bound.dtype is kind for bound in bounds), "the bounds of a loop have its type", loc)
+        steady = (Op.LITERAL, Op.ARGUMENT, Op.REGISTER)
+        _need(all(bound.op in steady for bound in bounds[1:]), "stop and step of a loop do not change", loc)
+    elif isinstance(statement, Switch):
+        values = [value for case, _ in statement.cases for value in case]
+        _need(statement.value.dtype in _INDEX_TYPES, "a switch takes an int32 or uint32", loc)
+        _need(len(values) == len(set(values)), "the cases of a switch differ", loc)
+    if isinstance(statement, Store) and isinstance(statement.place.value, Register):
+        _need(not statement.place.value.counter, "the counter of a loop is not assigned to", loc)
 
 
 def _literal(expr: Expr) -> bool:
@@ -128,7 +163,7 @@ def _register(expr: Expr) -> bool:
 def _element(expr: Expr) -> bool:
     if not isinstance(expr.value, (Storage, SharedArray)) or len(expr.args) != 1:
         return False
-    return expr.value.dtype is expr.dtype and expr.args[0].dtype in _INDEX_TYPES
+    return compute_type(expr.value.dtype) is expr.dtype and expr.args[0].dtype in _INDEX_TYPES
 
 
 def _index(expr: Expr) -> bool:
@@ -210,9 +245,20 @@ def _call(expr: Expr) -> bool:
     return isinstance(expr.value, str) and expr.value.isidentifier()
 
 
-def _atomic_add(expr: Expr) -> bool:
-    place, operand = expr.args
-    return stored_to(place) and place.dtype in _INDEX_TYPES and place.dtype is operand.dtype is expr.dtype
+def _select(expr: Expr) -> bool:
+    condition, chosen, other = expr.args
+    return condition.dtype is bool_ and chosen.dtype is other.dtype is expr.dtype
+
+
+def _length(expr: Expr) -> bool:
+    return isinstance(expr.value, (Storage, SharedArray)) and not expr.args and expr.dtype is uint32
+
+
+def _atomic(expr: Expr) -> bool:
+    place, *operands = expr.args
+    known = isinstance(expr.value, str) and len(operands) == (2 if expr.value == "atomicCompSwap" else 1)
+    alike = all(operand.dtype is expr.dtype for operand in operands)
+    return known and alike and stored_to(place) and is_scalar(expr.dtype) and place.dtype is expr.dtype
 
 
 def _construct(expr: Expr) -> bool:
@@ -269,9 +315,11 @@ _RULES: dict[Op, Callable[[Expr], bool]] = {
     Op.BINARY: _binary,
     Op.COMPARE: _compare,
     Op.LOGICAL: _logical,
+    Op.SELECT: _select,
+    Op.LENGTH: _length,
     Op.CALL: _call,
     Op.SUBGROUP: _call,
-    Op.ATOMIC_ADD: _atomic_add,
+    Op.ATOMIC: _atomic,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
     Op.IMAGE_LOAD: _image_load,

@@ -141,5 +141,5 @@ def atomic_add(target: Any, y: Any) -> ShaderVariable:
         operand = ex.storable(y, place.dtype)
     else:
         raise located(ArgumentTypeError, f"atomic_add: y must be an integer, got {y!r}")
-    added = Expr(Op.ATOMIC_ADD, place.dtype, (place, operand), None, here())
+    added = Expr(Op.ATOMIC, place.dtype, (place, operand), "atomicAdd", here())
     return ShaderVariable(current().declare(place.dtype, added))
