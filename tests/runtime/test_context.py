@@ -369,7 +369,7 @@ def test_initialize() -> None:
         init.initialize(backend=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["cuda", "opencl", "dummy"])
+@pytest.mark.parametrize("name", ["cuda", "opencl"])
 def test_unavailable_backends(name: str) -> None:
     done = run_python(
         "import vkdispatch as vd\n"

@@ -394,7 +394,7 @@ context = vd.get_context()
 class LostEngine:
     lost = True
     close = context._native.close
-context._native = LostEngine()
+context._engine = LostEngine()
 new = vd.asbuffer(np.zeros(4, np.float32))
 assert vd.get_context() is not context and context.closed and old.destroyed
 for use in (lambda: add(old), lambda: old.read(0), lambda: old.write(bytes(4))):

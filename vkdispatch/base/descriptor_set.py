@@ -5,6 +5,7 @@ import operator
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
 
@@ -59,6 +60,8 @@ class DescriptorSet(Handle):
         if not isinstance(buffer, Buffer):
             raise ArgumentTypeError(f"buffer: expected a vd.Buffer, got {type(buffer).__name__}")
         buffer.require_alive()
+        if write_access and not uniform and not buffer.is_writable:
+            raise ArgumentValueError("write_access: the buffer is read-only memory of another library")
         if buffer.context is not self.context:
             raise UsageError("buffer: it belongs to a context that is gone; make it again")
         binding = operator.index(binding)
@@ -82,6 +85,10 @@ class DescriptorSet(Handle):
         if kinds[binding] != wanted:
             names = {1: "a storage buffer", 3: "a uniform buffer", 5: "a sampler"}
             raise ArgumentValueError(f"binding: {binding} is {names[kinds[binding]]}, not {names[wanted]}")
+
+    def set_inline_uniform_payload(self, payload: bytes) -> None:
+        """Pass uniform data within the launch, on the CUDA backend. Raises RuntimeError on all others."""
+        raise require_cuda("set_inline_uniform_payload", "bind a buffer with uniform=True")
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return what is bound. Raises RuntimeError if a binding of the plan is still empty."""
