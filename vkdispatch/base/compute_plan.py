@@ -109,7 +109,7 @@ def _checked_binding_type(kind: int) -> int:
 
 
 def compile_glsl(source: str, name: str) -> bytes:
-    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the compiler's log."""
+    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the whole log."""
     try:
         return native.compile_glsl(source)
     except ValueError as error:
