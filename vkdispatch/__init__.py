@@ -149,6 +149,7 @@ from vkdispatch.execution_pipeline.command_graph import (
 )
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
 
 # Submodules that programs reach as attributes.
@@ -173,6 +174,7 @@ __all__ = [
     "MappingFunction",
     "OutOfDeviceMemoryError",
     "RFFTBuffer",
+    "RawKernel",
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
@@ -235,6 +237,7 @@ __all__ = [
     "get_cuda_capture",
     "get_devices",
     "global_graph",
+    "glsl_kernel",
     "hvec2",
     "hvec3",
     "hvec4",
@@ -272,6 +275,7 @@ __all__ = [
     "set_global_graph",
     "set_log_level",
     "shader",
+    "spirv_kernel",
     "uhvec2",
     "uhvec3",
     "uhvec4",
