@@ -6,7 +6,7 @@ import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.cuda_capture import require_cuda
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 
 # Buffer, binding index, byte offset, byte range (0: the rest), reads, writes.
@@ -86,15 +86,23 @@ class DescriptorSet(Handle):
             names = {1: "a storage buffer", 3: "a uniform buffer", 5: "a sampler"}
             raise ArgumentValueError(f"binding: {binding} is {names[kinds[binding]]}, not {names[wanted]}")
 
+    def bind_sampler(
+        self, sampler: object, binding: int, read_access: bool = True, write_access: bool = True
+    ) -> None:
+        """Put a sampler at a binding of set 0. Raises NotImplementedError: there are no images yet."""
+        raise UnsupportedError("bind_sampler: there are no images yet")
+
     def set_inline_uniform_payload(self, payload: bytes) -> None:
         """Pass uniform data within the launch, on the CUDA backend. Raises RuntimeError on all others."""
         raise require_cuda("set_inline_uniform_payload", "bind a buffer with uniform=True")
 
-    def bindings(self) -> tuple[Binding, ...]:
-        """Return what is bound. Raises RuntimeError if a binding of the plan is still empty."""
+    def bindings(self, without: int = -1) -> tuple[Binding, ...]:
+        """Return what is bound. Raises RuntimeError if a binding other than `without` is still empty."""
         self.require_alive()
         missing = [
-            index for index in range(len(self.compute_plan.binding_list)) if index not in self._bindings
+            index
+            for index in range(len(self.compute_plan.binding_list))
+            if index not in self._bindings and index != without
         ]
         if missing:
             raise UsageError(f"nothing is bound at binding {missing[0]} of {self.compute_plan.shader_name!r}")

@@ -118,8 +118,8 @@ class RawKernel(ShaderFunction):
         who, description = self._who, self._raw
         if folded:
             raise ArgumentValueError(
-                f"{who}: a launch on this device has at most {context.max_workgroup_count} workgroups, here of "
-                f"{local_size}; launch several times"
+                f"{who}: a launch on this device has at most {context.max_workgroup_count} workgroups (of "
+                f"{local_size}); launch several times"
             )
         check_local_size(who, local_size, context)
         _check_features(who, self.interface, context)
