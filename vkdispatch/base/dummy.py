@@ -48,4 +48,5 @@ def dummy_device() -> DeviceInfo:
         timeline_semaphores=1,
         uuid=None,
         sorted_index=0,
+        storage_buffer_8_bit_access=1,
     )

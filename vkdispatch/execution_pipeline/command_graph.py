@@ -227,7 +227,9 @@ class CommandGraph(CommandList):
         groups = self._checked_blocks(blocks)
         for variable, _ in variables:
             if variable.graph is not self:
-                raise ArgumentValueError(f"{description.name}: pc_values: {variable!r} was bound by another graph")
+                raise ArgumentValueError(
+                    f"{description.name}: pc_values: {variable!r} was bound by another graph"
+                )
         with self._lock:
             bindings = descriptors.bindings(uniform_binding)
             offset = self._native.record(plan._native, bindings, groups, len(block), uniform_binding)

@@ -32,6 +32,7 @@ _FEATURES: dict[int, tuple[str, str]] = {
     22: ("int_16_support", "16-bit integers"),
     61: ("subgroup_enabled", "subgroup operations"),
     63: ("subgroup_arithmetic", "subgroup arithmetic"),
+    4448: ("storage_buffer_8_bit_access", "buffers of 8-bit elements"),
     4433: ("storage_buffer_16_bit_access", "buffers of 16-bit elements"),
     4434: ("uniform_and_storage_buffer_16_bit_access", "uniform blocks with 16-bit members"),
     4435: ("storage_push_constant_16", "push constants of 16 bits"),
