@@ -42,8 +42,8 @@ def _run_python(
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs code in a fresh interpreter, as a user would.
 
-    `run_python(code, *arguments, timeout=seconds, VARIABLE="value")`; without code (None) the arguments are the
-    interpreter's own, such as "-m", "vkdispatch".
+    `run_python(code, *arguments, timeout=seconds, VARIABLE="value")`; with no code (None) the arguments are
+    the interpreter's own, such as "-m", "vkdispatch".
     """
     return _run_python
 

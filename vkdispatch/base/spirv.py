@@ -65,6 +65,8 @@ _MADE_OF_TYPES: dict[int, tuple[int, int | None]] = {
 _LAST_KNOWN = 403
 _TERMINATORS = _opcodes("249-255 4416 4448 4449 5294")
 _MODULE_LEVEL = _opcodes("0-12 14-17 19-52 59 71-75 317 330-332")
+# Names, decorations, execution modes.
+_ABOUT_IDENTIFIERS = _opcodes("5 6 16 71 72 74 75 331 332")
 # Instructions whose operands after type and result are all identifiers.
 _ALL_IDENTIFIERS = _opcodes(
     "44 51 57 65-67 70 77 78 80 83 84 109-124 126-152 154-191 194-205 207-215 224 225 227-242 245 249 254"
@@ -182,6 +184,9 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
 
     defined, types = _definitions(module, bound, refuse)
     _check_types(module, types, refuse)
+    for instruction in module.of(*_ABOUT_IDENTIFIERS):
+        if not instruction.operands or instruction.operands[0] not in defined:
+            raise refuse(instruction, "is about an identifier that is not defined")
     in_function = in_block = False
     blocks = 0
     for instruction in module.instructions:
