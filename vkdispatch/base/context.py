@@ -1,16 +1,16 @@
-"""The one global context: the devices in use, their limits, their queues."""
+"""The one global context: the devices in use, their limits, their queues, and the objects made on them."""
 
 import atexit
+import itertools
 import operator
 import os
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo, by_preference
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, UnsupportedError, UsageError
 from vkdispatch.base.init import debug_enabled, get_devices, initialize, is_dummy, no_driver_error
 from vkdispatch.base.logging import log_info, log_warning
 
@@ -18,13 +18,7 @@ _COMPUTE = 0x2
 _GRAPHICS = 0x1
 # Each queue has a thread and a copy of every buffer.
 _MAX_QUEUES = 64
-
-
-class Destroyable(Protocol):
-    """An object whose device resources can be given back."""
-
-    def destroy(self) -> None:
-        """Give the device resources back."""
+_numbers = itertools.count(1)
 
 
 class Context:
@@ -39,7 +33,7 @@ class Context:
         self.mapped_device_ids = [devices[index].dev_index for index in device_ids]
         self.device_infos = [devices[index] for index in device_ids]
         self.queue_families = [list(families) for families in queue_families]
-        self.handles_dict: weakref.WeakValueDictionary[int, Destroyable] = weakref.WeakValueDictionary()
+        self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self.closed = False
         force_staging = os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
         # None on the dummy backend, which has nothing to run on.
@@ -102,6 +96,68 @@ class Context:
             handle.destroy()
         if self._engine is not None:
             self._engine.close()
+
+
+class Handle:
+    """A device object. Children hold their parents alive; destroying a parent destroys its children first.
+
+    An object that nobody holds any more has no children, and its native part frees itself: there is no need
+    of a `__del__`.
+    """
+
+    context: Context
+    _handle: int
+    destroyed: bool = True
+    parents: dict[int, "Handle"]
+
+    def __init__(self, context: Context | None = None) -> None:
+        self.context = context if context is not None else get_context()
+        self._handle = next(_numbers)
+        self.parents = {}
+        # Made on first use: most buffers never have children.
+        self._children: weakref.WeakValueDictionary[int, Handle] | None = None
+        self.destroyed = False
+        self.context.handles_dict[self._handle] = self
+
+    @property
+    def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
+        """The objects that cannot outlive this one, by number."""
+        if self._children is None:
+            self._children = weakref.WeakValueDictionary()
+        return self._children
+
+    def register_parent(self, parent: "Handle") -> None:
+        """Make this object end with `parent`, and keep `parent` alive until then."""
+        if parent._handle not in self.parents:
+            self.parents[parent._handle] = parent
+            parent.children_dict[self._handle] = self
+
+    def clear_parents(self) -> None:
+        """Undo every `register_parent`."""
+        for parent in self.parents.values():
+            parent.children_dict.pop(self._handle, None)
+        self.parents = {}
+
+    def destroy(self) -> None:
+        """Give the device memory back as soon as the device is done with it. Never blocks. Idempotent."""
+        if self.destroyed:
+            return
+        self.destroyed = True
+        if self._children:
+            for child in list(self._children.values()):
+                child.destroy()
+        self.clear_parents()
+        self._release()
+
+    def _release(self) -> None:
+        """Destroy the native object."""
+
+    def require_alive(self) -> None:
+        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
+        if self.destroyed and self.context.lost:
+            raise DeviceLostError(f"the device of this {type(self).__name__} was lost; make a new one")
+        if self.destroyed:
+            raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 
 
 def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
