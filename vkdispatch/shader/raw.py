@@ -86,9 +86,7 @@ class RawKernel(ShaderFunction):
         self._code, self.interface, local_size = _specialized(code)
         self.specialization: dict[int, Value] = dict(self._code.specialization)
         text = code.glsl if code.glsl is not None else _summary(code, self.interface, local_size)
-        self._raw = describe(
-            code.name, text, code.arguments, self.interface, local_size, is_glsl=code.glsl is not None
-        )
+        self._raw = describe(code.name, text, code.arguments, self.interface, local_size)
         # It has all that launching looks at.
         description = cast(ShaderDescription, self._raw)
         super().__init__(description, local_size, workgroups, exec_size, origin=origin)

@@ -1,7 +1,6 @@
 """The arguments of a kernel that is given as GLSL or SPIR-V, held against what its code declares."""
 
 import dataclasses
-import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from vkdispatch.codegen.layout import ArgumentLayout, StructElement
 Place = tuple[int, int]
 _IMAGES = (vc.Image1D, vc.Image2D, vc.Image3D)
 _WANTED = "Buff[...], Const[...], Var[...], Img2[...] or a dataclass of dtypes"
-_BINDING_TEXT = re.compile(r"\bbinding\s*=\s*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +183,6 @@ def describe(
     arguments: Sequence[RawArgument],
     interface: Interface,
     local_size: tuple[int, int, int],
-    *,
-    is_glsl: bool,
 ) -> RawDescription:
     """Lay the arguments over what the code declares.
 
@@ -194,8 +190,6 @@ def describe(
     ----------
     text
         GLSL, or what is shown in its place.
-    is_glsl
-        Whether `text` is GLSL: the compiler leaves out what its code does not use.
 
     Raises
     ------
@@ -203,7 +197,7 @@ def describe(
         They do not fit each other; the message says where.
     """
     block, uniform = _value_block(name, arguments, interface)
-    bound = _bound(name, arguments, interface, uniform, text if is_glsl else "")
+    bound = _bound(name, arguments, interface, uniform)
     places = sorted({place for _, place in bound} | ({uniform} if uniform is not None else set()))
     numbers = {place: number for number, place in enumerate(places)}
     layout = _value_layout(name, arguments, block, uniform is not None)
@@ -290,7 +284,6 @@ def _bound(
     arguments: Sequence[RawArgument],
     interface: Interface,
     uniform: Place | None,
-    text: str,
 ) -> list[tuple[RawArgument, Place]]:
     """Return where each buffer and image goes, in order of the arguments."""
     taken = {argument.place for argument in arguments} | {uniform}
@@ -314,7 +307,7 @@ def _bound(
     for argument, place in bound:
         for resource in declared.get(place, ()):
             _check_resource(name, argument, resource)
-        if place not in declared and place[1] not in map(int, _BINDING_TEXT.findall(text)):
+        if place not in declared:
             known = ", ".join(map(_said, interface.resources)) or "nothing"
             raise ArgumentValueError(
                 f"{name}: {argument} goes to {_where(place)}, where the code declares nothing; "
