@@ -89,6 +89,10 @@ cdef extern from "libs/vulkan.hpp" nogil:
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
         uint32_t shaderBufferFloat32AtomicAdd
+    ctypedef struct VkSpecializationMapEntry:
+        uint32_t constantID
+        uint32_t offset
+        size_t size
     ctypedef struct VkQueueFamilyProperties:
         uint32_t queueFlags
         uint32_t queueCount
@@ -178,6 +182,9 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+    cdef cppclass CppSpecialization "vkd::Specialization":
+        vector[VkSpecializationMapEntry] entries
+        vector[byte] data
     cdef cppclass CppBinding "vkd::Binding":
         CppBuffer* buffer
         CppImage* image
@@ -230,7 +237,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
         CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
-                             const string& name) except +raise_error
+                             const string& name, const string& entry_point,
+                             const CppSpecialization& specialization) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         void retire(CppBuffer* buffer)
@@ -241,6 +249,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        void flush(size_t queue, uint64_t value) except +raise_error
+        size_t least_busy() except +raise_error
+        void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
         void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
         void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
@@ -440,6 +451,24 @@ cdef class Engine:
         for q in _queue_range(self, queue):
             self.wait(q, self.open().last_value(q))
 
+    def last_value(self, size_t queue):
+        return self.open().last_value(queue)
+
+    def wait_for(self, size_t queue, uint64_t value, bint block):
+        cdef CppEngine* engine = self.open()
+        cdef cbool done
+        if block:
+            self.wait(queue, value)
+            return True
+        with nogil:
+            done = engine.wait(queue, value, 0)
+        return bool(done)
+
+    def flush(self, size_t queue, uint64_t value):
+        cdef CppEngine* engine = self.open()
+        with nogil:
+            engine.flush(queue, value)
+
     def close(self):
         cdef CppEngine* engine = self.ptr.get()
         if engine != NULL:
@@ -563,6 +592,23 @@ cdef class Buffer:
                 engine.download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
         finally:
             self.leave()
+
+    def copy_between(self, int source, int target):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t first, second
+        (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
+        (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
+        self.users += 1
+        try:
+            with nogil:
+                engine.copy_between(buffer[0], first, second)
+        finally:
+            self.leave()
+
+    def last_write(self, int queue):
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        return self.open().last_write(q)
 
     def destroy(self):
         global _destroyed
@@ -721,10 +767,13 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None):
+                 str name not None, str entry_point not None="main", specialization=()):
         cdef CppEngine* e = engine.open()
         cdef vector[int] types = binding_types
         cdef string text = name.encode()
+        cdef string entry = entry_point.encode()
+        cdef CppSpecialization constants
+        cdef VkSpecializationMapEntry constant
         cdef vector[uint32_t] words
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
@@ -732,10 +781,19 @@ cdef class Plan:
             raise ValueError("spirv: these bytes are no SPIR-V module")
         words.resize(len(spirv) // 4)
         memcpy(words.data(), <const char*>spirv, len(spirv))
+        for number, value in specialization:
+            if len(value) not in (1, 2, 4, 8):
+                raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
+            constant.constantID = number
+            constant.offset = <uint32_t>constants.data.size()
+            constant.size = len(value)
+            constants.data.resize(constant.offset + constant.size)
+            memcpy(&constants.data[constant.offset], <const char*><bytes>value, constant.size)
+            constants.entries.push_back(constant)
         self.engine = engine
         self.keep = engine.ptr
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text)
+            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -944,7 +1002,7 @@ cdef class CommandList:
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, last
-        queues = (0,) if queue == -1 else _queue_range(self.engine, queue)
+        queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
         self.users += 1

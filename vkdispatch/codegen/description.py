@@ -78,6 +78,8 @@ class ShaderArgumentInfo:
         Members of the argument block that take the value, or the fields of a dataclass in order.
     fields
         Names of a dataclass's fields.
+    image
+        What kind of image; None for all else.
     """
 
     name: str
@@ -90,6 +92,7 @@ class ShaderArgumentInfo:
     members: tuple[str, ...] = ()
     member_dtypes: tuple[DType, ...] = ()
     fields: tuple[str, ...] = ()
+    image: ImageBinding | None = None
 
 
 @dataclass(frozen=True)

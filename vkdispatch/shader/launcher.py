@@ -137,19 +137,41 @@ def build_kernel(
     source = description.shader_source(local_size, folded=folded)
     layout = description.layout(folded)
     plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
+    return bind_kernel(context, plan, slots, layout, 0 if layout.uniform else -1, source)
+
+
+def bind_kernel(
+    context: Context,
+    plan: ComputePlan,
+    slots: Sequence[Slot],
+    layout: ArgumentLayout,
+    uniform_binding: int,
+    source: ShaderSource,
+) -> BuiltKernel:
+    """Make the launcher of a compiled kernel.
+
+    Parameters
+    ----------
+    slots
+        What it takes, in order.
+    layout
+        Where values lie in the argument block.
+    uniform_binding
+        Where the block is bound; -1 if it is push constants.
+    """
     launcher = native.Launcher(
         context._native,
         plan._native,
         [_native_slot(slot, layout.offset_of) for slot in slots],
         layout.size,
-        0 if layout.uniform else -1,
+        uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
         -1 if layout.group_count_offset is None else layout.group_count_offset,
-        local_size,
+        source.local_size,
         context.max_workgroup_count,
         packer(slots),
     )
-    return BuiltKernel(plan, launcher, source, local_size, layout)
+    return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
 
 def check_local_size(who: str, local_size: Extent, context: Context) -> None:

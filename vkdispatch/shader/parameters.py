@@ -138,11 +138,10 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
     if info.binding is not None:
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
-        resource = description.kernel.resources[info.binding]
         slot: Slot = (
-            ImageSlot(label, binding, resource, reads, writes)
-            if isinstance(resource, ImageBinding)
-            else BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+            BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+            if info.image is None
+            else ImageSlot(label, binding, info.image, reads, writes)
         )
         return Parameter(info.name, info.default_value, (slot,), None, False)
     members = tuple(zip(info.members, info.member_dtypes, strict=True))

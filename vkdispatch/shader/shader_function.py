@@ -10,7 +10,13 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
-from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
+from vkdispatch.shader.launcher import (
+    BuiltKernel,
+    FastPath,
+    build_kernel,
+    check_local_size,
+    needs_folding,
+)
 from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
@@ -95,6 +101,7 @@ class ShaderFunction:
         self._context: Context | None = None
         self._built: dict[tuple[Extent, bool], BuiltKernel] = {}
         self._primary: BuiltKernel | None = None
+        self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
         self._fast_paths: dict[str, FastPath] = {}
 
@@ -149,6 +156,8 @@ class ShaderFunction:
         if fast is not None and fast.run(values, size, graph):
             return
         context = get_context()
+        if not context.runs:
+            raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
@@ -195,7 +204,7 @@ class ShaderFunction:
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        return self._primary is not None
+        return self._shown is not None
 
     @property
     def plan(self) -> ComputePlan | None:
@@ -205,15 +214,17 @@ class ShaderFunction:
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        return self._primary.source.code if self._primary else None
+        return self._shown.code if self._shown else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        return LaunchBounds(self._primary.local_size) if self._primary else None
+        return LaunchBounds(self._shown.local_size) if self._shown else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
+
+        The dummy backend has nothing to compile for: the source is written, and no more.
 
         Raises
         ------
@@ -223,7 +234,16 @@ class ShaderFunction:
             The device lacks a type that the kernel uses.
         """
         context = get_context()
-        self._kernel(context, self._group_for(self._counts_groups, context), folded=False)
+        local_size = self._group_for(self._counts_groups, context)
+        if context.runs:
+            self._kernel(context, local_size, folded=False)
+        else:
+            self._write(context, local_size)
+
+    def _write(self, context: Context, local_size: Extent) -> None:
+        check_local_size(self._who, local_size, context)
+        with self._lock:
+            self._shown = self.shader_description.shader_source(local_size)
 
     def _kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
         with self._lock:
@@ -232,12 +252,15 @@ class ShaderFunction:
                 self._context = context
             kernel = self._built.get((local_size, folded))
             if kernel is None:
-                kernel = build_kernel(
-                    self._who, self.shader_description, self._slots, context, local_size, folded=folded
-                )
+                kernel = self._compiled(context, local_size, folded)
                 self._built[local_size, folded] = kernel
                 self._adopt(kernel, local_size, folded, context)
             return kernel
+
+    def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+        return build_kernel(
+            self._who, self.shader_description, self._slots, context, local_size, folded=folded
+        )
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
@@ -250,6 +273,7 @@ class ShaderFunction:
                 self._fast_paths[option] = FastPath(kernel, self._slots, in_groups)
         if local_size == self._group_for(self._counts_groups, context):
             self._primary = kernel
+            self._shown = kernel.source
             self._fast = self._fast_paths.get(self._size.option) if self._size else None
 
     @property
@@ -278,9 +302,8 @@ class ShaderFunction:
         """
         if build:
             self.build()
-        if self._primary is not None:
-            source = self._primary.source
-        else:
+        source = self._shown
+        if source is None:
             local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
             if is_context_initialized():
                 local_size = self._group_for(self._counts_groups, get_context())
