@@ -440,6 +440,8 @@ cdef class Engine:
         return self.open().limits().storage_range
 
     def image_features(self, int format):
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
         return self.open().image_features(format)
 
     @property
@@ -637,6 +639,8 @@ cdef class Image:
             raise RuntimeError("an image is initialized once")
         if view_type not in (0, 1, 2, 5):
             raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
         width, height, depth = extent
         shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
         self.engine = engine
@@ -736,6 +740,8 @@ cdef class Sampler:
         cdef CppEngine* e
         if self.state is not None:
             raise RuntimeError("a sampler is initialized once")
+        if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
+            raise ValueError("a filter, address mode or border colour is unknown")
         if not sampleable(image.open()[0]):
             raise ValueError("the device cannot sample images of this format")
         e = image.engine.open()
