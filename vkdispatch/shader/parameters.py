@@ -181,7 +181,7 @@ def check_values(
     buffers: list[Buffer[Any]] = []
     variables: dict[str, list[ValueSlot]] = {}
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in _parts(who, parameter, value):
+        for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_checked_buffer(who, slot, part, context))
                 buffers.append(part)
@@ -194,7 +194,8 @@ def check_values(
     return CheckedCall(tuple(slots), tuple(buffers), variables)
 
 
-def _parts(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+    """Return each slot of a parameter with what fills it. Raises TypeError or ValueError for no dataclass."""
     if parameter.fields is None:
         yield parameter.slots[0], value
         return

@@ -8,6 +8,7 @@ from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.shader.interpretation import host_buffers, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
 from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
@@ -184,6 +185,59 @@ class ShaderFunction:
         except Exception as error:
             error.add_note(f"while computing {size.option} of {self._who}")
             raise
+
+    # -- without a device
+
+    def interpret(
+        self,
+        *args: Any,
+        subgroup_size: int = 32,
+        check: bool = True,
+        races: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Run the kernel with NumPy instead of a device, and return when it is done.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call, with NumPy arrays in place of buffers: of the dtype, complex numbers as NumPy's
+            (complex32: a last axis of 2 float16), vectors and matrices with their components as last axes.
+            They are written in place. A `vd.Buffer` is read, and written when the kernel has run.
+        subgroup_size
+            Invocations of a subgroup: a power of two up to 128.
+        check
+            Whether an index out of range is an error; if not, reads give 0 and writes do nothing.
+        races
+            Whether it is an error that two invocations access one element, at least one of them to write
+            something new, with no barrier of their workgroup between.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a call.
+        IndexError
+            An index is out of range; what was written before stays written.
+        RuntimeError
+            A barrier that only a part of a workgroup reaches, or a race.
+        NotImplementedError
+            The kernel holds GLSL text or an image.
+        """
+        size, named = self._size_of_call(kwargs)
+        values = bind_values(self._who, self._parameters, args, named)
+        values = host_buffers(self._who, self.shader_description, self._parameters, values)
+        interpret_call(
+            self._who,
+            self.shader_description,
+            self._parameters,
+            values,
+            self._extent(size, values),
+            in_groups=size.in_groups,
+            local_size=self._local_size or (_DEFAULT_GROUP, 1, 1),
+            subgroup_size=subgroup_size,
+            check=check,
+            races=races,
+        )
 
     # -- building
 

@@ -1,0 +1,185 @@
+"""From the values of a call to what the interpreter takes: NumPy arrays in place of buffers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, is_complex, ivec4, to_numpy_dtype, uvec3
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.packing import component_dtype, pack
+from vkdispatch.codegen.description import ShaderDescription
+from vkdispatch.codegen.ir import Storage
+from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.interpreter.execution import run_kernel
+from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.values import Array, uniform, value_shape
+from vkdispatch.shader.launch_size import Extent
+from vkdispatch.shader.parameters import BufferSlot, Parameter, ValueSlot, WrongBufferError, parts_of
+
+_MOST_AXES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class HostBuffer:
+    """A NumPy array as the elements of a buffer; launch sizes such as "data.size" see this.
+
+    Attributes
+    ----------
+    shape
+        Elements along each axis, without the axes of an element's own components.
+    var_type
+        dtype of an element.
+    given
+        The array or buffer that the caller gave.
+    data
+        Its components, one row for each element; a view of the caller's array where it can be one.
+    whole
+        The array that `data` views.
+    """
+
+    shape: tuple[int, ...]
+    var_type: DType
+    given: Any
+    data: Array
+    whole: Array
+
+    @property
+    def size(self) -> int:
+        """Count of elements."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def write_back(self) -> None:
+        """Give the caller what `data` holds now, where it is a copy."""
+        if isinstance(self.given, Buffer):
+            self.given.write(self.whole)
+        elif self.whole is not self.given:
+            self.given[...] = self.whole
+
+
+def host_buffers(
+    who: str, description: ShaderDescription, parameters: Sequence[Parameter], values: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Return the values of a call with a `HostBuffer` for each buffer.
+
+    Raises
+    ------
+    ValueError
+        What was given for a buffer is no array of its dtype, has too many axes, or must not be written.
+    """
+    kinds = {
+        resource.index: resource.dtype
+        for resource in description.kernel.resources
+        if isinstance(resource, Storage)
+    }
+    base = description.resource_binding_base
+    found: list[Any] = []
+    for parameter, value in zip(parameters, values, strict=True):
+        slot = parameter.slots[0] if parameter.slots else None
+        if isinstance(slot, BufferSlot):
+            found.append(_host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes))
+        else:
+            found.append(value)
+    return tuple(found)
+
+
+def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuffer:
+    trailing = _trailing(kind)
+    whole = value
+    if isinstance(value, Buffer):
+        if value.var_type is not kind:
+            raise WrongBufferError(f"{label}: expected {kind.name}, got a buffer of {value.var_type.name}")
+        # as memory has it: by itself, complex32 is read as wider numbers
+        whole = value.read(0, np.empty((*value.shape, 2), np.float16)) if trailing == (2,) and is_complex(kind) else value.read(0)
+    wanted = np.dtype(to_numpy_dtype(kind)) if is_complex(kind) and not trailing else component_dtype(kind)
+    text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
+    if not isinstance(whole, np.ndarray):
+        raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {type(value).__name__}")
+    axes = whole.ndim - len(trailing)
+    if whole.dtype != wanted or axes < 0 or whole.shape[axes:] != trailing:
+        raise WrongBufferError(
+            f"{label}: expected {text} for {kind.name}, got one of {whole.dtype} and shape {whole.shape}"
+        )
+    if axes > _MOST_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {axes}")
+    if written and not whole.flags.writeable:
+        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    whole = np.ascontiguousarray(whole).reshape(whole.shape)
+    data = whole.reshape(-1).view(component_dtype(kind)).reshape(-1, *value_shape(kind))
+    return HostBuffer(whole.shape[:axes], kind, value, data, whole)
+
+
+def _trailing(kind: DType) -> tuple[int, ...]:
+    """Axes that an element adds to a host array: none for complex numbers that NumPy has."""
+    if is_complex(kind) and isinstance(to_numpy_dtype(kind), type):
+        return ()
+    return value_shape(kind)
+
+
+def interpret_call(
+    who: str,
+    description: ShaderDescription,
+    parameters: Sequence[Parameter],
+    values: Sequence[Any],
+    extent: Extent,
+    *,
+    in_groups: bool,
+    local_size: Extent,
+    **options: Any,
+) -> None:
+    """Run a kernel on checked values; see `ShaderFunction.interpret`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A value is of the wrong kind or does not fit.
+    """
+    kernel = description.kernel
+    base = description.resource_binding_base
+    groups = extent if in_groups else tuple(-(-n // size) for n, size in zip(extent, local_size, strict=True))
+    arguments: dict[str, Array] = {}
+    buffers: dict[int, Cells] = {}
+    written: list[HostBuffer] = []
+    if kernel.exec_count is not None:
+        limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
+        arguments[kernel.exec_count.name] = uniform(limit, uvec3)
+    for parameter, value in zip(parameters, values, strict=True):
+        for slot, part in parts_of(who, parameter, value):
+            if isinstance(slot, ValueSlot):
+                arguments[slot.member] = _argument(who, slot, part)
+                continue
+            if not isinstance(slot, BufferSlot):
+                raise UnsupportedError(f"{who}: {parameter.name}: interpret takes kernels without images")
+            name = repr(parameter.name)
+            buffers[slot.binding - base] = Cells(f"buffer {name}", part.data, part.shape, len(part.data))
+            if slot.shape_member is not None:
+                shape = (*part.shape, 1, 1, 1)[:3]
+                arguments[slot.shape_member] = uniform((*shape, part.size), ivec4)
+            if slot.writes:
+                written.append(part)
+    try:
+        run_kernel(
+            who,
+            kernel,
+            arguments,
+            buffers,
+            groups=(groups[0], groups[1], groups[2]),
+            local_size=local_size,
+            **options,
+        )
+    finally:
+        for each in written:
+            each.write_back()
+
+
+def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
+    label = f"{who}: {slot.label}"
+    if isinstance(value, BoundVariable):
+        raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
+    return uniform(np.frombuffer(pack(slot.kind, value, label), component_dtype(slot.kind)), slot.kind)
