@@ -11,7 +11,8 @@ from vkdispatch.interpreter.values import Array, aligned
 def truncated_quotient(a: Array, b: Array) -> Array:
     """Quotient of integers, towards zero; of a division by zero some number."""
     # the remainder has the sign of `a`, so that this division is exact
-    return np.floor_divide(a - np.fmod(a, b), b)
+    result: Array = np.floor_divide(a - np.fmod(a, b), b)
+    return result
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -57,11 +58,14 @@ def _matrix_product(kinds: tuple[DType, DType], a: Array, b: Array) -> Array | N
     # a row holds columns, so what NumPy sees is the transposed matrix
     left, right = kinds
     if is_matrix(left) and is_matrix(right):
-        return np.matmul(b, a)
+        result: Array = np.matmul(b, a)
+        return result
     if is_matrix(left) and is_vector(right):
-        return np.matmul(b[:, None, :], a)[:, 0, :]
+        result: Array = np.matmul(b[:, None, :], a)[:, 0, :]
+        return result
     if is_vector(left) and is_matrix(right):
-        return np.matmul(b, a[:, :, None])[:, :, 0]
+        result: Array = np.matmul(b, a[:, :, None])[:, :, 0]
+        return result
     return None
 
 
@@ -78,4 +82,4 @@ def compare(symbol: str, a: Array, b: Array) -> Array:
     if result.ndim == 1:
         return result
     axes = tuple(range(1, result.ndim))
-    return result.any(axis=axes) if symbol == "!=" else result.all(axis=axes)
+    return np.any(result, axis=axes) if symbol == "!=" else np.all(result, axis=axes)

@@ -12,7 +12,7 @@ _LITTLE = "<"
 
 
 def _width(value: Array) -> int:
-    return 8 * value.dtype.itemsize
+    return 8 * int(value.dtype.itemsize)
 
 
 def bit_count(value: Array) -> Array:
@@ -68,7 +68,7 @@ def bitfield_extract(value: Array, offset: Array, count: Array) -> Array:
 
 
 def bitfield_insert(base: Array, insert: Array, offset: Array, count: Array) -> Array:
-    """`base` with the lowest `count` bits of `insert` at bit `offset`."""
+    """Return `base` with the lowest `count` bits of `insert` at bit `offset`."""
     base, insert, offset, count = aligned(base, insert, offset, count)
     mask = np.left_shift(_field_mask(count), offset.astype(np.uint64))
     moved = np.left_shift(unsigned(insert).astype(np.uint64), offset.astype(np.uint64))
@@ -106,7 +106,8 @@ def _packed_norm(target: str, low: float, scale: float) -> Rule:
 def _unpacked_norm(target: str, count: int, scale: float) -> Rule:
     def unpack(value: Array) -> Array:
         whole = np.ascontiguousarray(value).view(np.dtype(target)).reshape(-1, count)
-        return np.maximum(whole.astype(np.float32) / np.float32(scale), np.float32(-1))
+        result: Array = np.maximum(whole.astype(np.float32) / np.float32(scale), np.float32(-1))
+        return result
 
     return unpack
 

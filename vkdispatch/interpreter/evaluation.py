@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vkdispatch.base.dtype import component_type
 from vkdispatch.base.errors import ArgumentIndexError, UnsupportedError
-from vkdispatch.codegen.analysis import expressions_of, nodes, place_operands
+from vkdispatch.codegen.analysis import nodes, place_operands
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
@@ -20,14 +19,15 @@ from vkdispatch.codegen.ir import (
     Register,
     SharedArray,
     Storage,
+    expressions_of,
     walk,
 )
 from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter import arithmetic
 from vkdispatch.interpreter.atomics import atomic
 from vkdispatch.interpreter.functions import call
-from vkdispatch.interpreter.memory import Cells, Place, outside, shown_index
-from vkdispatch.interpreter.races import RaceDetector
+from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index
+from vkdispatch.interpreter.races import Access, RaceDetector
 from vkdispatch.interpreter.subgroups import Subgroups, subgroup
 from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
 
@@ -176,7 +176,9 @@ class Batch:
 
     def flat_ids(self, lanes: Lanes) -> Array:
         """Numbers of invocations in the whole grid, as memory order has them."""
-        extent = [size * count for size, count in zip(self.program.local_size, self.program.groups, strict=True)]
+        extent = [
+            size * count for size, count in zip(self.program.local_size, self.program.groups, strict=True)
+        ]
         ids = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[lanes.index].astype(np.int64)
         return (ids[:, 2] * extent[1] + ids[:, 1]) * extent[0] + ids[:, 0]
 
@@ -251,7 +253,8 @@ class Batch:
         if bad is not None:
             row = int(np.argmax(bad))
             if self.program.check:
-                text = f"{cells.what}: index {shown_index(index, row)} is out of range for shape {cells.shape}"
+                shown = shown_index(index, row)
+                text = f"{cells.what}: index {shown} is out of range for shape {cells.shape}"
                 raise self.fault(text, int(lanes.index[row]), expr.loc or loc)
             rows = ~spread(bad, len(lanes))
             index = spread(index, len(lanes))[rows]
@@ -272,6 +275,14 @@ class Batch:
             text = f"index {shown_index(index, row)} is out of range for {base.dtype.name}"
             raise self.fault(text, int(lanes.index[row]), expr.loc or loc)
         return np.where(bad, 0, index).astype(np.int64)
+
+    def access(self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None) -> Access:
+        """Describe who touches what, for the race detector."""
+        mine = lanes.index if rows is None else lanes.index[rows]
+        index = tuple(np.broadcast_to(part, len(mine)) for part in index)
+        group = self.group[mine]
+        number = self.first_group * self.local + mine
+        return Access(cells, index, number, self.first_group + group, self.epoch[group], loc)
 
     def run_atomic(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
         """Run an atomic and return what each invocation found."""
@@ -318,7 +329,7 @@ def _register(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
 def _element(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     cells, index, rows = batch.elements(expr, lanes, None)
     if batch.program.races is not None:
-        batch.program.races.read(batch, cells, (index,), lanes, rows, expr.loc)
+        batch.program.races.read(batch.access(cells, (index,), lanes, rows, expr.loc))
     found = cells.load((index,))
     if rows is None:
         return found

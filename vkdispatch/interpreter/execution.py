@@ -119,7 +119,7 @@ def run_kernel(
         local_size,
         subgroup_size,
         check,
-        RaceDetector() if races else None,
+        RaceDetector(who, groups, local_size) if races else None,
         lazy_choices(kernel),
     )
     total = math.prod(groups)
@@ -147,7 +147,7 @@ class _Runner:
         limit = batch.program.kernel.exec_count
         if limit is not None:
             extent = batch.program.arguments[limit.name]
-            inside = (batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent).all(axis=1)
+            inside = np.all(batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
             everyone, _ = everyone.split(inside)
         # invocations beyond the execution size have ended and hold up no barrier
         self.present = np.bincount(batch.group[everyone.index], minlength=batch.group_count)
@@ -190,16 +190,21 @@ class _Runner:
         loc = statement.loc
         place = self.batch.place(statement.place, lanes, loc)
         value = self.value(statement.value, lanes)
-        races = None if place.owned else self.batch.program.races
+        races = self.batch.program.races
+        access = (
+            None
+            if races is None or place.owned
+            else self.batch.access(place.cells, place.index, lanes, place.rows, loc)
+        )
         if statement.operator is not None:
-            if races is not None:
-                races.read(self.batch, place.cells, place.index, lanes, place.rows, loc)
+            if access is not None and races is not None:
+                races.read(access)
             kinds = (statement.place.dtype, statement.value.dtype)
             value = arithmetic.binary(statement.operator, kinds, place.load(), place.kept(value))
         else:
             value = place.kept(value)
-        if races is not None:
-            races.write(self.batch, place, value, lanes, loc, update=statement.operator is not None)
+        if access is not None and races is not None:
+            races.write(access, value if statement.operator is None else None)
         place.cells.store(place.index, value)
         return lanes
 
@@ -264,7 +269,7 @@ class _Runner:
         rest = lanes
         for numbers, body in statement.cases:
             truth = np.isin(value, np.array(numbers, np.int64).astype(value.dtype))
-            chosen, rest = rest.split(truth)
+            chosen, rest = rest.split(np.asarray(truth))
             value = value[~truth]
             ends.append(self.block(body, chosen))
         if statement.default is not None:

@@ -56,12 +56,14 @@ def _clamp(value: Array, low: Array, high: Array) -> Array:
 def _mix(a: Array, b: Array, at: Array) -> Array:
     if at.dtype.kind == "b":
         return np.where(at, b, a)
-    return a * (1 - at) + b * at
+    result: Array = a * (1 - at) + b * at
+    return result
 
 
 def _smoothstep(low: Array, high: Array, value: Array) -> Array:
     t = np.clip((value - low) / (high - low), 0, 1)
-    return t * t * (3 - 2 * t)
+    result: Array = t * t * (3 - 2 * t)
+    return result
 
 
 def _fused(a: Array, b: Array, c: Array) -> Array:
@@ -86,7 +88,8 @@ def _length(value: Array) -> Array:
 
 
 def _cross(a: Array, b: Array) -> Array:
-    return np.roll(a, -1, 1) * np.roll(b, 1, 1) - np.roll(a, 1, 1) * np.roll(b, -1, 1)
+    result: Array = np.roll(a, -1, 1) * np.roll(b, 1, 1) - np.roll(a, 1, 1) * np.roll(b, -1, 1)
+    return result
 
 
 def _row(value: Array, beside: Array) -> Array:
@@ -102,7 +105,8 @@ def _faceforward(value: Array, incident: Array, reference: Array) -> Array:
 
 
 def _reflect(incident: Array, normal: Array) -> Array:
-    return incident - 2 * _row(_dot(normal, incident), normal) * normal
+    result: Array = incident - 2 * _row(_dot(normal, incident), normal) * normal
+    return result
 
 
 def _refract(incident: Array, normal: Array, ratio: Array) -> Array:
@@ -122,7 +126,8 @@ def _inverse(matrix: Array) -> Array:
 
 
 def _determinant(matrix: Array) -> Array:
-    return np.linalg.det(matrix.astype(np.float64)).astype(matrix.dtype)
+    result: Array = np.linalg.det(matrix.astype(np.float64)).astype(matrix.dtype)
+    return result
 
 
 def _ldexp(value: Array, exponent: Array) -> Array:

@@ -149,11 +149,11 @@ def _vote(groups: Subgroups, table: Array) -> Array:
 
 
 def _all(groups: Subgroups, value: Array) -> Array:
-    return _vote(groups, groups.table(value, True).all(axis=1))
+    return _vote(groups, np.all(groups.table(value, True), axis=1))
 
 
 def _any(groups: Subgroups, value: Array) -> Array:
-    return _vote(groups, groups.table(value, False).any(axis=1))
+    return _vote(groups, np.any(groups.table(value, False), axis=1))
 
 
 def _all_equal(groups: Subgroups, value: Array) -> Array:
@@ -219,11 +219,13 @@ def _everyone(number: Array, lane: Array) -> Array:
 
 
 def _ballot_lsb(groups: Subgroups, words: Array) -> Array:
-    return _chosen(groups, words, _everyone).argmax(axis=1).astype(np.uint32)
+    result: Array = _chosen(groups, words, _everyone).argmax(axis=1).astype(np.uint32)
+    return result
 
 
 def _ballot_msb(groups: Subgroups, words: Array) -> Array:
-    return (127 - _chosen(groups, words, _everyone)[:, ::-1].argmax(axis=1)).astype(np.uint32)
+    result: Array = (127 - _chosen(groups, words, _everyone)[:, ::-1].argmax(axis=1)).astype(np.uint32)
+    return result
 
 
 def _extract(groups: Subgroups, words: Array, number: Array) -> Array:

@@ -59,7 +59,8 @@ def converted(value: Array, target: np.dtype[Any]) -> Array:
     if value.dtype == target:
         return value
     if target.kind == "b":
-        return value != 0
+        result: Array = value != 0
+        return result
     if value.dtype.kind == "f" and target.kind in "iu":
         # through the widest integer, so that what does not fit wraps around on every machine
         wide = np.uint64 if target == np.uint64 else np.int64
@@ -80,7 +81,8 @@ def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> A
 def _construct_from_one(kind: DType, source: DType, value: Array) -> Array:
     rows, shape = len(value), value_shape(kind)
     if is_scalar(kind):
-        return value.reshape(rows, -1)[:, 0]
+        first: Array = value.reshape(rows, -1)[:, 0]
+        return first
     if is_matrix(kind):
         return _matrix_from_one(shape, source, value)
     if is_scalar(source) and not is_complex(kind):

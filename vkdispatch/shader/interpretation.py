@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, is_complex, ivec4, to_numpy_dtype, uvec3
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.dtype import DType, complex32, is_complex, ivec4, to_numpy_dtype, uvec3
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.packing import component_dtype, pack
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.ir import Storage
@@ -18,9 +18,19 @@ from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, uniform, value_shape
 from vkdispatch.shader.launch_size import Extent
-from vkdispatch.shader.parameters import BufferSlot, Parameter, ValueSlot, WrongBufferError, parts_of
+from vkdispatch.shader.parameters import (
+    BufferSlot,
+    Parameter,
+    ValueSlot,
+    WrongBufferError,
+    checked_number,
+    given,
+    parts_of,
+)
 
 _MOST_AXES = 3
+# A device compares with 32 bits, and no invocation lies beyond.
+_LARGEST = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,29 +100,38 @@ def host_buffers(
 
 
 def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuffer:
-    trailing = _trailing(kind)
-    whole = value
     if isinstance(value, Buffer):
-        if value.var_type is not kind:
-            raise WrongBufferError(f"{label}: expected {kind.name}, got a buffer of {value.var_type.name}")
-        # as memory has it: by itself, complex32 is read as wider numbers
-        whole = value.read(0, np.empty((*value.shape, 2), np.float16)) if trailing == (2,) and is_complex(kind) else value.read(0)
+        if value.destroyed:
+            raise UsageError(f"{label}: the buffer was destroyed")
+        return _of_buffer(kind, value)
+    trailing = _trailing(kind)
     wanted = np.dtype(to_numpy_dtype(kind)) if is_complex(kind) and not trailing else component_dtype(kind)
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
-    if not isinstance(whole, np.ndarray):
-        raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {type(value).__name__}")
-    axes = whole.ndim - len(trailing)
-    if whole.dtype != wanted or axes < 0 or whole.shape[axes:] != trailing:
+    if not isinstance(value, np.ndarray):
+        raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {given(value)}")
+    axes = value.ndim - len(trailing)
+    if value.dtype != wanted or axes < 0 or value.shape[axes:] != trailing:
         raise WrongBufferError(
-            f"{label}: expected {text} for {kind.name}, got one of {whole.dtype} and shape {whole.shape}"
+            f"{label}: expected {text} for {kind.name}, got one of {value.dtype} and shape {value.shape}"
         )
     if axes > _MOST_AXES:
         raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {axes}")
-    if written and not whole.flags.writeable:
+    if written and not value.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
-    whole = np.ascontiguousarray(whole).reshape(whole.shape)
-    data = whole.reshape(-1).view(component_dtype(kind)).reshape(-1, *value_shape(kind))
-    return HostBuffer(whole.shape[:axes], kind, value, data, whole)
+    whole = value if value.flags.c_contiguous else value.copy()
+    return HostBuffer(value.shape[:axes], kind, value, _rows_of(kind, whole), whole)
+
+
+def _of_buffer(kind: DType, buffer: Buffer[Any]) -> HostBuffer:
+    # as memory has it: by itself, complex32 is read as wider numbers; and the kernel's type may be another
+    pairs = np.empty((*buffer.shape, 2), np.float16) if buffer.var_type is complex32 else None
+    whole = buffer.read(0, pairs)
+    whole = whole if whole.flags.writeable else whole.copy()
+    return HostBuffer(buffer.shape, kind, buffer, _rows_of(kind, whole), whole)
+
+
+def _rows_of(kind: DType, whole: Array) -> Array:
+    return whole.reshape(-1).view(component_dtype(kind)).reshape(-1, *value_shape(kind))
 
 
 def _trailing(kind: DType) -> tuple[int, ...]:
@@ -148,7 +167,7 @@ def interpret_call(
     written: list[HostBuffer] = []
     if kernel.exec_count is not None:
         limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
-        arguments[kernel.exec_count.name] = uniform(limit, uvec3)
+        arguments[kernel.exec_count.name] = uniform([min(n, _LARGEST) for n in limit], uvec3)
     for parameter, value in zip(parameters, values, strict=True):
         for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, ValueSlot):
@@ -160,7 +179,7 @@ def interpret_call(
             buffers[slot.binding - base] = Cells(f"buffer {name}", part.data, part.shape, len(part.data))
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
-                arguments[slot.shape_member] = uniform((*shape, part.size), ivec4)
+                arguments[slot.shape_member] = uniform(np.array((*shape, part.size)), ivec4)
             if slot.writes:
                 written.append(part)
     try:
@@ -182,4 +201,7 @@ def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
     label = f"{who}: {slot.label}"
     if isinstance(value, BoundVariable):
         raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
-    return uniform(np.frombuffer(pack(slot.kind, value, label), component_dtype(slot.kind)), slot.kind)
+    return uniform(
+        np.frombuffer(pack(slot.kind, checked_number(who, slot, value), label), component_dtype(slot.kind)),
+        slot.kind,
+    )

@@ -190,7 +190,7 @@ def check_values(
                 variables.setdefault(part.name, []).append(slot)
                 slots.append(_zero(slot.kind))
             else:
-                slots.append(_checked_number(who, slot, part))
+                slots.append(checked_number(who, slot, part))
     return CheckedCall(tuple(slots), tuple(buffers), variables)
 
 
@@ -201,7 +201,7 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
         return
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ArgumentTypeError(
-            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {_given(value)}"
+            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         if not hasattr(value, field):
@@ -213,7 +213,7 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
     if not isinstance(value, Buffer):
         # A ValueError by contract; a caller who thinks of types would look for a TypeError.
         raise WrongBufferError(
-            f"{who}: {slot.label}: expected a vd.Buffer, got {_given(value)}; make one with vd.asbuffer(...)"
+            f"{who}: {slot.label}: expected a vd.Buffer, got {given(value)}; make one with vd.asbuffer(...)"
         )
     if value.context is not context:
         kind = DeviceLostError if value.context.lost else UsageError
@@ -246,10 +246,11 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def _checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit."""
     label = f"{who}: {slot.label}"
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {_given(value)}")
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {given(value)}")
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)
@@ -286,6 +287,7 @@ def _wanted(parameter: Parameter) -> str:
     return "expected a vd.Buffer" if isinstance(slot, BufferSlot) else f"expected a {slot.kind.name} value"
 
 
-def _given(value: Any) -> str:
+def given(value: Any) -> str:
+    """Describe what a caller gave: its class and a short text."""
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
