@@ -57,16 +57,14 @@ def binary(symbol: str, kinds: tuple[DType, DType], a: Array, b: Array) -> Array
 def _matrix_product(kinds: tuple[DType, DType], a: Array, b: Array) -> Array | None:
     # a row holds columns, so what NumPy sees is the transposed matrix
     left, right = kinds
+    product: Array | None = None
     if is_matrix(left) and is_matrix(right):
-        result: Array = np.matmul(b, a)
-        return result
-    if is_matrix(left) and is_vector(right):
-        result: Array = np.matmul(b[:, None, :], a)[:, 0, :]
-        return result
-    if is_vector(left) and is_matrix(right):
-        result: Array = np.matmul(b, a[:, :, None])[:, :, 0]
-        return result
-    return None
+        product = np.matmul(b, a)
+    elif is_matrix(left) and is_vector(right):
+        product = np.matmul(b[:, None, :], a)[:, 0, :]
+    elif is_vector(left) and is_matrix(right):
+        product = np.matmul(b, a[:, :, None])[:, :, 0]
+    return product
 
 
 def unary(symbol: str, a: Array) -> Array:
@@ -82,4 +80,5 @@ def compare(symbol: str, a: Array, b: Array) -> Array:
     if result.ndim == 1:
         return result
     axes = tuple(range(1, result.ndim))
-    return np.any(result, axis=axes) if symbol == "!=" else np.all(result, axis=axes)
+    whole: Array = np.any(result, axis=axes) if symbol == "!=" else np.all(result, axis=axes)
+    return whole
