@@ -82,6 +82,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
     ctypedef struct VkPhysicalDeviceVulkan12Features:
         uint32_t shaderFloat16
         uint32_t scalarBlockLayout
+        uint32_t storageBuffer8BitAccess
         uint32_t timelineSemaphore
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
@@ -292,6 +293,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "scalar_block_layout": p.features12.scalarBlockLayout,
         "timeline_semaphores": p.features12.timelineSemaphore,
         "uuid": bytes([p.id.deviceUUID[i] for i in range(16)]),
+        "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
     }
 
