@@ -8,14 +8,24 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, complex32, is_complex, ivec4, to_numpy_dtype, uvec3
+from vkdispatch.base.dtype import (
+    DType,
+    bfloat16,
+    complex32,
+    int8,
+    is_complex,
+    ivec4,
+    to_numpy_dtype,
+    uint8,
+    uvec3,
+)
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
-from vkdispatch.base.packing import component_dtype, pack
+from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.ir import Storage
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.interpreter.execution import run_kernel
-from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.memory import Cells, Coder
 from vkdispatch.interpreter.values import Array, uniform, value_shape
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import (
@@ -29,6 +39,12 @@ from vkdispatch.shader.parameters import (
 )
 
 _MOST_AXES = 3
+# Types that memory holds and kernels do not compute with: from memory, and to it.
+_CODERS: dict[DType, tuple[Coder, Coder]] = {
+    int8: (lambda value: value.astype(np.int32), lambda value: value.astype(np.int8)),
+    uint8: (lambda value: value.astype(np.uint32), lambda value: value.astype(np.uint8)),
+    bfloat16: (from_bfloat16, to_bfloat16),
+}
 # A device compares with 32 bits, and no invocation lies beyond.
 _LARGEST = 0xFFFFFFFF
 
@@ -110,6 +126,8 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuff
     if not isinstance(value, np.ndarray):
         raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {given(value)}")
     axes = value.ndim - len(trailing)
+    if kind is bfloat16 and value.dtype.name == "bfloat16":
+        value = value.view(np.uint16)
     if value.dtype != wanted or axes < 0 or value.shape[axes:] != trailing:
         raise WrongBufferError(
             f"{label}: expected {text} for {kind.name}, got one of {value.dtype} and shape {value.shape}"
@@ -123,9 +141,13 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuff
 
 
 def _of_buffer(kind: DType, buffer: Buffer[Any]) -> HostBuffer:
-    # as memory has it: by itself, complex32 is read as wider numbers; and the kernel's type may be another
-    pairs = np.empty((*buffer.shape, 2), np.float16) if buffer.var_type is complex32 else None
-    whole = buffer.read(0, pairs)
+    # as memory has it: complex32 and bfloat16 would be read as wider numbers. The kernel's type may differ.
+    raw: Array | None = None
+    if buffer.var_type is complex32:
+        raw = np.empty((*buffer.shape, 2), np.float16)
+    elif buffer.var_type is bfloat16:
+        raw = np.empty(buffer.shape, np.uint16)
+    whole = buffer.read(0, raw)
     whole = whole if whole.flags.writeable else whole.copy()
     return HostBuffer(buffer.shape, kind, buffer, _rows_of(kind, whole), whole)
 
@@ -176,7 +198,10 @@ def interpret_call(
             if not isinstance(slot, BufferSlot):
                 raise UnsupportedError(f"{who}: {parameter.name}: interpret takes kernels without images")
             name = repr(parameter.name)
-            buffers[slot.binding - base] = Cells(f"buffer {name}", part.data, part.shape, len(part.data))
+            coders = _CODERS.get(part.var_type, (None, None))
+            buffers[slot.binding - base] = Cells(
+                f"buffer {name}", part.data, part.shape, len(part.data), *coders
+            )
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
                 arguments[slot.shape_member] = uniform(np.array((*shape, part.size)), ivec4)
