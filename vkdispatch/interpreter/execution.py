@@ -188,8 +188,8 @@ class _Runner:
 
     def store(self, statement: Store, lanes: Lanes) -> Lanes:
         loc = statement.loc
-        place = self.batch.place(statement.place, lanes, loc)
         value = self.value(statement.value, lanes)
+        place = self.batch.place(statement.place, lanes, loc)
         races = self.batch.program.races
         access = (
             None
