@@ -148,7 +148,8 @@ def test_geometry() -> None:
     up = np.array([[0, 1, 0]], np.float32)
     bent = call("refract", v3, [down, up, uniform(0.75, f32)], None)
     np.testing.assert_allclose(bent[0, 0], 0.75 * math.sin(0.5), rtol=1e-5)
-    assert not call("refract", v3, [down, up, uniform(5, f32)], None).any()
+    with np.errstate(invalid="ignore"):
+        assert not call("refract", v3, [down, up, uniform(5, f32)], None).any()
 
 
 @pytest.mark.parametrize("kind", [m2, m3, m4], ids=lambda kind: kind.name)

@@ -356,7 +356,8 @@ def test_negative_indices_and_what_is_not_checked() -> None:
 
     data, out = np.arange(10, 14, dtype=np.float32), np.zeros(4, np.float32)
     with pytest.raises(
-        IndexError, match=r"'data': index -1 is out of range for shape \(4,\), invocation \(0, 0, 0\)"
+        IndexError,
+        match=r"index -1 is out of bounds for buffer 'data' of shape \(4,\), in invocation \(0, 0, 0\)",
     ):
         body.interpret(data, out)
     assert not out.any()
@@ -389,13 +390,48 @@ def test_indices_of_shared_arrays_and_vectors() -> None:
         value = vc.new_vec3_register(1, 2, 3)
         out[vc.global_invocation_id().x] = value[at]
 
-    with pytest.raises(IndexError, match=r"shared array.*index 8 .*shape \(8,\), invocation \(5, 0, 0\)"):
+    with pytest.raises(IndexError, match=r"index 8 .*shared buffer.* of 8, in invocation \(5, 0, 0\)"):
         tile.interpret(np.zeros(1, np.int32), 3)
-    with pytest.raises(IndexError, match="index 3 is out of range for vec3"):
+    with pytest.raises(IndexError, match="index 3 is out of bounds for a vec3 of 3"):
         lane.interpret(np.zeros(8, np.float32), 3)
     out = np.zeros(8, np.float32)
     lane.interpret(out, 2)
     assert (out == 3).all()
+
+
+@pytest.mark.parametrize("stored", ["register", "buffer 'out' at index 3"])
+def test_nan(stored: str) -> None:
+    @vd.shader(exec_size=5)
+    def body(out: Buff[v2], values: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        root = vc.sqrt(values[i])
+        if stored == "register":
+            root = root.to_register()
+        out[i].y = root
+
+    values = np.array([0, 1, 2, -1, 4], np.float32)
+    body.interpret(np.zeros((5, 2), np.float32), values)
+    with pytest.raises(FloatingPointError, match=rf"NaN stored in {stored}.*, in invocation \(3, 0, 0\)"):
+        body.interpret(np.zeros((5, 2), np.float32), values, check="nan")
+
+
+def test_loops_that_take_too_long() -> None:
+    @vd.shader(exec_size=4)
+    def body(out: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        rounds = vc.new_int_register()
+        with vc.while_block(rounds < i.to_dtype(i32) * 10):
+            rounds += 1
+        out[i] = rounds
+
+    out = np.zeros(4, np.int32)
+    body.interpret(out, check={"bounds", "loops=30"})
+    assert out.tolist() == [0, 10, 20, 30]
+    with pytest.raises(RuntimeError, match=r"more than 29 rounds.*invocation \(3, 0, 0\)"):
+        body.interpret(out, check="loops=29")
+    for check, error in (("speed", ValueError), (5, TypeError), ("nan=3", ValueError)):
+        with pytest.raises(error, match="check: expected a bool"):
+            body.interpret(out, check=check)
 
 
 # ---- workgroups ----------------------------------------------------------------------------------
@@ -421,7 +457,7 @@ def test_shared_memory_belongs_to_a_workgroup() -> None:
 def test_a_forgotten_barrier_is_a_race() -> None:
     data = np.arange(128, dtype=np.int32)
     with pytest.raises(
-        RuntimeError, match=r"shared array.*element \d+ is written by invocation .* and read by"
+        RuntimeError, match=r"shared buffer.*element \d+ is written by invocation .* and read by"
     ):
         reverse.interpret(data, 0, races=True)
 

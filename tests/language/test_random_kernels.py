@@ -21,7 +21,7 @@ from .running import integers, supports
 
 LOCAL = 32
 ROWS = 128
-KERNELS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "60"))
+KERNELS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "40"))
 FIRST = int(os.environ.get("VKDISPATCH_RANDOM_SEED", "0"))
 
 

@@ -23,7 +23,7 @@ from .running import filled, host, integers, supports
 
 ROWS = 16
 TREES = 12
-KERNELS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "60"))
+KERNELS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "40"))
 FIRST = int(os.environ.get("VKDISPATCH_RANDOM_SEED", "0"))
 # One result buffer for each family of types that goes into it unchanged.
 CARRIERS: list[DType] = [i32, u32, f32, i64, u64, f64]

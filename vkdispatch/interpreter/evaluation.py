@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentIndexError, UnsupportedError
+from vkdispatch.base.dtype import is_matrix
+from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.analysis import nodes, place_operands
 from vkdispatch.codegen.ir import (
     Argument,
@@ -32,6 +34,7 @@ from vkdispatch.interpreter.subgroups import Subgroups, subgroup
 from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
 
 Extent = tuple[int, int, int]
+_Error = TypeVar("_Error", bound=VkDispatchError)
 
 # What may fail or differ where it is not chosen, so that a choice must not compute it.
 _CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.SAMPLE))
@@ -63,6 +66,25 @@ class Lanes:
 NOBODY = Lanes(np.empty(0, np.int64), False)
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What of a kernel's doings is an error.
+
+    Attributes
+    ----------
+    bounds
+        An index out of range; if it is none, reads there give 0 and writes do nothing.
+    nan
+        A NaN that is stored, in memory or a register.
+    rounds
+        More rounds of a while loop than this; None for any number.
+    """
+
+    bounds: bool = True
+    nan: bool = False
+    rounds: int | None = None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Program:
     """A kernel with all that a run of it shares.
@@ -75,8 +97,8 @@ class Program:
         Values of the argument block by name (one row each), and memory by the position of the resource.
     groups, local_size, subgroup_size
         The grid.
-    check
-        Whether an index out of range is an error; if not, reads give 0 and writes do nothing.
+    checks
+        What is an error.
     races
         What watches over unordered accesses, or None.
     lazy
@@ -90,7 +112,7 @@ class Program:
     groups: Extent
     local_size: Extent
     subgroup_size: int
-    check: bool
+    checks: Checked
     races: RaceDetector | None
     lazy: frozenset[int]
 
@@ -132,7 +154,7 @@ class Batch:
         data = np.empty((self.group_count * array.size, *value_shape(array.dtype)), kind)
         # it starts undefined: something conspicuous shows a kernel that relies on it
         data.fill(np.nan if kind.kind == "f" else np.array(0xA5A5A5A5A5A5A5A5, np.uint64).astype(kind))
-        return Cells(f"shared array {array.name!r}", data, (array.size,), array.size)
+        return Cells(f"shared buffer {array.name!r}", data, None, array.size)
 
     # -- which invocation this is
 
@@ -206,10 +228,20 @@ class Batch:
         """Return the rows of some invocations of a value that all have."""
         return value if lanes.whole or len(value) == 1 else value[lanes.index]
 
-    def fault(self, message: str, position: int, loc: Loc | None) -> ArgumentIndexError:
+    def fault(self, error: type[_Error], message: str, position: int, loc: Loc | None) -> _Error:
         """Make the error for what an invocation did."""
         where = self.invocation(position)
-        return located(ArgumentIndexError, f"{self.program.who}: {message}, invocation {where}", loc)
+        return located(error, f"{self.program.who}: {message}, in invocation {where}", loc)
+
+    def check_nan(self, value: Array, what: str, index: Array | None, lanes: Lanes, loc: Loc | None) -> None:
+        """Raise FloatingPointError where a value to be stored has a NaN."""
+        if not self.program.checks.nan or value.dtype.kind != "f":
+            return
+        bad = np.isnan(value).reshape(len(value), -1).any(axis=1)
+        if bad.any():
+            row = int(np.argmax(bad))
+            at = "" if index is None else f" at index {int(index[row if len(index) > 1 else 0])}"
+            raise self.fault(NanError, f"NaN stored in {what}{at}", int(lanes.index[row]), loc)
 
     # -- places
 
@@ -252,10 +284,10 @@ class Batch:
         rows: Array | None = None
         if bad is not None:
             row = int(np.argmax(bad))
-            if self.program.check:
+            if self.program.checks.bounds:
                 shown = shown_index(index, row)
-                text = f"{cells.what}: index {shown} is out of range for shape {cells.shape}"
-                raise self.fault(text, int(lanes.index[row]), expr.loc or loc)
+                text = f"index {shown} is out of bounds for {cells.what} of {cells.extent}"
+                raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
             rows = ~spread(bad, len(lanes))
             index = spread(index, len(lanes))[rows]
         flat = index.astype(np.int64)
@@ -270,10 +302,12 @@ class Batch:
         bad = outside(index, base.dtype.child_count)
         if bad is None:
             return index.astype(np.int64)
-        if self.program.check:
+        if self.program.checks.bounds:
             row = int(np.argmax(bad))
-            text = f"index {shown_index(index, row)} is out of range for {base.dtype.name}"
-            raise self.fault(text, int(lanes.index[row]), expr.loc or loc)
+            kind, count = base.dtype, base.dtype.child_count
+            chosen = f"the columns of a {kind.name}" if is_matrix(kind) else f"a {kind.name}"
+            text = f"index {shown_index(index, row)} is out of bounds for {chosen} of {count}"
+            raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
         return np.where(bad, 0, index).astype(np.int64)
 
     def access(self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None) -> Access:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, UnsupportedError, UsageError
 from vkdispatch.codegen.ir import (
     Block,
     Break,
@@ -35,7 +35,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import located
 from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.evaluation import NOBODY, Batch, Extent, Lanes, Program, lazy_choices
+from vkdispatch.interpreter.evaluation import NOBODY, Batch, Checked, Extent, Lanes, Program, lazy_choices
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.printing import printed
 from vkdispatch.interpreter.races import RaceDetector
@@ -75,7 +75,7 @@ def run_kernel(
     groups: Extent,
     local_size: Extent,
     subgroup_size: int = 32,
-    check: bool = True,
+    checks: Checked | None = None,
     races: bool = False,
 ) -> None:
     """Run a kernel over a grid, writing to the buffers in place.
@@ -94,17 +94,19 @@ def run_kernel(
         Workgroups of the grid, and invocations of a workgroup, along each axis.
     subgroup_size
         Invocations of a subgroup, a power of two up to 128.
-    check
-        Whether an index out of range is an error; if not, reads give 0 and writes do nothing.
+    checks
+        What is an error; None for indices out of range.
     races
         Whether unordered accesses to one element are an error.
 
     Raises
     ------
     IndexError
-        An index lies outside its buffer, shared array, vector or matrix, and `check` is set.
+        An index lies outside its buffer, shared array, vector or matrix.
+    FloatingPointError
+        A NaN was stored.
     RuntimeError
-        A barrier is reached by some invocations of a workgroup only; or a race.
+        A barrier is reached by some invocations of a workgroup only; a loop took too many rounds; or a race.
     NotImplementedError
         The kernel has GLSL given as text, or reads an image.
     """
@@ -118,7 +120,7 @@ def run_kernel(
         groups,
         local_size,
         subgroup_size,
-        check,
+        checks or Checked(),
         RaceDetector(who, groups, local_size) if races else None,
         lazy_choices(kernel),
     )
@@ -176,14 +178,16 @@ class _Runner:
             value = self.batch.run_atomic(statement.value, lanes, statement.loc)
         else:
             value = self.value(statement.value, lanes)
-        self.new_register(statement.register).data[_rows(lanes)] = value
+        register = self.new_register(statement.register)
+        self.batch.check_nan(value, register.what, None, lanes, statement.loc)
+        register.data[_rows(lanes)] = value
         return lanes
 
     def new_register(self, register: Register) -> Cells:
         registers = self.batch.registers
         if id(register) not in registers:
             data = np.zeros((self.batch.width, *value_shape(register.dtype)), host_dtype(register.dtype))
-            registers[id(register)] = Cells(f"register {register.name!r}", data, (), self.batch.width)
+            registers[id(register)] = Cells(f"register {register.name!r}", data, None, self.batch.width)
         return registers[id(register)]
 
     def store(self, statement: Store, lanes: Lanes) -> Lanes:
@@ -203,6 +207,10 @@ class _Runner:
             value = arithmetic.binary(statement.operator, kinds, place.load(), place.kept(value))
         else:
             value = place.kept(value)
+        if self.batch.program.checks.nan:
+            reaching = lanes if place.rows is None else Lanes(lanes.index[place.rows], False)
+            element = None if place.owned else place.index[0] % place.cells.size
+            self.batch.check_nan(value, place.cells.what, element, reaching, loc)
         if access is not None and races is not None:
             races.write(access, value if statement.operator is None else None)
         place.cells.store(place.index, value)
@@ -279,12 +287,16 @@ class _Runner:
     def while_loop(self, statement: While, lanes: Lanes) -> Lanes:
         loop = _Loop()
         self.loops.append(loop)
-        running = lanes
+        running, most, rounds = lanes, self.batch.program.checks.rounds, 0
         while len(running):
             running.known.clear()
             truth = spread(self.value(statement.condition, running), len(running))
             running, done = running.split(truth)
             loop.left.append(done)
+            if rounds == most and len(running):
+                text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
+                raise self.batch.fault(LoopLimitError, text, int(running.index[0]), statement.loc)
+            rounds += 1
             before = running
             running = _merged([self.block(statement.body, running), *loop.waiting], before)
             loop.waiting.clear()

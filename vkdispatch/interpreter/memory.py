@@ -23,7 +23,7 @@ class Cells:
     data
         One row for each element, in the type that memory has.
     shape
-        Their shape as the user knows it.
+        Their shape as the user knows it; None for what has only a size.
     size
         How many elements an index may reach.
     decode, encode
@@ -32,10 +32,18 @@ class Cells:
 
     what: str
     data: Array
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     size: int
     decode: Coder | None = None
     encode: Coder | None = None
+
+    @property
+    def extent(self) -> str:
+        """Shape or size, as messages say it."""
+        if self.shape is None:
+            return str(self.size)
+        flat = "" if self.shape == (self.size,) else f" ({self.size} elements)"
+        return f"shape {self.shape}{flat}"
 
     def load(self, index: Index) -> Array:
         """Return the components at an index, as kernels see them."""
@@ -85,7 +93,8 @@ def shown_index(index: Array, row: int) -> str:
     """Return an index as the user thinks of it: what wrapped around below zero is shown as negative too."""
     number = int(index[row if len(index) > 1 else 0])
     if index.dtype.kind == "u" and number >= 1 << (8 * index.dtype.itemsize - 1):
-        return f"{number - (1 << 8 * index.dtype.itemsize)} (as an unsigned number {number})"
+        bits = 8 * index.dtype.itemsize
+        return f"{number - (1 << bits)} (as uint{bits}: {number})"
     return str(number)
 
 

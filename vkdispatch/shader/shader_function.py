@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.shader.interpretation import host_buffers, interpret_call
+from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
 from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
@@ -197,7 +197,7 @@ class ShaderFunction:
         self,
         *args: Any,
         subgroup_size: int = 32,
-        check: bool = True,
+        check: Any = True,
         races: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -212,7 +212,9 @@ class ShaderFunction:
         subgroup_size
             Invocations of a subgroup: a power of two up to 128.
         check
-            Whether an index out of range is an error; if not, reads give 0 and writes do nothing.
+            What is an error: "bounds" (an index out of range; unchecked, reads there give 0 and writes do
+            nothing), "nan" (a NaN that is stored), "loops=5000" (a `while` loop of more rounds than that),
+            several of them in a set or with commas. True is bounds, False nothing.
         races
             Whether it is an error that two invocations access one element, at least one of them to write
             something new, with no barrier of their workgroup between.
@@ -222,9 +224,11 @@ class ShaderFunction:
         TypeError, ValueError
             As for a call.
         IndexError
-            An index is out of range; what was written before stays written.
+            An index is out of range. Here and below: what was written before stays written.
+        FloatingPointError
+            A NaN was stored.
         RuntimeError
-            A barrier that only a part of a workgroup reaches, or a race.
+            A barrier that only a part of a workgroup reaches, a loop of too many rounds, or a race.
         NotImplementedError
             The kernel holds GLSL text or an image.
         """
@@ -240,7 +244,7 @@ class ShaderFunction:
             in_groups=size.in_groups,
             local_size=self._local_size or (_DEFAULT_GROUP, 1, 1),
             subgroup_size=subgroup_size,
-            check=check,
+            checks=checked(check),
             races=races,
         )
 
