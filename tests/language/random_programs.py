@@ -171,7 +171,7 @@ class Program:
     def statement(self, depth: int) -> None:
         simple = ["assign", "assign", "update", "declare", "component", "write", "own", "count"]
         nested = ["branch", "branch", "while", "for", "switch", "scope"]
-        jumps = ["jump", "jump"] if self.loops else []
+        jumps = ["jump"] * 4 + ["switch"] * (depth > 0) if self.loops else []
         jumps += ["return"] if not self.barriers and depth < 3 else []
         kind = self.random.choice(simple + (nested if depth else []) + jumps)
         getattr(self, f"_{kind}")(depth)
