@@ -30,10 +30,17 @@ from vkdispatch.interpreter.atomics import atomic
 from vkdispatch.interpreter.functions import call
 from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index
 from vkdispatch.interpreter.races import Access, RaceDetector
-from vkdispatch.interpreter.subgroups import Subgroups, subgroup
+from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
 from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
 
 Extent = tuple[int, int, int]
+_LANE_MASKS: dict[str, Callable[[Array, Array], Array]] = {
+    "SUBGROUP_EQ_MASK": np.equal,
+    "SUBGROUP_GE_MASK": np.greater_equal,
+    "SUBGROUP_GT_MASK": np.greater,
+    "SUBGROUP_LE_MASK": np.less_equal,
+    "SUBGROUP_LT_MASK": np.less,
+}
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
 # What may fail or differ where it is not chosen, so that a choice must not compute it.
@@ -167,6 +174,8 @@ class Batch:
     def _compute_builtin(self, which: Builtin) -> Array:
         program = self.program
         size = program.subgroup_size
+        if which.name in _LANE_MASKS:
+            return lane_mask(self.position % size, size, _LANE_MASKS[which.name])
         match which:
             case Builtin.LOCAL_INVOCATION_INDEX:
                 return self.position.astype(np.uint32)
@@ -189,7 +198,6 @@ class Batch:
                 return np.array([size], np.uint32)
             case Builtin.SUBGROUP_INVOCATION_ID:
                 return (self.position % size).astype(np.uint32)
-        raise UnsupportedError(f"{program.who}: interpret: the built-in value {which.name} is not known here")
 
     def invocation(self, position: int) -> Extent:
         """Global id of the invocation at a position of the batch."""
