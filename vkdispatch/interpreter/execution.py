@@ -28,6 +28,7 @@ from vkdispatch.codegen.ir import (
     Register,
     Return,
     Scope,
+    ShaderFlags,
     Statement,
     Store,
     Switch,
@@ -167,7 +168,7 @@ class _Runner:
             if not len(lanes):
                 break
             lanes.known.clear()
-            lanes = _RUNNERS[type(statement)](self, statement, lanes)
+            lanes = _RUNNERS.get(type(statement), _Runner.unknown)(self, statement, lanes)
         lanes.known.clear()
         return lanes
 
@@ -235,6 +236,8 @@ class _Runner:
         return lanes
 
     def print(self, statement: Print, lanes: Lanes) -> Lanes:
+        if self.batch.program.kernel.flags & ShaderFlags.NO_PRINTF:
+            return lanes
         values = [self.value(arg, lanes) for arg in statement.args]
         texts = printed(statement.format, values, len(lanes))
         start = len(self.output.entries)
@@ -244,6 +247,12 @@ class _Runner:
 
     def nothing(self, statement: Statement, lanes: Lanes) -> Lanes:
         return lanes
+
+    def unknown(self, statement: Statement, lanes: Lanes) -> Lanes:
+        what = type(statement).__name__
+        raise located(
+            UnsupportedError, f"{self.batch.program.who}: interpret: {what} is not known here", statement.loc
+        )
 
     def raw(self, statement: RawStatement, lanes: Lanes) -> Lanes:
         raise located(
