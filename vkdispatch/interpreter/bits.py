@@ -9,6 +9,8 @@ from vkdispatch.interpreter.values import Array, aligned, bits_of, unsigned
 Rule = Callable[..., Array]
 
 _LITTLE = "<"
+# Of every octet. NumPy counts ones by itself only since 2.0.
+_ONES = np.array([n.bit_count() for n in range(256)], np.uint8)
 
 
 def _width(value: Array) -> int:
@@ -17,7 +19,9 @@ def _width(value: Array) -> int:
 
 def bit_count(value: Array) -> Array:
     """Count of ones."""
-    return np.bitwise_count(unsigned(value)).astype(np.int32)
+    octets = np.ascontiguousarray(value).view(np.uint8).reshape(*value.shape, value.dtype.itemsize)
+    ones: Array = _ONES[octets].sum(axis=-1, dtype=np.int32)
+    return ones
 
 
 def find_msb(value: Array) -> Array:
@@ -28,14 +32,14 @@ def find_msb(value: Array) -> Array:
     while shift < _width(value):
         bits = bits | (bits >> bits.dtype.type(shift))
         shift *= 2
-    return np.bitwise_count(bits).astype(np.int32) - np.int32(1)
+    return bit_count(bits) - np.int32(1)
 
 
 def find_lsb(value: Array) -> Array:
     """Position of the lowest one; -1 where there is none."""
     bits = unsigned(value)
-    below = np.bitwise_count((bits & (~bits + bits.dtype.type(1))) - bits.dtype.type(1))
-    return np.where(bits == 0, -1, below.astype(np.int32)).astype(np.int32)
+    lowest = bits & (~bits + bits.dtype.type(1))
+    return np.where(bits == 0, -1, bit_count(lowest - bits.dtype.type(1))).astype(np.int32)
 
 
 def bitfield_reverse(value: Array) -> Array:
