@@ -233,12 +233,13 @@ class ShaderFunction:
             The kernel holds GLSL text or an image.
         """
         size, named = self._size_of_call(kwargs)
-        values = bind_values(self._who, self._parameters, args, named)
-        values = host_buffers(self._who, self.shader_description, self._parameters, values)
+        parameters = read_parameters(self.shader_description)
+        values = bind_values(self._who, parameters, args, named)
+        values = host_buffers(self._who, self.shader_description, parameters, values)
         interpret_call(
             self._who,
             self.shader_description,
-            self._parameters,
+            parameters,
             values,
             self._extent(size, values),
             in_groups=size.in_groups,
