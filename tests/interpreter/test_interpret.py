@@ -379,6 +379,33 @@ def test_what_is_not_evaluated_is_not_checked() -> None:
     assert out.tolist() == [0, 2, 5, 7, -2, -2, -2, -2]
 
 
+@pytest.mark.parametrize("far", [1 << 32, -(1 << 40), (1 << 32) + 1])
+def test_wide_indices_are_not_cut(far: int) -> None:
+    @vd.shader(exec_size=4)
+    def body(out: Buff[i32], far: Const[i64]) -> None:
+        out[vc.global_invocation_id().x.to_dtype(i64) + far] = 1
+
+    out = np.zeros(4, np.int32)
+    with pytest.raises(IndexError, match=f"index {far} is out of bounds"):
+        body.interpret(out, far)
+    body.interpret(out, far, check=False)
+    assert not out.any()
+    body.interpret(out, 0)
+    assert out.all()
+
+
+def test_buffers_seen_as_another_type() -> None:
+    data = vd.asbuffer(np.arange(5, dtype=np.float32))
+
+    @vd.shader(exec_size=2)
+    def body(pairs: Buff[v2]) -> None:
+        i = vc.global_invocation_id().x
+        pairs[i] = pairs[i] * 10
+
+    body.interpret(data)
+    assert data.read(0).tolist() == [0, 10, 20, 30, 4]
+
+
 def test_indices_of_shared_arrays_and_vectors() -> None:
     @vd.shader(exec_size=8, local_size=8)
     def tile(out: Buff[i32], at: Const[i32]) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from vkdispatch.base.dtype import is_matrix
+from vkdispatch.base.dtype import int64, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.analysis import nodes, place_operands
 from vkdispatch.codegen.ir import (
@@ -282,7 +282,7 @@ class Batch:
 
         An index out of range raises IndexError, or is left out where the program does not check.
         """
-        index = self.evaluate(expr.args[0], lanes)
+        index = self.evaluate(_before_cut(expr.args[0]), lanes)
         if isinstance(expr.value, SharedArray):
             cells = self.shared[id(expr.value)]
         else:
@@ -332,6 +332,12 @@ class Batch:
         place = self.place(target, lanes, loc)
         values = [self.evaluate(operand, lanes) for operand in operands]
         return atomic(str(expr.value), place, values, len(lanes), expr.loc or loc)
+
+
+def _before_cut(index: Expr) -> Expr:
+    """Return an index of 64 bits as it was before it became one of 32, which GLSL wants."""
+    wide = index.args[0] if index.op is Op.CONSTRUCT else index
+    return wide if wide.dtype in (int64, uint64) else index
 
 
 def _unflattened(flat: Array, extent: Extent) -> Array:

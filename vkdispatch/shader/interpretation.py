@@ -179,7 +179,9 @@ def _of_buffer(kind: DType, buffer: Buffer[Any]) -> HostBuffer:
 
 
 def _rows_of(kind: DType, whole: Array) -> Array:
-    return whole.reshape(-1).view(component_dtype(kind)).reshape(-1, *value_shape(kind))
+    count = whole.nbytes // kind.item_size
+    octets = whole.reshape(-1).view(np.uint8)[: count * kind.item_size]
+    return octets.view(component_dtype(kind)).reshape(count, *value_shape(kind))
 
 
 def _trailing(kind: DType) -> tuple[int, ...]:
