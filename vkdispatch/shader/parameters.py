@@ -217,7 +217,7 @@ def check_values(
     resources: list[Handle] = []
     variables: dict[str, list[ValueSlot]] = {}
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in _parts(who, parameter, value):
+        for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_checked_buffer(who, slot, part, context))
                 resources.append(part)
@@ -229,17 +229,18 @@ def check_values(
                 variables.setdefault(part.name, []).append(slot)
                 slots.append(_zero(slot.kind))
             else:
-                slots.append(_checked_number(who, slot, part))
+                slots.append(checked_number(who, slot, part))
     return CheckedCall(tuple(slots), tuple(resources), variables)
 
 
-def _parts(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+    """Return each slot of a parameter with what fills it. Raises TypeError or ValueError for no dataclass."""
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ArgumentTypeError(
-            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {_given(value)}"
+            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         if not hasattr(value, field):
@@ -251,7 +252,7 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
     if not isinstance(value, Buffer):
         # A ValueError by contract; a caller who thinks of types would look for a TypeError.
         raise WrongBufferError(
-            f"{who}: {slot.label}: expected a vd.Buffer, got {_given(value)}; make one with vd.asbuffer(...)"
+            f"{who}: {slot.label}: expected a vd.Buffer, got {given(value)}; make one with vd.asbuffer(...)"
         )
     _check_usable(f"{who}: {slot.label}: the buffer", value, context)
     if value.mem_size > context.max_storage_buffer_range:
@@ -275,12 +276,12 @@ def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> I
     if slot.image.storage:
         if not isinstance(value, Image):
             hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Image, got {_given(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Image, got {given(value)}{hint}")
         image = value
     else:
         if not isinstance(value, Sampler):
             hint = "; call .sample() of the image" if isinstance(value, Image) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {_given(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {given(value)}{hint}")
         _check_usable(f"{where}: the sampler", value, context)
         image = value.image
     _check_usable(f"{where}: the image", image, context)
@@ -324,10 +325,11 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def _checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit."""
     label = f"{who}: {slot.label}"
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {_given(value)}")
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {given(value)}")
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)
@@ -368,6 +370,7 @@ def _wanted(parameter: Parameter) -> str:
     return f"expected a {slot.kind.name} value"
 
 
-def _given(value: Any) -> str:
+def given(value: Any) -> str:
+    """Describe what a caller gave: its class and a short text."""
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -9,6 +9,7 @@ from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -198,6 +199,64 @@ class ShaderFunction:
         except Exception as error:
             error.add_note(f"while computing {size.option} of {self._who}")
             raise
+
+    # -- without a device
+
+    def interpret(
+        self,
+        *args: Any,
+        subgroup_size: int = 32,
+        check: Any = True,
+        races: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Run the kernel with NumPy instead of a device, and return when it is done.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call, with NumPy arrays in place of buffers: of the dtype, complex numbers as NumPy's
+            (complex32: a last axis of 2 float16), vectors and matrices with their components as last axes.
+            They are written in place. A `vd.Buffer` is read, and written when the kernel has run.
+        subgroup_size
+            Invocations of a subgroup: a power of two up to 128.
+        check
+            What is an error: "bounds" (an index out of range; unchecked, reads there give 0 and writes do
+            nothing), "nan" (a NaN that is stored), "loops=5000" (a `while` loop of more rounds than that),
+            several of them in a set or with commas. True is bounds, False nothing.
+        races
+            Whether it is an error that two invocations access one element, at least one of them to write
+            something new, with no barrier of their workgroup between.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a call.
+        IndexError
+            An index is out of range. Here and below: what was written before stays written.
+        FloatingPointError
+            A NaN was stored.
+        RuntimeError
+            A barrier that only a part of a workgroup reaches, a loop of too many rounds, or a race.
+        NotImplementedError
+            The kernel holds GLSL text or an image.
+        """
+        size, named = self._size_of_call(kwargs)
+        parameters = read_parameters(self.shader_description)
+        values = bind_values(self._who, parameters, args, named)
+        values = host_buffers(self._who, self.shader_description, parameters, values)
+        interpret_call(
+            self._who,
+            self.shader_description,
+            parameters,
+            values,
+            self._extent(size, values),
+            in_groups=size.in_groups,
+            local_size=self._local_size or (_DEFAULT_GROUP, 1, 1),
+            subgroup_size=subgroup_size,
+            checks=checked(check),
+            races=races,
+        )
 
     # -- building
 
