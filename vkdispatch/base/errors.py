@@ -20,6 +20,22 @@ class ArgumentIndexError(VkDispatchError, IndexError):
     """An index lies outside what it indexes."""
 
 
+class CheckError(VkDispatchError):
+    """A checked kernel did what its checks forbid; the classes below say what."""
+
+
+class BoundsError(CheckError, ArgumentIndexError):
+    """A checked kernel used an index that lies outside a buffer, shared buffer, vector or matrix."""
+
+
+class NanError(CheckError, FloatingPointError):
+    """A kernel that is checked for it stored a NaN."""
+
+
+class LoopLimitError(CheckError, RuntimeError):
+    """A while loop of a checked kernel took more rounds than it may."""
+
+
 class ComponentError(VkDispatchError, AttributeError):
     """A GPU value has no component or attribute of that name."""
 

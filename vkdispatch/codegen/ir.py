@@ -16,8 +16,8 @@ from vkdispatch.codegen.location import Loc
 class ShaderFlags(IntFlag):
     """Options of a kernel.
 
-    NO_SUBGROUP_OPS and NO_PRINTF leave out the GLSL extension lines, NO_EXEC_BOUNDS the early return of
-    invocations beyond the execution size.
+    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the early return
+    of invocations beyond the execution size.
     """
 
     NONE = 0
@@ -263,11 +263,15 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """debugPrintf of a format and values."""
+    """Show values on the host: `format % values` if the style is "%", `format.format(*values)` if "{}".
+
+    `messages.host_value` says what a value is in Python.
+    """
 
     format: str
     args: tuple[Expr, ...]
     loc: Loc | None = None
+    style: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
