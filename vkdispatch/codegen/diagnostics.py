@@ -1,13 +1,11 @@
-"""What an observed kernel writes besides its results: where words lie in its diagnostics buffer, and what
-each number in there means.
+"""What an observed kernel writes besides its results: the words of its diagnostics buffer and what they mean.
 
 The buffer holds uint32 words: a head, then a ring of messages, filled by one atomic addition for each. A
-message is a header (site + 1, or 0 where the buffer ended), the launch number, the global invocation id (x, y, z) and
-the words of its values. The head also takes the first violation of a check.
+message is a header (site + 1, or 0 where there is no more room), the launch number, the global invocation id
+(x, y, z) and the words of its values. The head also takes the first violation of a check.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vkdispatch.base.dtype import DType
@@ -20,8 +18,6 @@ from vkdispatch.codegen.messages import word_count
 CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
 HEAD_WORDS = 16
 MESSAGE_HEAD_WORDS = 5
-
-_KINDS = ("bounds", "nan", "loops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +56,16 @@ def parse_checks(value: object, what: str = "check") -> Checks:
         return Checks()
     if value is True:
         return Checks(bounds=True, loops=True)
+    names: list[object]
     if isinstance(value, str):
         names = [name.strip() for name in value.split(",") if name.strip()]
-        if names in (["1"], ["0"]):
-            return parse_checks(names == ["1"])
-    elif isinstance(value, Iterable):
-        names = list(value)
+        if value.strip() in ("0", "1"):
+            return parse_checks(value.strip() == "1")
     else:
-        raise ArgumentTypeError(f"{what}: {_wanted(value)}")
+        try:
+            names = list(value)  # type: ignore[call-overload]
+        except TypeError:
+            raise ArgumentTypeError(f"{what}: {_wanted(value)}") from None
     rounds = None
     known = set()
     for name in names:

@@ -2,8 +2,8 @@
 
 The outcome writes what it has to say into one more storage buffer (see `diagnostics`), bound last. Writers,
 analyses and verifier know nothing of it. Indices are looked at just before the statement that uses them, and
-only where that statement would evaluate them: `i < n && buf[i] > 0` becomes a branch. A bad read gives zero, a
-bad store is left out, and the invocation goes on, so that barriers are still reached by all.
+only where that statement would evaluate them: `i < n && buf[i] > 0` becomes a branch. A bad read gives zero,
+a bad store is left out, and the invocation goes on, so that barriers are still reached by all.
 """
 
 from collections.abc import Iterator
@@ -14,23 +14,13 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     component_type,
-    float16,
-    float32,
-    float64,
-    int16,
-    int32,
     int64,
     is_complex,
     is_float_dtype,
-    is_matrix,
-    is_scalar,
     is_signed_dtype,
     is_vector,
-    uint16,
     uint32,
     uint64,
-    uvec2,
-    uvec3,
 )
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.analysis import Numbering
@@ -39,7 +29,6 @@ from vkdispatch.codegen.ir import (
     Argument,
     Block,
     Break,
-    Builtin,
     Declare,
     Expr,
     For,
@@ -59,6 +48,21 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.messages import word_count
+from vkdispatch.codegen.reports import (
+    Names,
+    Report,
+    all_of,
+    cast,
+    components,
+    is_constant,
+    is_nan,
+    less,
+    negation,
+    read,
+    uint,
+    words_of,
+    zero,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
         return None
     storage = Storage(len(kernel.resources), uint32, "diagnostics")
     launch = Argument(_free_member(kernel, "launch_number"), uint32)
-    lowering = _Lowering(kernel, checks, _Report(storage, launch, _Names(kernel)))
+    lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel)))
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
@@ -106,196 +110,19 @@ def _free_member(kernel: Kernel, name: str) -> str:
     return name
 
 
-class _Names:
-    """Makes registers whose names nothing else in the kernel has."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._taken = {array.name for array in kernel.shared}
-        for statement in walk(kernel.body):
-            if isinstance(statement, Declare):
-                self._taken.add(statement.register.name)
-            elif isinstance(statement, For):
-                self._taken.add(statement.counter.name)
-        self._count = 0
-
-    def register(self, kind: DType) -> Register:
-        while (name := f"check{self._count}") in self._taken:
-            self._count += 1
-        self._taken.add(name)
-        return Register(name, kind)
-
-
-# ---- small expressions ---------------------------------------------------------------------------
-
-
-def _uint(value: int) -> Expr:
-    return Expr(Op.LITERAL, uint32, (), value)
-
-
-def _read(register: Register) -> Expr:
-    return Expr(Op.REGISTER, register.dtype, (), register)
-
-
-def _cast(value: Expr, kind: DType) -> Expr:
-    return value if value.dtype is kind else Expr(Op.CONSTRUCT, kind, (value,))
-
-
-def _call(function: str, kind: DType, value: Expr) -> Expr:
-    return Expr(Op.CALL, kind, (value,), function)
-
-
-def _less(left: Expr, right: Expr) -> Expr:
-    return Expr(Op.COMPARE, bool_, (left, right), "<")
-
-
-def _plus(left: Expr, right: Expr) -> Expr:
-    return Expr(Op.BINARY, uint32, (left, right), "+")
-
-
-def _not(value: Expr) -> Expr:
-    return Expr(Op.UNARY, bool_, (value,), "!")
-
-
-def _both(conditions: list[Expr]) -> Expr:
-    return conditions[0] if len(conditions) == 1 else Expr(Op.LOGICAL, bool_, tuple(conditions), "&&")
-
-
-def _zero(kind: DType) -> Expr:
-    scalar = component_type(kind)
-    value: bool | int | float = False if scalar is bool_ else 0.0 if is_float_dtype(scalar) else 0
-    zero = Expr(Op.LITERAL, scalar, (), value)
-    if is_scalar(kind):
-        return zero
-    return Expr(Op.CONSTRUCT, kind, (zero, zero) if is_complex(kind) else (zero,))
-
-
-def _component(value: Expr, position: int) -> Expr:
-    return Expr(Op.COMPONENT, component_type(value.dtype), (value,), "xyzw"[position])
-
-
-def _components(value: Expr) -> list[Expr]:
-    """Scalar components of a value that may be evaluated several times."""
-    kind = value.dtype
-    if is_scalar(kind):
-        return [value]
-    if is_matrix(kind):
-        assert kind.child_type is not None
-        columns = (
-            Expr(Op.INDEX, kind.child_type, (value, Expr(Op.LITERAL, int32, (), position)))
-            for position in range(kind.child_count)
-        )
-        return [part for column in columns for part in _components(column)]
-    return [_component(value, position) for position in range(kind.child_count)]
-
-
-def _words_of(scalar: Expr) -> list[Expr]:
-    """uint32 words of a scalar; low word first."""
-    kind = scalar.dtype
-    if kind is float64:
-        pair = _call("unpackDouble2x32", uvec2, scalar)
-        return [_component(pair, 0), _component(pair, 1)]
-    if kind in (int64, uint64):
-        wide = _cast(scalar, uint64)
-        high = Expr(Op.BINARY, uint64, (wide, Expr(Op.LITERAL, uint64, (), 32)), ">>")
-        return [_cast(wide, uint32), _cast(high, uint32)]
-    if is_float_dtype(kind):
-        return [_call("floatBitsToUint", uint32, _cast(scalar, float32))]
-    if kind in (int16, uint16):
-        scalar = _cast(scalar, int32 if kind is int16 else uint32)
-    return [_cast(scalar, uint32)]
-
-
-def _is_nan(scalar: Expr) -> Expr:
-    if scalar.dtype is float64:
-        return _call("isnan", bool_, scalar)
-    # by its bits: a driver may take for granted that there are no NaNs
-    single = _cast(scalar, float32) if scalar.dtype is float16 else scalar
-    bits = _call("floatBitsToUint", uint32, single)
-    magnitude = Expr(Op.BINARY, uint32, (bits, _uint(0x7FFFFFFF)), "&")
-    return _less(_uint(0x7F800000), magnitude)
-
-
-def _is_constant(value: Expr) -> bool:
-    """Whether a value consists of literals none of which is NaN."""
-    if value.op is Op.CONSTRUCT:
-        return all(map(_is_constant, value.args))
-    return value.op is Op.LITERAL and value.value == value.value
-
-
-# ---- what goes into the diagnostics buffer -------------------------------------------------------
-
-
-class _Report:
-    """Makes the statements that write into the diagnostics buffer."""
-
-    def __init__(self, storage: Storage, launch: Argument, names: _Names) -> None:
-        self.sites: list[Site] = []
-        self.names = names
-        self._storage = storage
-        self._launch = Expr(Op.ARGUMENT, uint32, (), launch)
-        self._id = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
-
-    def word(self, position: Expr | int) -> Expr:
-        """Place of a word."""
-        index = _uint(position) if isinstance(position, int) else position
-        return Expr(Op.ELEMENT, uint32, (index,), self._storage)
-
-    def _added(self, position: int, amount: int, loc: Loc | None) -> Declare:
-        atomic = Expr(Op.ATOMIC, uint32, (self.word(position), _uint(amount)), "atomicAdd")
-        return Declare(self.names.register(uint32), atomic, loc)
-
-    def _origin(self) -> list[Expr]:
-        return [self._launch, *_components(self._id)]
-
-    def violation(self, site: Site, loc: Loc | None, values: tuple[Expr, ...] = ()) -> Block:
-        """Count a violation and, if it is the first, describe it: `values` are index and length."""
-        self.sites.append(site)
-        count = self._added(words.VIOLATIONS, 1, loc)
-        told = [
-            (words.SITE, _uint(len(self.sites) - 1)),
-            *enumerate(self._origin(), words.LAUNCH),
-            *enumerate(values, words.INDEX),
-        ]
-        stores = tuple(Store(self.word(position), value, None, loc) for position, value in told)
-        first = Expr(Op.COMPARE, bool_, (_read(count.register), _uint(0)), "==")
-        return (count, If(((first, stores),), None, loc))
-
-    def message(self, site: PrintSite, values: list[Expr], loc: Loc | None) -> Block:
-        """Append a message with these words to the ring, if it fits."""
-        self.sites.append(site)
-        capacity = Expr(Op.LENGTH, uint32, (), self._storage)
-        count = self._added(words.MESSAGES, 1, loc)
-        start = self._added(words.CURSOR, site.words, loc)
-        at = _read(start.register)
-        fits = Expr(
-            Op.COMPARE, bool_, (_plus(at, _uint(site.words)), capacity), "<="
-        )
-        content = [_uint(len(self.sites)), *self._origin(), *values]
-        stores = tuple(
-            Store(self.word(_plus(at, _uint(offset)) if offset else at), value, None, loc)
-            for offset, value in enumerate(content)
-        )
-        ending = If(((_less(at, capacity), (Store(self.word(at), _uint(0), None, loc),)),), None, loc)
-        # so many messages cannot fit, and must not make the cursor come round
-        most = Expr(Op.BINARY, uint32, (capacity, _uint(words.MESSAGE_HEAD_WORDS)), "/")
-        room = _less(_read(count.register), most)
-        attempt = If(((room, (start, If(((fits, stores),), (ending,), loc))),), None, loc)
-        return (count, attempt)
-
-
 # ---- the pass ------------------------------------------------------------------------------------
 
 
 class _Lowering:
     """Rewrites blocks. State is what has been checked already at the current place."""
 
-    def __init__(self, kernel: Kernel, checks: Checks, report: _Report) -> None:
+    def __init__(self, kernel: Kernel, checks: Checks, report: Report) -> None:
         self.report = report
         self._checks = checks
         self._numbering = Numbering()
         self._needed: list[bool] = []
-        # Checked indices, (what is indexed, number of the index) -> (index, whether it is good): of pure indices
-        # for the rest of the block, of others within the statement. Values, by number, within the statement.
+        # Checked indices, (what is indexed, number of the index) -> (index, whether it is good): of pure
+        # indices for the rest of the block, of others within the statement. Values by number, likewise.
         self._known: dict[tuple[object, int], tuple[Expr, Expr]] = {}
         self._local: dict[tuple[object, int], tuple[Expr, Expr]] = {}
         self._values: dict[int, Expr] = {}
@@ -315,7 +142,7 @@ class _Lowering:
     def _inside(self) -> Iterator[None]:
         """Forget in the end what was learnt since: it holds in a nested block only."""
         before = self._known, self._local, self._values
-        self._known, self._local, self._values = map(dict, before)  # type: ignore[assignment]
+        self._known, self._local, self._values = dict(before[0]), dict(before[1]), dict(before[2])
         try:
             yield
         finally:
@@ -351,8 +178,8 @@ class _Lowering:
             return
         out.append(replace(statement, value=self._value(statement.value, out)))
         register = statement.register
-        if self._watches(register.dtype) and not _is_constant(statement.value):
-            out.append(self._nan_check(_read(register), f"register {register.name!r}", None, statement.loc))
+        if self._watches(register.dtype) and not is_constant(statement.value):
+            out.append(self._nan_check(read(register), f"register {register.name!r}", None, statement.loc))
 
     def _atomic(self, statement: Declare, out: list[Statement]) -> None:
         atomic = statement.value
@@ -363,13 +190,13 @@ class _Lowering:
         if not conditions:
             out.append(replace(statement, value=atomic))
             return
-        out.append(replace(statement, value=_zero(atomic.dtype)))
+        out.append(replace(statement, value=zero(atomic.dtype)))
         before = self.report.names.register(atomic.dtype)
         inside = (
             Declare(before, atomic, statement.loc),
-            Store(_read(statement.register), _read(before), None, statement.loc),
+            Store(read(statement.register), read(before), None, statement.loc),
         )
-        out.append(If(((_both(conditions), inside),), None, statement.loc))
+        out.append(If(((all_of(conditions), inside),), None, statement.loc))
 
     def _store(self, statement: Store, out: list[Statement]) -> None:
         conditions: list[Expr] = []
@@ -377,19 +204,19 @@ class _Lowering:
         value = self._value(statement.value, out)
         inside: list[Statement] = []
         loc = statement.loc
-        if self._watches(place.dtype) and (statement.operator or not _is_constant(value)):
+        if self._watches(place.dtype) and (statement.operator or not is_constant(value)):
             if statement.operator is not None:
                 value = Expr(Op.BINARY, place.dtype, (place, value), statement.operator, loc)
             register = self.report.names.register(place.dtype)
             inside.append(Declare(register, value, loc))
-            value = _read(register)
+            value = read(register)
             what, index = _described(place)
             inside.append(self._nan_check(value, what, index, loc))
             inside.append(Store(place, value, None, loc))
         else:
             inside.append(replace(statement, place=place, value=value))
         if conditions:
-            out.append(If(((_both(conditions), tuple(inside)),), None, loc))
+            out.append(If(((all_of(conditions), tuple(inside)),), None, loc))
         elif len(inside) > 1:
             out.append(Scope(tuple(inside), None, loc))
         else:
@@ -421,17 +248,17 @@ class _Lowering:
         with self._inside():
             if self._needs(condition):
                 value = self._value(condition, head)
-                head.append(If(((_not(value), (Break(loc),)),), None, loc))
+                head.append(If(((negation(value), (Break(loc),)),), None, loc))
                 condition = Expr(Op.LITERAL, bool_, (), True, condition.loc)
             if self._checks.loops:
                 rounds = self.report.names.register(uint32)
-                out.append(Declare(rounds, _uint(0), loc))
+                out.append(Declare(rounds, uint(0), loc))
                 given = self._checks.rounds
-                most = self.report.word(words.ROUNDS) if given is None else _uint(given)
-                broken = (*self.report.violation(LoopSite(loc), loc, (_read(rounds),)), Break(loc))
-                at_end = Expr(Op.COMPARE, bool_, (_read(rounds), most), ">=")
+                most = self.report.word(words.ROUNDS) if given is None else uint(given)
+                broken = (*self.report.violation(LoopSite(loc), loc, (read(rounds),)), Break(loc))
+                at_end = Expr(Op.COMPARE, bool_, (read(rounds), most), ">=")
                 head.append(If(((at_end, broken),), None, loc))
-                head.append(Store(_read(rounds), _uint(1), "+", loc))
+                head.append(Store(read(rounds), uint(1), "+", loc))
             body = (*head, *self.block(statement.body))
         out.append(While(condition, body, loc))
 
@@ -445,8 +272,8 @@ class _Lowering:
                 if value.op not in (Op.LITERAL, Op.REGISTER):
                     register = self.report.names.register(value.dtype)
                     inside.append(Declare(register, value, loc))
-                    value = _read(register)
-                told += [word for part in _components(value) for word in _words_of(part)]
+                    value = read(register)
+                told += [word for part in components(value) for word in words_of(part)]
             kinds = tuple(arg.dtype for arg in statement.args)
             site = PrintSite(statement.format, statement.style, kinds, loc)
             assert len(told) == sum(map(word_count, kinds))
@@ -459,8 +286,8 @@ class _Lowering:
         return self._checks.nan and is_float_dtype(component_type(kind))
 
     def _nan_check(self, value: Expr, what: str, index: Expr | None, loc: Loc | None) -> If:
-        values = () if index is None else (*_wide_words(index), _uint(0))
-        parts = [_is_nan(part) for part in _components(value)]
+        values = () if index is None else (*_wide_words(index), uint(0))
+        parts = [is_nan(part) for part in components(value)]
         found = parts[0] if len(parts) == 1 else Expr(Op.LOGICAL, bool_, tuple(parts), "||")
         site = NanSite(what, index is not None, loc)
         return If(((found, self.report.violation(site, loc, values)),), None, loc)
@@ -532,31 +359,31 @@ class _Lowering:
             return changed
         index, good = self._checked(expr, out)
         changed = replace(changed, args=(*changed.args[:-1], index))
-        return Expr(Op.SELECT, expr.dtype, (good, changed, _zero(expr.dtype)), None, expr.loc)
+        return Expr(Op.SELECT, expr.dtype, (good, changed, zero(expr.dtype)), None, expr.loc)
 
     def _lowered_logical(self, expr: Expr, out: list[Statement]) -> Expr:
         loc = expr.loc
         register = self.report.names.register(bool_)
-        result = _read(register)
+        result = read(register)
         out.append(Declare(register, self._operand(expr.args[0]), loc))
         for arg in expr.args[1:]:
             inside: list[Statement] = []
             with self._inside():
                 inside.append(Store(result, self._value(arg, inside), None, loc))
-            out.append(If(((result if expr.value == "&&" else _not(result), tuple(inside)),), None, loc))
+            out.append(If(((result if expr.value == "&&" else negation(result), tuple(inside)),), None, loc))
         return result
 
     def _lowered_select(self, expr: Expr, out: list[Statement]) -> Expr:
         loc = expr.loc
         register = self.report.names.register(expr.dtype)
-        result = _read(register)
+        result = read(register)
         arms: list[Block] = []
         for arg in expr.args[1:]:
             inside: list[Statement] = []
             with self._inside():
                 inside.append(Store(result, self._value(arg, inside), None, loc))
             arms.append(tuple(inside))
-        out.append(Declare(register, _zero(expr.dtype), loc))
+        out.append(Declare(register, zero(expr.dtype), loc))
         out.append(If(((self._operand(expr.args[0]), arms[0]),), arms[1], loc))
         return result
 
@@ -573,21 +400,21 @@ class _Lowering:
         wide = written.op is Op.CONSTRUCT and written.args[0].dtype in (int64, uint64)
         original = written.args[0] if wide else written
         value = self._steady(self._value(original, out), self._numbering.number(original), out)
-        index = _cast(value, written.dtype)
+        index = cast(value, written.dtype)
         size = _static_size(expr)
         thing = expr.value
         assert isinstance(thing, (Storage, SharedArray)) or size is not None
-        length = Expr(Op.LENGTH, uint32, (), thing) if size is None else _uint(size)
+        length = Expr(Op.LENGTH, uint32, (), thing) if size is None else uint(size)
         good = self.report.names.register(bool_)
         unsigned = uint64 if wide else uint32
-        out.append(Declare(good, _less(_cast(value, unsigned), _cast(length, unsigned)), expr.loc))
+        out.append(Declare(good, less(cast(value, unsigned), cast(length, unsigned)), expr.loc))
         resource = thing.index if isinstance(thing, Storage) else None
         bits = 64 if wide else 32
         site = BoundsSite(_noun(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
         told = self.report.violation(site, expr.loc, (*_wide_words(value), length))
-        out.append(If(((_not(_read(good)), told),), None, expr.loc))
+        out.append(If(((negation(read(good)), told),), None, expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
-        kept[key] = index, _read(good)
+        kept[key] = index, read(good)
         return kept[key]
 
     def _steady(self, value: Expr, number: int, out: list[Statement]) -> Expr:
@@ -596,23 +423,23 @@ class _Lowering:
             return value
         register = self.report.names.register(value.dtype)
         out.append(Declare(register, value, value.loc))
-        return _read(register)
+        return read(register)
 
 
 def _static_size(expr: Expr) -> int | None:
-    """Count of what an ELEMENT or INDEX chooses from, where that is known."""
+    """Return the count of what an ELEMENT or INDEX chooses from, where that is known."""
     if expr.op is Op.INDEX:
         return expr.args[0].dtype.child_count
     return expr.value.size if isinstance(expr.value, SharedArray) else None
 
 
 def _indexed(expr: Expr) -> object:
-    """What an ELEMENT or INDEX chooses from, as far as bounds are concerned."""
+    """Return what an ELEMENT or INDEX chooses from, as far as bounds are concerned."""
     return expr.args[0].dtype.child_count if expr.op is Op.INDEX else expr.value
 
 
 def _noun(expr: Expr) -> str:
-    """What an ELEMENT or INDEX chooses from, in words."""
+    """Say what an ELEMENT or INDEX chooses from, in words."""
     if isinstance(expr.value, Storage):
         return f"buffer {expr.value.label!r}"
     if isinstance(expr.value, SharedArray):
@@ -622,7 +449,7 @@ def _noun(expr: Expr) -> str:
 
 
 def _described(place: Expr) -> tuple[str, Expr | None]:
-    """What a place belongs to, in words, and its index there if it has one."""
+    """Say what a place belongs to; also returns its index there if it has one."""
     while place.op in (Op.INDEX, Op.COMPONENT):
         place = place.args[0]
     if place.op is Op.ELEMENT:
@@ -632,8 +459,8 @@ def _described(place: Expr) -> tuple[str, Expr | None]:
 
 
 def _wide_words(index: Expr) -> tuple[Expr, Expr]:
-    """Index as two words; the high one counts only where it has 64 bits."""
+    """Return an index as two words; the high one counts only where it has 64 bits."""
     if index.dtype.item_size == 8:
-        low, high = _words_of(index)
+        low, high = words_of(index)
         return low, high
-    return _cast(index, uint32), _uint(0)
+    return cast(index, uint32), uint(0)

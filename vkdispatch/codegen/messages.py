@@ -1,4 +1,4 @@
-"""What a print shows: its format, and the values that come back from the device, as Python would show them."""
+"""What a print shows: its format, and the values that come back from the device as Python shows them."""
 
 import re
 from collections.abc import Sequence
@@ -86,8 +86,8 @@ class _Parts(tuple[Any, ...]):
         return f"({', '.join(format(part, spec) for part in self)})"
 
 
-def host_value(kind: DType, components: Sequence[Any]) -> Any:
-    """Make what Python formats of the scalar components of a value of type `kind`, in order.
+def host_value(kind: DType, components: Any) -> Any:
+    """Make what Python formats of the scalar components (list or array) of a value of type `kind`, in order.
 
     Scalars become bool, int or float, complex values complex, vectors tuples, matrices tuples of what the
     kernel calls `m[0]`, `m[1]`...

@@ -35,9 +35,8 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
 
-
-# An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text for
-# those who look. The characters are of Unicode's private use area.
+# An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
+# for those who look. The characters are of Unicode's private use area.
 _MARK = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
 MARK_LETTERS = "\ue000\ue001\ue002"
 
@@ -360,7 +359,7 @@ def refuse_marks(text: str, what: str, loc: Loc | None = None) -> None:
     if any(letter in text for letter in MARK_LETTERS):
         raise located(
             ArgumentTypeError,
-            f"{what}: the text holds a GPU value by way of an f-string; only vc.print and vc.printf take that",
+            f"{what}: the text has a GPU value in it, by an f-string; only vc.print and vc.printf take that",
             loc,
         )
 

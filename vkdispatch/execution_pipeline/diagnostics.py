@@ -189,8 +189,8 @@ def _ring_text(ring: _Words, count: int, probes: Sequence[Probe], label: str, ri
         return shown
     gap = "" if not shown or shown.endswith("\n") else "\n"
     return (
-        f"{shown}{gap}{label}vkdispatch: {lost} more messages did not fit in the print buffer of {ring_bytes} "
-        f"bytes; set {_RING_VARIABLE} to a larger number of bytes\n"
+        f"{shown}{gap}{label}vkdispatch: {lost} more messages did not fit in the print buffer of "
+        f"{ring_bytes} bytes; set {_RING_VARIABLE} to a larger number of bytes\n"
     )
 
 
@@ -246,12 +246,9 @@ def _index_text(site: BoundsSite, low: int, high: int) -> str:
 
 
 def _extent(site: BoundsSite, length: int, shapes: Mapping[int, tuple[int, ...]]) -> str:
-    """What was indexed, and its size."""
+    """Say what was indexed, and its size."""
     shape = None if site.resource is None else shapes.get(site.resource)
     if shape is None:
-        return f"{site.what} of {length} elements" if "buffer" in site.what else f"{site.what} ({length} of them)"
-    count = 1
-    for axis in shape:
-        count *= axis
-    elements = "" if len(shape) == 1 and count == length else f" ({length} elements)"
-    return f"{site.what} of shape {shape}{elements}"
+        return f"{site.what} of {length}"
+    flat = "" if shape == (length,) else f" ({length} elements)"
+    return f"{site.what} of shape {shape}{flat}"

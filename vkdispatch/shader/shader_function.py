@@ -9,9 +9,11 @@ from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
-from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
+from vkdispatch.shader.observation import checks_of, observe
+from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs when the kernel does not say.
@@ -36,8 +38,8 @@ class ShaderFunction:
         Name of the Python function.
     shader_description
         The traced kernel.
-    local_size, workgroups, exec_size
-        Sizes as given to the decorator, or None.
+    local_size, workgroups, exec_size, check
+        As given to the decorator, or None.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class ShaderFunction:
         exec_count: Any = None,
         *,
         origin: str | None = None,
+        check: Any = None,
     ) -> None:
         """Prepare a traced kernel to be called; needs no device.
 
@@ -61,6 +64,8 @@ class ShaderFunction:
             How many workgroups or invocations a call runs, unless the call says.
         origin
             Where the kernel is defined, such as "kernel.py:12".
+        check
+            What to check on the device; see `vd.shader`.
 
         Raises
         ------
@@ -76,7 +81,11 @@ class ShaderFunction:
         self.exec_size = exec_count
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._local_size = checked_local_size(local_size)
-        self._parameters = read_parameters(shader_description)
+        self.check = check
+        self._observation = observe(shader_description, checks_of(check))
+        # What is launched: the kernel itself, unless it has something to report.
+        self._launched = self._observation.description if self._observation else shader_description
+        self._parameters = read_parameters(self._launched)
         self._names = tuple(parameter.name for parameter in self._parameters)
         self._slots = tuple(slot for parameter in self._parameters for slot in parameter.slots)
         self._size = self._decorated_size()
@@ -97,11 +106,15 @@ class ShaderFunction:
         self._primary: BuiltKernel | None = None
         self._fast: FastPath | None = None
         self._fast_paths: dict[str, FastPath] = {}
+        self._diagnostics: Diagnostics | None = None
 
     # -- calling
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
         """Queue a dispatch and return at once, or record it into a graph.
+
+        A kernel that prints or is checked is waited for instead, and what it prints is written to
+        `sys.stdout`.
 
         Parameters
         ----------
@@ -117,6 +130,8 @@ class ShaderFunction:
             An argument is missing, unknown, of the wrong kind or shape, or the size is none.
         ShaderBuildError
             The kernel does not compile (first call).
+        CheckError
+            A checked kernel violated a check. What it did right has been done, and nothing else.
         """
         # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
         if graph is None:
@@ -157,9 +172,22 @@ class ShaderFunction:
         folded = needs_folding(self._who, extent, size.in_groups, local_size, context)
         kernel = self._kernel(context, local_size, folded)
         for _ in range(_ATTEMPTS):
-            if kernel.run(call, extent, size.in_groups, graph):
+            if self._run(kernel, call, extent, size.in_groups, graph):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
+
+    def _run(
+        self,
+        kernel: BuiltKernel,
+        call: CheckedCall,
+        extent: Extent,
+        in_groups: bool,
+        graph: CommandGraph | None,
+    ) -> bool:
+        observation, diagnostics = self._observation, self._diagnostics
+        if observation is None or diagnostics is None:
+            return kernel.run(call, extent, in_groups, graph)
+        return observation.run(self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph)
 
     def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
@@ -232,18 +260,32 @@ class ShaderFunction:
                 self._context = context
             kernel = self._built.get((local_size, folded))
             if kernel is None:
-                kernel = build_kernel(
-                    self._who, self.shader_description, self._slots, context, local_size, folded=folded
-                )
+                kernel = self._build_kernel(context, local_size, folded)
                 self._built[local_size, folded] = kernel
                 self._adopt(kernel, local_size, folded, context)
             return kernel
+
+    def _build_kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+        observation = self._observation
+        slots = self._slots if observation is None else (*self._slots, *observation.slots)
+        kernel = build_kernel(
+            self._who,
+            self._launched,
+            slots,
+            context,
+            local_size,
+            folded=folded,
+            observed=observation is not None,
+        )
+        if observation is not None and self._diagnostics is None:
+            self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
+        return kernel
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
         if folded:
             return
-        plain = all(parameter.fields is None for parameter in self._parameters)
+        plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
@@ -284,7 +326,7 @@ class ShaderFunction:
             local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
             if is_context_initialized():
                 local_size = self._group_for(self._counts_groups, get_context())
-            source = self.shader_description.shader_source(local_size)
+            source = self._launched.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
 
@@ -297,7 +339,11 @@ class ShaderFunction:
 
 
 def make_shader_function(
-    description: ShaderDescription, local_size: Any = None, workgroups: Any = None, exec_count: Any = None
+    description: ShaderDescription,
+    local_size: Any = None,
+    workgroups: Any = None,
+    exec_count: Any = None,
+    check: Any = None,
 ) -> ShaderFunction:
     """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
-    return ShaderFunction(description, local_size, workgroups, exec_count)
+    return ShaderFunction(description, local_size, workgroups, exec_count, check=check)

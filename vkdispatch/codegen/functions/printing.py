@@ -1,4 +1,4 @@
-"""Printing from kernels: what a kernel says appears on `sys.stdout` when the call that ran it has returned."""
+"""Printing from kernels: it appears on `sys.stdout` before the call that ran the kernel returns."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -100,7 +100,9 @@ def printf(fmt: str, *args: Any) -> None:
     for arg in args:
         if not isinstance(arg, (str, ShaderVariable)) and not ex.is_number(arg):
             raise located(ArgumentTypeError, f"printf: expected GPU values, numbers or text, got {arg!r}")
-    if not args and any(not isinstance(piece, str) for piece in current().marks_in(fmt)):
+    if any(not isinstance(piece, str) for piece in current().marks_in(fmt)):
+        if args:
+            raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
         values: list[Expr] = []
         _emit(_line(_resolved(fmt, values)), BRACES, values)
         return
@@ -108,11 +110,8 @@ def printf(fmt: str, *args: Any) -> None:
         text, style, conversions = parse_format(fmt)
     except FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
-    if style == BRACES:
-        values = [_value(arg, float32) for arg in args]
-    else:
-        values = _paired(text, args, conversions)
-    _emit(_line(text), style, values, "printf")
+    plain = [_value(arg, float32) for arg in args] if style == BRACES else []
+    _emit(_line(text), style, plain or _paired(text, args, conversions), "printf")
 
 
 def _line(text: str) -> str:
@@ -157,5 +156,3 @@ def _emit(text: str, style: str, values: list[Expr], what: str = "print") -> Non
     recorder = current()
     if not recorder.flags & ShaderFlags.NO_PRINTF:
         recorder.emit(Print(text, tuple(values), here(), style))
-
-
