@@ -2,10 +2,11 @@
 
 The outcome writes what it has to say into one more storage buffer (see `diagnostics`), bound last. Writers,
 analyses and verifier know nothing of it. Indices are looked at just before the statement that uses them, and
-only where that statement would evaluate them: `i < n && buf[i] > 0` becomes a branch. A bad read gives zero,
-a bad store is left out, and the invocation goes on, so that barriers are still reached by all.
+only where that statement would evaluate them: `i < n && buf[i] > 0` becomes a branch. A bad read gives
+element 0, a bad store is left out, and the invocation goes on, so that barriers are still reached by all.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,7 +37,9 @@ from vkdispatch.codegen.ir import (
     Kernel,
     Op,
     Print,
+    RawStatement,
     Register,
+    Return,
     Scope,
     SharedArray,
     Statement,
@@ -44,7 +47,9 @@ from vkdispatch.codegen.ir import (
     Store,
     Switch,
     While,
+    blocks_of,
     walk,
+    with_blocks,
 )
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.messages import word_count
@@ -94,6 +99,8 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
+    if lowering.report.violations:
+        body = (*lowering.report.start(), *_with_endings(body, lowering.report), *lowering.report.ending())
     observed = replace(
         kernel,
         body=body,
@@ -101,6 +108,19 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
         resources=(*kernel.resources, storage),
     )
     return Instrumented(observed, tuple(lowering.report.sites), storage.index, launch.name)
+
+
+def _with_endings(block: Block, report: Report) -> Block:
+    """Put what an invocation does in the end before every return."""
+    out: list[Statement] = []
+    for statement in block:
+        returns = isinstance(statement, Return)
+        if isinstance(statement, RawStatement):
+            returns = re.search(r"\breturn\b", statement.text) is not None
+        if returns:
+            out += report.ending()
+        out.append(with_blocks(statement, tuple(_with_endings(b, report) for b in blocks_of(statement))))
+    return tuple(out)
 
 
 def _free_member(kernel: Kernel, name: str) -> str:
@@ -358,8 +378,8 @@ class _Lowering:
         if not self._is_checked(expr):
             return changed
         index, good = self._checked(expr, out)
-        changed = replace(changed, args=(*changed.args[:-1], index))
-        return Expr(Op.SELECT, expr.dtype, (good, changed, zero(expr.dtype)), None, expr.loc)
+        safe = Expr(Op.SELECT, index.dtype, (good, index, zero(index.dtype)), None, expr.loc)
+        return replace(changed, args=(*changed.args[:-1], safe))
 
     def _lowered_logical(self, expr: Expr, out: list[Statement]) -> Expr:
         loc = expr.loc

@@ -6,7 +6,7 @@ executable form.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntFlag, auto
 
 from vkdispatch.base.dtype import DType, bool_
@@ -366,6 +366,21 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
         bodies = tuple(body for _, body in statement.cases)
         return bodies if statement.default is None else (*bodies, statement.default)
     return ()
+
+
+def with_blocks(statement: Statement, blocks: tuple[Block, ...]) -> Statement:
+    """Return a statement with other blocks nested in it, in the order of `blocks_of`."""
+    if isinstance(statement, If):
+        bodies = tuple(
+            (condition, body) for (condition, _), body in zip(statement.branches, blocks, strict=False)
+        )
+        return replace(statement, branches=bodies, orelse=None if statement.orelse is None else blocks[-1])
+    if isinstance(statement, (While, For, Scope)):
+        return replace(statement, body=blocks[0])
+    if isinstance(statement, Switch):
+        cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
+        return replace(statement, cases=cases, default=None if statement.default is None else blocks[-1])
+    return statement
 
 
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:

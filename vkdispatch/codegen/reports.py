@@ -169,7 +169,11 @@ def is_constant(value: Expr) -> bool:
 
 
 class Report:
-    """Makes the statements that write into the diagnostics buffer."""
+    """Makes the statements that write into the diagnostics buffer.
+
+    A violation only sets registers, which say what the invocation's first one was and how many there were;
+    the invocation writes them when it ends. Compilers make much of every access to memory, little of this.
+    """
 
     def __init__(self, storage: Storage, launch: Argument, names: Names) -> None:
         self.sites: list[Site] = []
@@ -177,38 +181,60 @@ class Report:
         self._storage = storage
         self._launch = Expr(Op.ARGUMENT, uint32, (), launch)
         self._id = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
+        self._count = names.register(uint32)
+        self._site = names.register(uint32)
+        # index (low, high) and length
+        self._values = tuple(names.register(uint32) for _ in range(3))
 
     def word(self, position: Expr | int) -> Expr:
         """Return the place of a word."""
         index = uint(position) if isinstance(position, int) else position
         return Expr(Op.ELEMENT, uint32, (index,), self._storage)
 
-    def _added(self, position: int, amount: int, loc: Loc | None) -> Declare:
-        atomic = Expr(Op.ATOMIC, uint32, (self.word(position), uint(amount)), "atomicAdd")
+    def _added(self, position: int, amount: Expr, loc: Loc | None = None) -> Declare:
+        atomic = Expr(Op.ATOMIC, uint32, (self.word(position), amount), "atomicAdd")
         return Declare(self.names.register(uint32), atomic, loc)
 
     def _origin(self) -> list[Expr]:
         return [self._launch, *components(self._id)]
 
     def violation(self, site: Site, loc: Loc | None, values: tuple[Expr, ...] = ()) -> Block:
-        """Count a violation and, if it is the first, describe it: `values` are index and length."""
+        """Note a violation; `values` are the index, low and high, and the length."""
         self.sites.append(site)
-        count = self._added(words.VIOLATIONS, 1, loc)
+        told = [(self._site, uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
+        stores = tuple(Store(read(register), value, None, loc) for register, value in told)
+        first = Expr(Op.COMPARE, bool_, (read(self._count), uint(0)), "==")
+        return (If(((first, stores),), None, loc), Store(read(self._count), uint(1), "+", loc))
+
+    @property
+    def violations(self) -> bool:
+        """Whether the kernel may have violations."""
+        return any(not isinstance(site, PrintSite) for site in self.sites)
+
+    def start(self) -> Block:
+        """Declare the registers of violations."""
+        return tuple(Declare(each, uint(0)) for each in (self._count, self._site, *self._values))
+
+    def ending(self) -> Block:
+        """Write what violations there were, and the first of all launches in full."""
+        count = read(self._count)
+        before = self._added(words.VIOLATIONS, count)
         told = [
-            (words.SITE, uint(len(self.sites) - 1)),
+            (words.SITE, read(self._site)),
             *enumerate(self._origin(), words.LAUNCH),
-            *enumerate(values, words.INDEX),
+            *enumerate(map(read, self._values), words.INDEX),
         ]
-        stores = tuple(Store(self.word(position), value, None, loc) for position, value in told)
-        first = Expr(Op.COMPARE, bool_, (read(count.register), uint(0)), "==")
-        return (count, If(((first, stores),), None, loc))
+        stores = tuple(Store(self.word(position), value) for position, value in told)
+        first = Expr(Op.COMPARE, bool_, (read(before.register), uint(0)), "==")
+        inside = (before, If(((first, stores),)), Store(count, uint(0)))
+        return (If(((Expr(Op.COMPARE, bool_, (count, uint(0)), "!="), inside),)),)
 
     def message(self, site: PrintSite, values: list[Expr], loc: Loc | None) -> Block:
         """Append a message with these words to the ring, if it fits."""
         self.sites.append(site)
         capacity = Expr(Op.LENGTH, uint32, (), self._storage)
-        count = self._added(words.MESSAGES, 1, loc)
-        start = self._added(words.CURSOR, site.words, loc)
+        count = self._added(words.MESSAGES, uint(1), loc)
+        start = self._added(words.CURSOR, uint(site.words), loc)
         at = read(start.register)
         fits = Expr(Op.COMPARE, bool_, (_plus(at, uint(site.words)), capacity), "<=")
         content = [uint(len(self.sites)), *self._origin(), *values]

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vkdispatch.base.dtype import uint32
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.diagnostics import Checks, parse_checks
 from vkdispatch.codegen.instrument import Instrumented, instrument
+from vkdispatch.codegen.ir import Storage
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.shader.launch_size import Extent
@@ -57,14 +59,11 @@ class Observation:
         ------
         CheckError
             The launch violated a check.
+        ValueError
+            A buffer has less than one element.
         """
-        base = self.description.resource_binding_base
-        shapes = {
-            slot.binding - base: value.shape
-            for slot, value in zip(own_slots, call.slots, strict=True)
-            if isinstance(slot, BufferSlot)
-        }
-        probe = Probe(who, self.instrumented.sites, shapes)
+        probe_shapes = self._shapes(who, own_slots, call)
+        probe = Probe(who, self.instrumented.sites, probe_shapes)
         target = diagnostics if graph is None else graph.diagnostics
         call = replace(call, slots=(*call.slots, 0, target.buffer), buffers=(*call.buffers, target.buffer))
         if graph is None:
@@ -72,6 +71,25 @@ class Observation:
             return diagnostics.observe(launch, (probe,))
         place = kernel.layout.offset_of(self.instrumented.launch)
         return kernel.run(call, extent, in_groups, graph, (place, probe))
+
+    def _shapes(self, who: str, own_slots: Sequence[Slot], call: CheckedCall) -> dict[int, tuple[int, ...]]:
+        """Shape of each buffer of a call, by its position among the resources."""
+        shapes: dict[int, tuple[int, ...]] = {}
+        for slot, value in zip(own_slots, call.slots, strict=True):
+            if not isinstance(slot, BufferSlot):
+                continue
+            position = slot.binding - self.description.resource_binding_base
+            resource = self.description.kernel.resources[position]
+            assert isinstance(resource, Storage)
+            kind = resource.dtype
+            if value.mem_size < kind.item_size:
+                # a bad read gets element 0, so there must be one
+                raise ArgumentValueError(
+                    f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, but one {kind.name} takes "
+                    f"{kind.item_size}"
+                )
+            shapes[position] = value.shape
+        return shapes
 
 
 def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
