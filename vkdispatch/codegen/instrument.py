@@ -273,14 +273,20 @@ class _Lowering:
             if self._checks.loops:
                 rounds = self.report.names.register(uint32)
                 out.append(Declare(rounds, uint(0), loc))
-                given = self._checks.rounds
-                most = self.report.word(words.ROUNDS) if given is None else uint(given)
+                most = self._most_rounds(out, loc)
                 broken = (*self.report.violation(LoopSite(loc), loc, (read(rounds),)), Break(loc))
                 at_end = Expr(Op.COMPARE, bool_, (read(rounds), most), ">=")
                 head.append(If(((at_end, broken),), None, loc))
                 head.append(Store(read(rounds), uint(1), "+", loc))
             body = (*head, *self.block(statement.body))
         out.append(While(condition, body, loc))
+
+    def _most_rounds(self, out: list[Statement], loc: Loc | None) -> Expr:
+        if self._checks.rounds is not None:
+            return uint(self._checks.rounds)
+        register = self.report.names.register(uint32)
+        out.append(Declare(register, self.report.word(words.ROUNDS), loc))
+        return read(register)
 
     def _print(self, statement: Print, out: list[Statement]) -> None:
         loc = statement.loc
