@@ -70,7 +70,7 @@ class Findings:
 
 
 # Messages of several threads do not mix.
-_output = threading.Lock()
+_output = threading.RLock()
 
 
 class Diagnostics:
@@ -92,7 +92,7 @@ class Diagnostics:
         head[words.CURSOR] = words.HEAD_WORDS
         head[words.ROUNDS] = _ROUNDS_ON_CPU if on_cpu else _ROUNDS
         self._empty_head = head.tobytes()
-        self._write_head()
+        self._empty = False
 
     def observe(self, launch: Callable[[], bool], probes: Sequence[Probe]) -> bool:
         """Run `launch`, which submits these launches, wait, and deliver what they found.
@@ -114,8 +114,12 @@ class Diagnostics:
             A check was violated. The text of prints has been written before.
         """
         with self._lock:
+            if not self._empty:
+                # the first time, or the last one was interrupted
+                self._write_head()
             if not launch():
                 return False
+            self._empty = False
             findings = self._collect(probes)
         findings.deliver()
         return True
@@ -138,6 +142,7 @@ class Diagnostics:
                 error = error or _violation(head, probes)
         if used:
             self._write_head()
+        self._empty = True
         return Findings("".join(texts), error)
 
     @property
@@ -154,6 +159,7 @@ class Diagnostics:
 
     def _write_head(self) -> None:
         self.buffer._native.write(-1, self._empty_head, 0)
+        self._empty = True
 
 
 def _ring_words() -> int:
