@@ -296,21 +296,6 @@ def test_atomics():
     assert trace(body, annotations).binding_access == [(True, True)] * 3 + [(False, False)]
 
 
-def test_printing():
-    def body(x, v, m, i, h):
-        vc.print("value", x, v, m, i, 3, h, 100 * "%", separator=", ")
-        vc.printf('%f and %u\n "quoted"', x, "gl_GlobalInvocationID.x", 2)
-        with pytest.raises(TypeError):
-            vc.printf("%f", [1])
-        with pytest.raises(TypeError):
-            vc.printf(3)
-
-    annotations = [Const[f32], Const[v3], Const[m2], Const[i64], Const[f16]]
-    compiled(body, annotations)
-    assert "GL_EXT_debug_printf" in trace(body, annotations).header
-    assert "GL_EXT_debug_printf" not in trace(body, annotations, flags=vc.ShaderFlags.NO_PRINTF).header
-
-
 def test_comments():
     def body(b):
         vc.comment("first")

@@ -21,7 +21,6 @@ from vkdispatch.codegen.ir import (
     ImageStore,
     Kernel,
     Op,
-    Print,
     RawStatement,
     RawText,
     Register,
@@ -132,7 +131,8 @@ def _mentioned(text: str) -> set[int]:
 
 
 def _note_read(expr: Expr, access: Access) -> None:
-    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op is not Op.IMAGE_SIZE:
+    # its length is no part of what a buffer holds
+    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
         access.reads.add(expr.value.index)
     elif isinstance(expr.value, RawText):
         access.reads |= _mentioned(expr.value.text)
@@ -166,7 +166,6 @@ class Usage:
     dtypes: set[DType] = field(default_factory=set)
     stored: set[DType] = field(default_factory=set)
     subgroup_functions: set[str] = field(default_factory=set)
-    prints: bool = False
 
 
 def usage(kernel: Kernel) -> Usage:
@@ -179,7 +178,6 @@ def usage(kernel: Kernel) -> Usage:
     for statement in walk(kernel.body):
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
-        found.prints |= isinstance(statement, Print)
         for expr in nodes(expressions_of(statement)):
             found.dtypes.add(expr.dtype)
             if expr.op is Op.SUBGROUP:

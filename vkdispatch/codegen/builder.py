@@ -7,7 +7,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.codegen.analysis import check_scopes
+from vkdispatch.codegen.analysis import check_scopes, nodes
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
 from vkdispatch.codegen.description import (
@@ -18,10 +18,21 @@ from vkdispatch.codegen.description import (
     binding_type,
 )
 from vkdispatch.codegen.glsl import statements_text
-from vkdispatch.codegen.ir import Argument, Kernel, RawStatement, ShaderFlags, SharedArray, Storage
+from vkdispatch.codegen.ir import (
+    Argument,
+    Comment,
+    Kernel,
+    RawStatement,
+    RawText,
+    ShaderFlags,
+    SharedArray,
+    Storage,
+    expressions_of,
+    walk,
+)
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import Recorder, current, set_current
+from vkdispatch.codegen.recording import Recorder, current, refuse_marks, set_current
 from vkdispatch.codegen.variables import BufferVariable, check_dtype
 
 _EXEC_COUNT = "exec_count"
@@ -133,12 +144,26 @@ class ShaderBuilder(Recorder):
             frozenset(self.marked_writes),
         )
         check_scopes(kernel)
+        self.check_marks()
+        _check_texts(kernel)
         return ShaderDescription(kernel, tuple(map(self._complete, self.shader_arg_infos)), self.backend)
 
     def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
         """Add what is known only after the trace: whether the kernel asked for a buffer's shape."""
         shape = None if info.binding is None else self._shapes.get(info.binding)
         return dataclasses.replace(info, shader_shape_name=shape.name) if shape else info
+
+
+def _check_texts(kernel: Kernel) -> None:
+    """Raise TypeError where an f-string put a GPU value into a text that is no print."""
+    for statement in walk(kernel.body):
+        if isinstance(statement, Comment):
+            refuse_marks(statement.text, "comment", statement.loc)
+        elif isinstance(statement, RawStatement):
+            refuse_marks(statement.text, "raw GLSL", statement.loc)
+        for expr in nodes(expressions_of(statement)):
+            if isinstance(expr.value, RawText):
+                refuse_marks(expr.value.text, "raw GLSL", expr.loc)
 
 
 def get_builder() -> ShaderBuilder:

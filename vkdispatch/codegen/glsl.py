@@ -524,8 +524,8 @@ class _BodyWriter:
         elif isinstance(statement, Effect):
             self.line(f"{statement.function}();", loc)
         elif isinstance(statement, Print):
-            parts = [_quoted(statement.format), *(self._text(arg) for arg in statement.args)]
-            self.line(f"debugPrintfEXT({', '.join(parts)});", loc)
+            # GLSL has none: `instrument` turns prints into statements that have
+            self._comment(f"print {statement.format!r}", loc)
         elif isinstance(statement, Return):
             self.line("return;", loc)
         elif isinstance(statement, Comment):
@@ -650,11 +650,6 @@ def _leaves_loop(statement: Statement) -> bool:
     return False
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
 # ---- the whole shader ----------------------------------------------------------------------------
 
 
@@ -703,8 +698,6 @@ def _extensions(kernel: Kernel, used: Usage) -> list[str]:
         names.append("GL_KHR_shader_subgroup_basic")
         if used.subgroup_functions - _SUBGROUP_BASIC:
             names.append("GL_KHR_shader_subgroup_arithmetic")
-    if used.prints and not kernel.flags & ShaderFlags.NO_PRINTF:
-        names.append("GL_EXT_debug_printf")
     scalars = {component_type(kind) for kind in used.dtypes}
     names += [extension for kinds, extension in _TYPE_EXTENSIONS if scalars.intersection(kinds)]
     names += sorted({_STORED[kind].extension for kind in used.stored if kind in _STORED})

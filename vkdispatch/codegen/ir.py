@@ -6,7 +6,7 @@ executable form.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntFlag, auto
 
 from vkdispatch.base.dtype import DType, bool_, float32, to_vector
@@ -16,8 +16,8 @@ from vkdispatch.codegen.location import Loc
 class ShaderFlags(IntFlag):
     """Options of a kernel.
 
-    NO_SUBGROUP_OPS and NO_PRINTF leave out the GLSL extension lines, NO_EXEC_BOUNDS the early return of
-    invocations beyond the execution size.
+    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the early return
+    of invocations beyond the execution size.
     """
 
     NONE = 0
@@ -292,11 +292,15 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """debugPrintf of a format and values."""
+    """Show values on the host: `format % values` if the style is "%", `format.format(*values)` if "{}".
+
+    `messages.host_value` says what a value is in Python.
+    """
 
     format: str
     args: tuple[Expr, ...]
     loc: Loc | None = None
+    style: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +396,21 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
         bodies = tuple(body for _, body in statement.cases)
         return bodies if statement.default is None else (*bodies, statement.default)
     return ()
+
+
+def with_blocks(statement: Statement, blocks: tuple[Block, ...]) -> Statement:
+    """Return a statement with other blocks nested in it, in the order of `blocks_of`."""
+    if isinstance(statement, If):
+        bodies = tuple(
+            (condition, body) for (condition, _), body in zip(statement.branches, blocks, strict=False)
+        )
+        return replace(statement, branches=bodies, orelse=None if statement.orelse is None else blocks[-1])
+    if isinstance(statement, (While, For, Scope)):
+        return replace(statement, body=blocks[0])
+    if isinstance(statement, Switch):
+        cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
+        return replace(statement, cases=cases, default=None if statement.default is None else blocks[-1])
+    return statement
 
 
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:

@@ -35,6 +35,21 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
 
+# An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
+# for those who look. The characters are of Unicode's private use area.
+_MARK = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
+MARK_LETTERS = "\ue000\ue001\ue002"
+
+
+@dataclass(slots=True)
+class _Mark:
+    """A value in an f-string, its format specification, and whether it was printed."""
+
+    value: Expr
+    spec: str
+    loc: Loc | None
+    printed: bool = False
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -67,6 +82,7 @@ class Recorder:
         self._resources: list[Storage | ImageBinding] = []
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
+        self._marks: list[_Mark] = []
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
 
@@ -85,6 +101,7 @@ class Recorder:
             return self.new_name()
         if not wanted or not isinstance(wanted, str):
             raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
+        refuse_marks(wanted, "var_name")
         base = name = legal_name(wanted, member=member)
         if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
             base = name = base + "_"
@@ -145,6 +162,49 @@ class Recorder:
         if storage.index not in self._shapes:
             self._shapes[storage.index] = self.add_argument(f"{storage.name}_shape", ivec4)
         return self._shapes[storage.index]
+
+    # -- values in f-strings
+
+    def mark(self, value: Expr, spec: str, text: str) -> str:
+        """Return what stands for a value in an f-string until a print takes it; `text` describes it."""
+        self._marks.append(_Mark(value, spec, here()))
+        return f"\ue000{len(self._marks) - 1}\ue001{text}\ue002"
+
+    def marks_in(self, text: str) -> list[str | _Mark]:
+        """Split a text into text and marked values."""
+        pieces = _MARK.split(text)
+        found: list[str | _Mark] = []
+        for position, piece in enumerate(pieces):
+            if position % 2 == 0:
+                refuse_marks(piece, "print")
+                found += [piece] if piece else []
+            elif int(piece) < len(self._marks):
+                found.append(self._marks[int(piece)])
+            else:
+                raise located(UsageError, "print: the f-string holds a value of another kernel")
+        return found
+
+    def resolve_marks(self, text: str) -> list[str | tuple[Expr, str]]:
+        """Split a text that is printed into text and (value, format specification)."""
+        pieces: list[str | tuple[Expr, str]] = []
+        for piece in self.marks_in(text):
+            if isinstance(piece, str):
+                pieces.append(piece)
+            else:
+                piece.printed = True
+                pieces.append((piece.value, piece.spec))
+        return pieces
+
+    def check_marks(self) -> None:
+        """Raise RuntimeError for a value that was formatted with a specification and never printed."""
+        for mark in self._marks:
+            if mark.spec and not mark.printed:
+                raise located(
+                    UsageError,
+                    "the value of this f-string is not known while the kernel is traced; only vc.print and "
+                    "vc.printf take it",
+                    mark.loc,
+                )
 
     # -- statements and blocks
 
@@ -300,6 +360,16 @@ def _finished(frame: _Frame, block: Block) -> Statement:
         return If(frame.branches, block, frame.loc)
     assert frame.condition is not None
     return If((*frame.branches, (frame.condition, block)), None, frame.loc)
+
+
+def refuse_marks(text: str, what: str, loc: Loc | None = None) -> None:
+    """Raise TypeError for a text that an f-string made of a GPU value."""
+    if any(letter in text for letter in MARK_LETTERS):
+        raise located(
+            ArgumentTypeError,
+            f"{what}: the text has a GPU value in it, by an f-string; only vc.print and vc.printf take that",
+            loc,
+        )
 
 
 class _ThreadState(threading.local):

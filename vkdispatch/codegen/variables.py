@@ -31,8 +31,9 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.glsl import expression_text
 from vkdispatch.codegen.ir import Expr, Op, RawText, SharedArray, Storage, is_place
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.messages import BRACES, FormatError, check_format
 from vkdispatch.codegen.operators import Operators
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.recording import current, is_tracing
 
 _POSTFIX = (Op.ELEMENT, Op.INDEX, Op.COMPONENT, Op.SWIZZLE, Op.CALL, Op.CONSTRUCT, Op.ARGUMENT, Op.BUILTIN)
 _UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
@@ -134,6 +135,17 @@ class ShaderVariable(Operators):
 
     def __repr__(self) -> str:
         return f"<{self.var_type.name} {self.name}>"
+
+    def __format__(self, spec: str) -> str:
+        """Let `vc.print(f"{x:.3f}")` print the value: it goes into the text as a mark."""
+        if not is_tracing():
+            return format(repr(self), spec)
+        value = self._value()
+        try:
+            check_format(f"{{:{spec}}}", BRACES, (value.dtype,))
+        except FormatError as error:
+            raise located(ArgumentValueError, f"f-string: {error}") from None
+        return current().mark(value, spec, repr(self))
 
     def __setattr__(self, attribute: str, value: object) -> None:
         if not hasattr(type(self), attribute):
@@ -303,6 +315,9 @@ class BoundVariable(ShaderVariable):
     def __init__(self, kind: DType, text: str, binding: int) -> None:
         super().__init__(Expr(Op.RAW, kind, (), RawText(text, lexical_unit=True), here()))
         self.binding = binding
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
 
     def _value(self) -> Expr:
         raise located(ArgumentTypeError, f"a whole {self._noun()} is not a value; use one element of it")

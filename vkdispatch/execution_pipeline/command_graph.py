@@ -13,12 +13,13 @@ from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, che
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 
 class Recorder(Protocol):
@@ -131,6 +132,9 @@ class CommandGraph(CommandList):
         self.pc_values: dict[str, object] = {}
         self.uniform_values: dict[tuple[object, str], object] = {}
         self.recorded_descriptor_sets: list[DescriptorSet] = []
+        # Of observed kernels: where the launch number of each lies in an instance, and what they report.
+        self._probes: list[tuple[int, Probe]] = []
+        self._diagnostics: Diagnostics | None = None
 
     def record_launch(
         self,
@@ -141,6 +145,7 @@ class CommandGraph(CommandList):
         limit_is_groups: bool,
         resources: Iterable[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
+        probe: tuple[int, Probe] | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
 
@@ -154,6 +159,9 @@ class CommandGraph(CommandList):
             The buffers, images and samplers among `arguments`.
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
+        probe
+            Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
+            its reports mean. `resources` then have the one of `diagnostics`.
 
         Returns
         -------
@@ -171,6 +179,8 @@ class CommandGraph(CommandList):
                     self.register_parent(parent)
             for name, places in (variables or {}).items():
                 self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
+            if probe is not None:
+                self._probes.append((offset + probe[0], probe[1]))
             if self.submit_on_record:
                 self.submit()
         return True
@@ -304,7 +314,9 @@ class CommandGraph(CommandList):
     def submit(  # type: ignore[override]
         self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
     ) -> None:
-        """Queue everything recorded, `instance_count` times (None: once). Returns at once.
+        """Queue everything recorded, `instance_count` times (None: once).
+
+        Returns at once, unless a recorded kernel prints or is checked: then once it is done.
 
         Parameters
         ----------
@@ -317,13 +329,46 @@ class CommandGraph(CommandList):
         ------
         ValueError
             A bound value has the wrong shape for so many instances, or there is no such queue.
+        CheckError
+            A checked kernel violated a check; everything has been run.
         """
         self.require_alive()
         instances = 1 if instance_count is None else checked_instances(instance_count)
         with self._lock:
-            self._submit_rows(self._rows(instances), instances, queue_index)
+            rows = self._rows(instances)
+            if self._probes:
+                self._submit_observed(rows, instances, queue_index)
+            else:
+                self._submit_rows(rows, instances, queue_index)
             if self._reset_on_submit:
                 self.reset()
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What the observed kernels of this graph report to."""
+        if self._diagnostics is None:
+            self._diagnostics = Diagnostics(prints=True)
+        return self._diagnostics
+
+    def _submit_observed(self, rows: "bytes | bytearray", instances: int, queue_index: int) -> None:
+        """Submit launches each of which knows its number; wait for what they have to say."""
+        numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
+        count = len(self._probes)
+        for position, (offset, _) in enumerate(self._probes):
+            numbers = np.arange(position, instances * count, count, dtype=np.uint32)
+            numbered[:, offset : offset + 4] = numbers.view(np.uint8).reshape(instances, 4)
+
+        def launch() -> bool:
+            self._submit_rows(bytearray(numbered), instances, queue_index)
+            return True
+
+        try:
+            self.diagnostics.observe(launch, [probe for _, probe in self._probes])
+        except CheckError:
+            # a submit that told of a violation was one all the same
+            if self._reset_on_submit:
+                self.reset()
+            raise
 
     def submit_any(self, instance_count: int | None = None) -> None:
         """Queue everything recorded on any one queue; see `submit`."""
@@ -387,6 +432,7 @@ class CommandGraph(CommandList):
             self.pc_values = {}
             self.uniform_values = {}
             self.recorded_descriptor_sets = []
+            self._probes = []
 
 
 def _filled(

@@ -23,6 +23,7 @@ from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 
@@ -42,8 +43,18 @@ class BuiltKernel:
     local_size: Extent
     layout: ArgumentLayout
 
-    def run(self, call: CheckedCall, extent: Extent, in_groups: bool, graph: CommandGraph | None) -> bool:
-        """Launch a checked call, or record it. False: the launcher refused, and nothing happened."""
+    def run(
+        self,
+        call: CheckedCall,
+        extent: Extent,
+        in_groups: bool,
+        graph: CommandGraph | None,
+        probe: tuple[int, Probe] | None = None,
+    ) -> bool:
+        """Launch a checked call, or record it. False: the launcher refused, and nothing happened.
+
+        `probe` goes with the recording of an observed kernel; see `CommandGraph.record_launch`.
+        """
         if graph is None:
             return self.launcher.launch(call.slots, extent, in_groups)
         variables = {
@@ -51,7 +62,7 @@ class BuiltKernel:
             for name, slots in call.variables.items()
         }
         return graph.record_launch(
-            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables
+            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables, probe
         )
 
 
@@ -112,6 +123,7 @@ def build_kernel(
     local_size: Extent,
     *,
     folded: bool = False,
+    observed: bool = False,
 ) -> BuiltKernel:
     """Generate, compile and bind a kernel.
 
@@ -121,11 +133,13 @@ def build_kernel(
         The kernel and where it is defined, as messages call it.
     slots
         What its launcher takes, in order.
+    observed
+        Whether the last two of them are there for prints and checks.
 
     Raises
     ------
     ValueError
-        The device has no workgroups of `local_size`.
+        The device has no workgroups of `local_size`, or binds less than the kernel needs.
     UnsupportedError
         The device lacks a type that the kernel uses.
     ShaderBuildError
@@ -136,8 +150,14 @@ def build_kernel(
     check_features(who, description, context)
     source = description.shader_source(local_size, folded=folded)
     layout = description.layout(folded)
-    plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
-    return bind_kernel(context, plan, slots, layout, 0 if layout.uniform else -1, source)
+    uniform_binding = 0 if layout.uniform else -1
+    try:
+        plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
+        return bind_kernel(context, plan, slots, layout, uniform_binding, source)
+    except ValueError as error:
+        # such as more buffers than the device binds
+        more = "; its prints and checks take one buffer and 4 bytes of arguments" if observed else ""
+        raise ArgumentValueError(f"{who}: {error}{more}") from error
 
 
 def bind_kernel(

@@ -19,6 +19,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.base.spirv import Module, read_module, validate
 from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
 from vkdispatch.codegen import ShaderDescription, ShaderSource
+from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.shader.launch_size import Extent, checked_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_interface import RawArgument, RawDescription, describe, read_arguments
@@ -112,6 +113,9 @@ class RawKernel(ShaderFunction):
             self._code, specialization=merged, local_size=None if renewed else self._code.local_size
         )
         return RawKernel(code, self.exec_size, self.workgroups, self._origin)
+
+    def _observed(self, checks: Checks) -> None:
+        """Return None: there is no program to add checks to."""
 
     def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
         who, description = self._who, self._raw

@@ -7,8 +7,10 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
@@ -18,7 +20,8 @@ from vkdispatch.shader.launcher import (
     check_local_size,
     needs_folding,
 )
-from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
+from vkdispatch.shader.observation import Observation, checks_of, observe
+from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs when the kernel does not say.
@@ -43,8 +46,8 @@ class ShaderFunction:
         Name of the Python function.
     shader_description
         The traced kernel.
-    local_size, workgroups, exec_size
-        Sizes as given to the decorator, or None.
+    local_size, workgroups, exec_size, check
+        As given to the decorator, or None.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class ShaderFunction:
         exec_count: Any = None,
         *,
         origin: str | None = None,
+        check: Any = None,
     ) -> None:
         """Prepare a traced kernel to be called; needs no device.
 
@@ -68,6 +72,8 @@ class ShaderFunction:
             How many workgroups or invocations a call runs, unless the call says.
         origin
             Where the kernel is defined, such as "kernel.py:12".
+        check
+            What to check on the device; see `vd.shader`.
 
         Raises
         ------
@@ -83,12 +89,19 @@ class ShaderFunction:
         self.exec_size = exec_count
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._local_size = checked_local_size(local_size)
-        self._parameters = read_parameters(shader_description)
+        self.check = check
+        self._observation = self._observed(checks_of(check))
+        # What is launched: the kernel itself, unless it has something to report.
+        self._launched = self._observation.description if self._observation else shader_description
+        self._parameters = read_parameters(self._launched)
         self._names = tuple(parameter.name for parameter in self._parameters)
         self._slots = tuple(slot for parameter in self._parameters for slot in parameter.slots)
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+
+    def _observed(self, checks: Checks) -> Observation | None:
+        return observe(self.shader_description, checks)
 
     def _decorated_size(self) -> LaunchSize | None:
         if self.exec_size is not None:
@@ -105,11 +118,15 @@ class ShaderFunction:
         self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
         self._fast_paths: dict[str, FastPath] = {}
+        self._diagnostics: Diagnostics | None = None
 
     # -- calling
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
         """Queue a dispatch and return at once, or record it into a graph.
+
+        A kernel that prints or is checked is waited for instead, and what it prints is written to
+        `sys.stdout`.
 
         Parameters
         ----------
@@ -125,6 +142,8 @@ class ShaderFunction:
             An argument is missing, unknown, of the wrong kind or shape, or the size is none.
         ShaderBuildError
             The kernel does not compile (first call).
+        CheckError
+            A checked kernel violated a check. What it did right has been done, and nothing else.
         """
         # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
         if graph is None:
@@ -167,9 +186,22 @@ class ShaderFunction:
         folded = needs_folding(self._who, extent, size.in_groups, local_size, context)
         kernel = self._kernel(context, local_size, folded)
         for _ in range(_ATTEMPTS):
-            if kernel.run(call, extent, size.in_groups, graph):
+            if self._run(kernel, call, extent, size.in_groups, graph):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
+
+    def _run(
+        self,
+        kernel: BuiltKernel,
+        call: CheckedCall,
+        extent: Extent,
+        in_groups: bool,
+        graph: CommandGraph | None,
+    ) -> bool:
+        observation, diagnostics = self._observation, self._diagnostics
+        if observation is None or diagnostics is None:
+            return kernel.run(call, extent, in_groups, graph)
+        return observation.run(self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph)
 
     def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
@@ -317,15 +349,26 @@ class ShaderFunction:
             return kernel
 
     def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
-        return build_kernel(
-            self._who, self.shader_description, self._slots, context, local_size, folded=folded
+        observation = self._observation
+        slots = self._slots if observation is None else (*self._slots, *observation.slots)
+        kernel = build_kernel(
+            self._who,
+            self._launched,
+            slots,
+            context,
+            local_size,
+            folded=folded,
+            observed=observation is not None,
         )
+        if observation is not None and self._diagnostics is None:
+            self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
+        return kernel
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
         if folded:
             return
-        plain = all(parameter.fields is None for parameter in self._parameters)
+        plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
@@ -366,7 +409,7 @@ class ShaderFunction:
             local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
             if is_context_initialized():
                 local_size = self._group_for(self._counts_groups, get_context())
-            source = self.shader_description.shader_source(local_size)
+            source = self._launched.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
 
@@ -379,7 +422,11 @@ class ShaderFunction:
 
 
 def make_shader_function(
-    description: ShaderDescription, local_size: Any = None, workgroups: Any = None, exec_count: Any = None
+    description: ShaderDescription,
+    local_size: Any = None,
+    workgroups: Any = None,
+    exec_count: Any = None,
+    check: Any = None,
 ) -> ShaderFunction:
     """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
-    return ShaderFunction(description, local_size, workgroups, exec_count)
+    return ShaderFunction(description, local_size, workgroups, exec_count, check=check)
