@@ -18,7 +18,8 @@ class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
     `device_type` is 0 other, 1 integrated, 2 discrete, 3 virtual, 4 CPU. `missing` lists what vkdispatch
-    needs and the device lacks; such a device is listed but cannot be used.
+    needs and the device lacks; such a device is listed but cannot be used. `features` has the names of
+    further Vulkan features that kernels may use, such as "shaderBufferInt64Atomics".
     """
 
     dev_index: int
@@ -60,6 +61,7 @@ class DeviceInfo:
     uuid: bytes | None = None
     sorted_index: int = -1
     missing: list[str] = field(default_factory=list)
+    features: frozenset[str] = frozenset()
 
     def is_nvidia(self) -> bool:
         """Whether the device is one of NVIDIA's."""

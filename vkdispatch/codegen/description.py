@@ -65,6 +65,8 @@ class ShaderArgumentInfo:
         Members of the argument block that take the value, or the fields of a dataclass in order.
     fields
         Names of a dataclass's fields.
+    planar
+        Whether the kernel indexes the buffer by two axes, so that its shape must have no third.
     """
 
     name: str
@@ -77,6 +79,7 @@ class ShaderArgumentInfo:
     members: tuple[str, ...] = ()
     member_dtypes: tuple[DType, ...] = ()
     fields: tuple[str, ...] = ()
+    planar: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import numpy as np
 from vkdispatch.base.dtype import (
     DType,
     bool_,
-    component_type,
     float16,
     float32,
     float64,
@@ -21,7 +20,8 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.codegen.analysis import NamingPlan, Usage, local_names, plan_names, resource_access, usage
+from vkdispatch.codegen.analysis import NamingPlan, local_names, plan_names, resource_access, usage
+from vkdispatch.codegen.extensions import extensions
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -43,7 +43,6 @@ from vkdispatch.codegen.ir import (
     Register,
     Return,
     Scope,
-    ShaderFlags,
     SharedArray,
     Statement,
     Storage,
@@ -128,6 +127,11 @@ _BUILTINS: dict[Builtin, str] = {
     Builtin.SUBGROUP_ID: "gl_SubgroupID",
     Builtin.SUBGROUP_SIZE: "gl_SubgroupSize",
     Builtin.SUBGROUP_INVOCATION_ID: "gl_SubgroupInvocationID",
+    Builtin.SUBGROUP_EQ_MASK: "gl_SubgroupEqMask",
+    Builtin.SUBGROUP_GE_MASK: "gl_SubgroupGeMask",
+    Builtin.SUBGROUP_GT_MASK: "gl_SubgroupGtMask",
+    Builtin.SUBGROUP_LE_MASK: "gl_SubgroupLeMask",
+    Builtin.SUBGROUP_LT_MASK: "gl_SubgroupLtMask",
 }
 # A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
 _FOLDED_GLOBAL_ID, _FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
@@ -140,14 +144,6 @@ _COMPONENT_NAMES: dict[Builtin, str] = {
     Builtin.WORKGROUP_SIZE: "group_size",
     Builtin.NUM_WORKGROUPS: "groups",
 }
-
-_TYPE_EXTENSIONS: tuple[tuple[tuple[DType, ...], str], ...] = (
-    ((float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
-    ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
-    ((int64, uint64), "GL_ARB_gpu_shader_int64"),
-    ((float64,), "GL_ARB_gpu_shader_fp64"),
-)
-_SUBGROUP_BASIC = frozenset(("subgroupBuiltin", "subgroupElect", "subgroupBarrier"))
 
 
 # ---- literals ------------------------------------------------------------------------------------
@@ -601,24 +597,14 @@ def write_kernel(kernel: Kernel, *, folded: bool = False) -> GlslText:
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, folded=folded)
     return GlslText(
-        tuple(_extensions(kernel, usage(kernel))),
+        (
+            "#version 450",
+            *(f"#extension {name} : require" for name in extensions(usage(kernel), kernel.flags)),
+        ),
         tuple(_interface(kernel, layout)),
         ("void main() {", *body.lines, "}"),
         (None, *body.line_map, None),
     )
-
-
-def _extensions(kernel: Kernel, used: Usage) -> list[str]:
-    names = ["GL_EXT_scalar_block_layout"]
-    if used.subgroup_functions and not kernel.flags & ShaderFlags.NO_SUBGROUP_OPS:
-        names.append("GL_KHR_shader_subgroup_basic")
-        if used.subgroup_functions - _SUBGROUP_BASIC:
-            names.append("GL_KHR_shader_subgroup_arithmetic")
-    if used.prints and not kernel.flags & ShaderFlags.NO_PRINTF:
-        names.append("GL_EXT_debug_printf")
-    scalars = {component_type(kind) for kind in used.dtypes}
-    names += [extension for kinds, extension in _TYPE_EXTENSIONS if scalars.intersection(kinds)]
-    return ["#version 450", *(f"#extension {name} : require" for name in names)]
 
 
 def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:

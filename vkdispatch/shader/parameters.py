@@ -27,13 +27,17 @@ _LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is 
 
 @dataclass(frozen=True, slots=True)
 class BufferSlot:
-    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does."""
+    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
+
+    A `planar` one is indexed by two axes.
+    """
 
     label: str
     binding: int
     shape_member: str | None
     reads: bool
     writes: bool
+    planar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
         assert info.binding is not None
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
-        slot = BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+        slot = BufferSlot(label, binding, info.shader_shape_name, reads, writes, info.planar)
         return Parameter(info.name, info.default_value, (slot,), None, False)
     members = tuple(zip(info.members, info.member_dtypes, strict=True))
     if info.arg_type is ArgType.CONSTANT_DATACLASS:
@@ -223,6 +227,10 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
         raise ArgumentValueError(
             f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; kernels on this device reach "
             f"{context.max_storage_buffer_range} of one buffer; use several"
+        )
+    if slot.planar and value.shader_shape[2] != 1:
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
     return value
 
