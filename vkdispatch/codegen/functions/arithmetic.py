@@ -176,8 +176,8 @@ def _like(scalar: DType, kind: DType) -> DType:
 def frexp(x: Any) -> tuple[Any, Any]:
     """Take a float apart: (significand, exponent) with x = significand * 2 ** exponent.
 
-    0.5 <= |significand| < 1. The exponent is int32 or ivecN; it is 0 for zero, infinities and NaN, whose significand is x itself. A
-    number gives (float, int).
+    0.5 <= |significand| < 1, and the exponent is int32 or ivecN. For zero, infinities and NaN the significand
+    is x itself and the exponent 0. A number gives (float, int).
     """
     value = _real("frexp", x)
     if not isinstance(value, Expr):
