@@ -20,6 +20,7 @@ from vkdispatch.codegen.abbreviations import (
     f16,
     f32,
     f64,
+    hv3,
     i16,
     i32,
     i64,
@@ -154,7 +155,7 @@ def test_clusters(kind: DType, size: int) -> None:
         check(run(rule, kind, values), np.repeat(whole, size, axis=0), kind, name)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, c64], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [*KINDS, c64, hv3], ids=lambda kind: kind.name)
 def test_exchanges(kind: DType) -> None:
     need(kind)
     values = np.arange(ROWS * max(1, dt.component_count(kind))).astype(host(dt.component_type(kind)))
@@ -179,6 +180,8 @@ def test_exchanges(kind: DType) -> None:
     check_move(lambda x, lane: vc.subgroup_quad_swap_horizontal(x), lanes ^ 1)
     check_move(lambda x, lane: vc.subgroup_quad_swap_vertical(x), lanes ^ 2)
     check_move(lambda x, lane: vc.subgroup_quad_swap_diagonal(x), lanes ^ 3)
+    same(run(lambda x, lane: vc.subgroup_all_equal(x), kind, values), np.zeros(ROWS))
+    same(run(lambda x, lane: vc.subgroup_all_equal(x), kind, values * 0), np.ones(ROWS))
 
 
 def test_votes() -> None:

@@ -11,11 +11,16 @@ from typing import Any, Protocol
 from vkdispatch.base.dtype import (
     DType,
     bool_,
+    complex64,
+    component_type,
+    float16,
+    float32,
     is_complex,
     is_float_dtype,
     is_integer_dtype,
     is_matrix,
     is_scalar,
+    to_vector,
     uint32,
     uvec4,
 )
@@ -184,7 +189,7 @@ def subgroup_any(condition: ShaderVariable | bool) -> ShaderVariable:
 
 def subgroup_all_equal(x: ShaderVariable) -> ShaderVariable:
     """Whether the value is the same in every active invocation."""
-    return _computed("subgroupAllEqual", bool_, _exchanged("subgroup_all_equal", x))
+    return _computed("subgroupAllEqual", bool_, _widened(_exchanged("subgroup_all_equal", x)))
 
 
 # ---- exchange ------------------------------------------------------------------------------------
@@ -203,9 +208,19 @@ def _lane(name: str, value: Any) -> Expr:
     raise located(ArgumentTypeError, f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
 
 
-def _moved(name: str, glsl: str, x: Any, lane: Any) -> ShaderVariable:
+def _moved(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
     value = _exchanged(name, x)
-    return _computed(glsl, value.dtype, value, _lane(name, lane))
+    wide = _widened(value)
+    moved = _computed(glsl, wide.dtype, wide, *(_lane(name, lane) for lane in lanes))
+    return ShaderVariable(ex.cast(moved._value(), value.dtype))
+
+
+def _widened(value: Expr) -> Expr:
+    """Make floats of halves: drivers mix them up in exchanges (NVIDIA 580) or end the process (llvmpipe)."""
+    kind = value.dtype
+    if component_type(kind) is not float16:
+        return value
+    return ex.cast(value, complex64 if is_complex(kind) else to_vector(float32, kind.child_count or 1))
 
 
 def subgroup_broadcast(x: ShaderVariable, lane: ShaderVariable | int) -> ShaderVariable:
@@ -217,8 +232,7 @@ def subgroup_broadcast(x: ShaderVariable, lane: ShaderVariable | int) -> ShaderV
 
 def subgroup_broadcast_first(x: ShaderVariable) -> ShaderVariable:
     """Value of the first active invocation."""
-    value = _exchanged("subgroup_broadcast_first", x)
-    return _computed("subgroupBroadcastFirst", value.dtype, value)
+    return _moved("subgroup_broadcast_first", "subgroupBroadcastFirst", x)
 
 
 def subgroup_shuffle(x: ShaderVariable, lane: ShaderVariable | int) -> ShaderVariable:
@@ -252,20 +266,17 @@ def subgroup_quad_broadcast(x: ShaderVariable, lane: int) -> ShaderVariable:
 
 def subgroup_quad_swap_horizontal(x: ShaderVariable) -> ShaderVariable:
     """Exchange values between the invocations 0 and 1, and 2 and 3, of each four neighbours."""
-    value = _exchanged("subgroup_quad_swap_horizontal", x)
-    return _computed("subgroupQuadSwapHorizontal", value.dtype, value)
+    return _moved("subgroup_quad_swap_horizontal", "subgroupQuadSwapHorizontal", x)
 
 
 def subgroup_quad_swap_vertical(x: ShaderVariable) -> ShaderVariable:
     """Exchange values between the invocations 0 and 2, and 1 and 3, of each four neighbours."""
-    value = _exchanged("subgroup_quad_swap_vertical", x)
-    return _computed("subgroupQuadSwapVertical", value.dtype, value)
+    return _moved("subgroup_quad_swap_vertical", "subgroupQuadSwapVertical", x)
 
 
 def subgroup_quad_swap_diagonal(x: ShaderVariable) -> ShaderVariable:
     """Exchange values between the invocations 0 and 3, and 1 and 2, of each four neighbours."""
-    value = _exchanged("subgroup_quad_swap_diagonal", x)
-    return _computed("subgroupQuadSwapDiagonal", value.dtype, value)
+    return _moved("subgroup_quad_swap_diagonal", "subgroupQuadSwapDiagonal", x)
 
 
 # ---- ballots -------------------------------------------------------------------------------------
