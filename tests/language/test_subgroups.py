@@ -180,6 +180,8 @@ def test_exchanges(kind: DType) -> None:
     check_move(lambda x, lane: vc.subgroup_quad_swap_horizontal(x), lanes ^ 1)
     check_move(lambda x, lane: vc.subgroup_quad_swap_vertical(x), lanes ^ 2)
     check_move(lambda x, lane: vc.subgroup_quad_swap_diagonal(x), lanes ^ 3)
+    if kind is f16:
+        check_move(lambda x, lane: vc.subgroup_shuffle(vc.to_complex(x, x), 1).real, np.full(size, 1))
     same(run(lambda x, lane: vc.subgroup_all_equal(x), kind, values), np.zeros(ROWS))
     same(run(lambda x, lane: vc.subgroup_all_equal(x), kind, values * 0), np.ones(ROWS))
 

@@ -21,6 +21,7 @@ from vkdispatch.base.dtype import (
     is_matrix,
     is_scalar,
     to_vector,
+    uint16,
     uint32,
     uvec4,
 )
@@ -192,6 +193,14 @@ def subgroup_all_equal(x: ShaderVariable) -> ShaderVariable:
     return _computed("subgroupAllEqual", bool_, _widened(_exchanged("subgroup_all_equal", x)))
 
 
+def _widened(value: Expr) -> Expr:
+    """Make floats of halves, whose comparison ends the process on llvmpipe."""
+    kind = value.dtype
+    if component_type(kind) is not float16:
+        return value
+    return ex.cast(value, complex64 if is_complex(kind) else to_vector(float32, kind.child_count or 1))
+
+
 # ---- exchange ------------------------------------------------------------------------------------
 
 
@@ -210,17 +219,31 @@ def _lane(name: str, value: Any) -> Expr:
 
 def _moved(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
     value = _exchanged(name, x)
-    wide = _widened(value)
-    moved = _computed(glsl, wide.dtype, wide, *(_lane(name, lane) for lane in lanes))
-    return ShaderVariable(ex.cast(moved._value(), value.dtype))
+    args = [_lane(name, lane) for lane in lanes]
+    if component_type(value.dtype) is not float16:
+        return _computed(glsl, value.dtype, value, *args)
+    # drivers mix halves up here (NVIDIA 580) or end the process (llvmpipe): move their bits
+    count = value.dtype.child_count or 1
+    bits = to_vector(uint16, count)
+    halves = ex.call("float16BitsToUint16", bits, _as_vector(value, count))
+    moved = _computed(glsl, bits, halves, *args)._value()
+    return ShaderVariable(
+        _like(ex.call("uint16BitsToFloat16", to_vector(float16, count), moved), value.dtype)
+    )
 
 
-def _widened(value: Expr) -> Expr:
-    """Make floats of halves: drivers mix them up in exchanges (NVIDIA 580) or end the process (llvmpipe)."""
-    kind = value.dtype
-    if component_type(kind) is not float16:
+def _as_vector(value: Expr, count: int) -> Expr:
+    """See a complex number as a vector."""
+    return _like(value, to_vector(component_type(value.dtype), count))
+
+
+def _like(value: Expr, kind: DType) -> Expr:
+    """See a vector as a complex number of the same components, or the other way."""
+    if value.dtype is kind:
         return value
-    return ex.cast(value, complex64 if is_complex(kind) else to_vector(float32, kind.child_count or 1))
+    return ex.construct(
+        kind, (ex.index(value, ex.literal(0, uint32)), ex.index(value, ex.literal(1, uint32)))
+    )
 
 
 def subgroup_broadcast(x: ShaderVariable, lane: ShaderVariable | int) -> ShaderVariable:
