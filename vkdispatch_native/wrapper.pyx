@@ -82,9 +82,9 @@ cdef extern from "libs/vulkan.hpp" nogil:
     ctypedef struct VkPhysicalDeviceVulkan12Features:
         uint32_t shaderFloat16
         uint32_t scalarBlockLayout
+        uint32_t storageBuffer8BitAccess
         uint32_t timelineSemaphore
         uint32_t shaderInt8
-        uint32_t storageBuffer8BitAccess
         uint32_t uniformAndStorageBuffer8BitAccess
         uint32_t storagePushConstant8
         uint32_t shaderBufferInt64Atomics
@@ -348,6 +348,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "scalar_block_layout": p.features12.scalarBlockLayout,
         "timeline_semaphores": p.features12.timelineSemaphore,
         "uuid": bytes([p.id.deviceUUID[i] for i in range(16)]),
+        "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
         "features": frozenset([name for name, has in _optional(p).items() if has]),
     }

@@ -131,13 +131,13 @@ def test_complex32_has_a_host_dtype():
     assert dt.from_numpy_dtype(host) is dt.from_numpy_dtype("complex32") is dt.complex32
 
 
-@pytest.mark.parametrize("host", [np.int8, bool, "nonsense", None, ">f4", np.dtype("V8"), object()])
+@pytest.mark.parametrize("host", [np.longdouble, str, "nonsense", None, ">f4", np.dtype("V8"), object()])
 def test_unsupported_numpy_dtypes(host):
     with pytest.raises(ValueError, match="NumPy dtype"):
         dt.from_numpy_dtype(host)
 
 
-@pytest.mark.parametrize("kind", [dt.vec2, dt.mat3, dt.bool_])
+@pytest.mark.parametrize("kind", [dt.vec2, dt.mat3])
 def test_no_numpy_dtype(kind):
     with pytest.raises(ValueError, match="no NumPy dtype"):
         dt.to_numpy_dtype(kind)

@@ -314,7 +314,7 @@ ALL = [
     if isinstance(getattr(dt, name), type)
     and issubclass(getattr(dt, name), dt.dtype)
     and hasattr(getattr(dt, name), "item_size")
-    and getattr(dt, name) is not dt.bool_
+    and getattr(dt, name) not in (dt.bool_, dt.int8, dt.uint8, dt.bfloat16)
     and not name.startswith("_")
 ]
 

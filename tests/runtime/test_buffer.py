@@ -200,7 +200,7 @@ def test_empty_buffer_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [float, int, None, 3, "bogus", np.int8, np.bool_, dtype.dtype, dtype.bool_, object()]
+    "kind", [float, int, None, 3, "bogus", np.longdouble, np.str_, dtype.dtype, object()]
 )
 def test_bad_dtypes(kind: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"dtype|stored"):
@@ -262,7 +262,7 @@ def test_asbuffer_needs_an_array(array: Any) -> None:
         asbuffer(array)
 
 
-@pytest.mark.parametrize("host", [np.int8, np.bool_, "U3", object, "M8[s]"])
+@pytest.mark.parametrize("host", ["U3", object, "M8[s]"])
 def test_asbuffer_needs_a_known_dtype(host: Any) -> None:
     with pytest.raises(ValueError, match="dtype"):
         asbuffer(np.zeros(3, host))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -263,7 +264,10 @@ def test_a_failed_build_names_the_line_and_leaves_the_context_usable() -> None:
         error = caught.value
         assert isinstance(error, RuntimeError)
         assert "broken (test_function.py:" in str(error)
-        assert "at test_function.py:" in str(error)
+        place = str(error).partition("\n")[2]
+        assert re.match(r"test_function\.py:\d+: 'no_such_name' : undeclared", place)
+        assert 'data[0] = vc.str_to_dtype(vd.float32, "no_such_name")\n    ^^^^^^^\n' in place
+        assert "GLSL: buf0.data[0] = no_such_name;" in place
         assert error.compiler_log is not None and "no_such_name" in error.compiler_log
         assert "no_such_name" in str(error)
         assert isinstance(error.shader_source, vd.ShaderSource)
@@ -321,11 +325,20 @@ def test_unsupported_arguments_are_named(monkeypatch: pytest.MonkeyPatch, featur
         kernel.build()
 
 
-def test_blamed_lines() -> None:
+def test_compiler_messages_lead_to_python() -> None:
     source = increment.get_src(build=False)
-    line = next(number for number, text in enumerate(source.code.splitlines(), 1) if "+" in text)
-    assert "test_function.py:" in launcher_module._blamed_lines(source, f"ERROR: 0:{line}: 'x'")
-    assert launcher_module._blamed_lines(source, "ERROR: 0:9999: 'x'\nsomething else") == ""
+    line, text = next(each for each in enumerate(source.code.splitlines(), 1) if "+" in each[1])
+    loc = source.python_line(line)
+    assert loc is not None
+    before, _, _ = source.with_line_directives().partition(text)
+    begin = before.rindex("#line")
+    number, name = re.match(r'#line (\d+) "(.*)"', before[begin:]).groups()  # type: ignore[union-attr]
+    assert name == loc.file and int(number) + before[begin:].count("\n") - 1 == loc.line
+    log = f"ERROR: {loc.file}:{loc.line}: 'x' : unknown\nERROR: GLSL:1: no\nERROR: 2 errors.\n\n"
+    explained = launcher_module.explained_log(source, log)
+    assert explained.startswith(f"test_function.py:{loc.line}: 'x' : unknown\n    ")
+    assert f"    GLSL: {text.strip()}\n" in explained
+    assert "line 1 of the GLSL: no\n    GLSL: #version 450\nERROR: 2 errors." in explained
 
 
 # -- contexts that go
@@ -585,3 +598,11 @@ def test_more_shared_memory_than_there_is() -> None:
 
     with pytest.raises(ValueError, match=r"hoard.*shared buffers take 4194304 bytes"):
         hoard(vd.asbuffer(np.zeros(4, np.float32)))
+
+
+def test_a_kernel_inside_a_kernel_is_refused() -> None:
+    def outer(data: Buff[f32]) -> None:
+        increment(data)
+
+    with pytest.raises(RuntimeError, match="cannot call another one"):
+        vd.shader(1)(outer)

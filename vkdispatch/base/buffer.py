@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -19,7 +19,7 @@ from vkdispatch.base.errors import (
     VkDispatchError,
 )
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.packing import component_dtype
+from vkdispatch.base.packing import component_dtype, from_bfloat16, to_bfloat16
 
 Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]
@@ -103,7 +103,8 @@ class Buffer(Handle, Generic[_D]):
         ----------
         data
             An array of exactly `mem_size` bytes (its dtype and shape are not looked at), or at most
-            `mem_size` bytes, which go to the start of the buffer.
+            `mem_size` bytes, which go to the start of the buffer. A bfloat16 buffer also takes an array of
+            `size` floats, and rounds them.
         index
             The queue whose copy is written; None writes every copy.
 
@@ -124,6 +125,8 @@ class Buffer(Handle, Generic[_D]):
                 raise ArgumentTypeError(
                     f"data: an array of dtype {data.dtype} holds Python objects, not numbers"
                 )
+            if self.var_type is dtype.bfloat16 and data.dtype.kind == "f" and data.size == self.size:
+                data = to_bfloat16(data)
             if data.nbytes != self.mem_size:
                 raise ArgumentValueError(
                     f"data: expected {self.mem_size} bytes ({self._summary()}), got {data.nbytes} "
@@ -153,11 +156,12 @@ class Buffer(Handle, Generic[_D]):
             The queue whose copy is read; None stacks every queue's copy along a new leading axis.
         out
             A C-contiguous, writable array of the result's shape and dtype to fill and return
-            (complex32: float16 with a last axis of 2).
+            (complex32: float16 with a last axis of 2; bfloat16: uint16).
 
         Returns
         -------
-        An array of shape `shape` plus the element's own axes.
+        An array of shape `shape` plus the element's own axes; complex32 is widened to complex64, bfloat16 to
+        float32.
 
         Raises
         ------
@@ -177,8 +181,9 @@ class Buffer(Handle, Generic[_D]):
         for row, queue in zip(rows, queues, strict=True):
             memory: Any = row
             self._native.read_into(queue, memory)
-        # NumPy has no complex of two halves: they are widened, unless the caller's own memory was filled.
-        return _widened(host) if self.var_type is dtype.complex32 and out is None else host
+        # What NumPy lacks is widened, unless the caller's own memory was filled.
+        widened = _WIDENED.get(self.var_type) if out is None else None
+        return host if widened is None else widened(host)
 
     def _host_layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         if self.var_type is dtype.complex32:
@@ -212,8 +217,14 @@ class Buffer(Handle, Generic[_D]):
         )
 
 
-def _widened(pairs: Array) -> Array:
+def _complex_of_pairs(pairs: Array) -> Array:
     return pairs.astype(np.float32).view(np.complex64)[..., 0]
+
+
+_WIDENED: dict[DType, Callable[[Array], Array]] = {
+    dtype.complex32: _complex_of_pairs,
+    dtype.bfloat16: from_bfloat16,
+}
 
 
 def _checked_out(out: object, shape: tuple[int, ...], component: np.dtype[Any]) -> Array:
@@ -239,7 +250,7 @@ def checked_dtype(value: object) -> DType:
         There is no matching dtype.
     """
     if isinstance(value, type) and issubclass(value, dtype.dtype):
-        if value is dtype.bool_ or not hasattr(value, "name"):
+        if not hasattr(value, "name"):
             raise ArgumentTypeError(
                 f"var_type: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
             )

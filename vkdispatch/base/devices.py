@@ -60,6 +60,7 @@ class DeviceInfo:
     timeline_semaphores: int
     uuid: bytes | None = None
     sorted_index: int = -1
+    storage_buffer_8_bit_access: int = 0
     missing: list[str] = field(default_factory=list)
     features: frozenset[str] = frozenset()
 

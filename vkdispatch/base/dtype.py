@@ -119,8 +119,20 @@ class _Matrix(dtype):
         cls.format_str = "\\n".join([row] * count)
 
 
-class bool_(_Scalar, glsl="bool", size=4, fmt="%d"):
-    """Truth value: what a comparison gives. It exists inside kernels only, never in memory."""
+class bool_(_Scalar, glsl="bool", size=1, fmt="%d"):
+    """Truth value: what a comparison gives. In a buffer it takes one byte, as in NumPy."""
+
+
+class int8(_Scalar, glsl="int8_t", size=1, fmt="%d"):
+    """Signed integer of 8 bits, in buffers only: kernels compute with int32 and store the low 8 bits."""
+
+
+class uint8(_Scalar, glsl="uint8_t", size=1, fmt="%u"):
+    """Unsigned integer of 8 bits, in buffers only: kernels compute with uint32 and store the low 8 bits."""
+
+
+class bfloat16(_Scalar, glsl="uint16_t", size=2, fmt="%f"):
+    """The upper half of a float32, in buffers only: kernels compute with float32, stores round to even."""
 
 
 class uint16(_Scalar, glsl="uint16_t", size=2, fmt="%u"):
@@ -275,6 +287,8 @@ _RANKS: dict[DType, int] = {
     kind: rank
     for rank, kind in enumerate((uint16, int16, uint32, int32, uint64, int64, float16, float32, float64))
 }
+# Types that lie in buffers only, and the type that a kernel sees instead.
+_COMPUTED_AS: dict[DType, DType] = {int8: int32, uint8: uint32, bfloat16: float32}
 _FLOATS: tuple[DType, ...] = (float16, float32, float64)
 _FLOAT_OF_SIZE: dict[int, DType] = {2: float16, 4: float32, 8: float64}
 _COMPLEX_OF: dict[DType, DType] = {float16: complex32, float32: complex64, float64: complex128}
@@ -298,6 +312,9 @@ class HostDtype:
 
 
 COMPLEX32_HOST = HostDtype("complex32", 4, "ee", "complex")
+BFLOAT16_HOST = HostDtype("bfloat16", 2, "H", "float")
+# Names of dtypes that other packages (ml_dtypes) give NumPy.
+_OF_NAME: dict[str, DType] = {"complex32": complex32, "bfloat16": bfloat16}
 
 _NUMPY_TYPES: dict[DType, type[Any]] = {
     int16: np.int16,
@@ -309,6 +326,9 @@ _NUMPY_TYPES: dict[DType, type[Any]] = {
     float16: np.float16,
     float32: np.float32,
     float64: np.float64,
+    bool_: np.bool_,
+    int8: np.int8,
+    uint8: np.uint8,
     complex64: np.complex64,
     complex128: np.complex128,
 }
@@ -370,6 +390,16 @@ def is_integer_dtype(kind: DType) -> bool:
 def is_signed_dtype(kind: DType) -> bool:
     """Whether the components are signed integers."""
     return component_type(kind) in (int16, int32, int64)
+
+
+def is_buffer_only(kind: DType) -> bool:
+    """Whether values of `kind` lie in buffers only: int8, uint8 and bfloat16."""
+    return kind in _COMPUTED_AS
+
+
+def compute_type(kind: DType) -> DType:
+    """Type that a kernel sees of an element of `kind`: int32 of int8, float32 of bfloat16, else the same."""
+    return _COMPUTED_AS.get(kind, kind)
 
 
 def vector_size(kind: DType) -> int:
@@ -508,8 +538,9 @@ def from_numpy_dtype(host: Any) -> DType:
     """
     if isinstance(host, HostDtype):
         host = host.name
-    if isinstance(host, str) and host == "complex32":
-        return complex32
+    name = host if isinstance(host, str) else getattr(host, "name", getattr(host, "__name__", None))
+    if name in _OF_NAME:
+        return _OF_NAME[name]
     try:
         # np.dtype(None) would be float64
         kind = None if host is None else _FROM_NUMPY.get(np.dtype(host))
@@ -518,18 +549,20 @@ def from_numpy_dtype(host: Any) -> DType:
     if kind is None:
         names = ", ".join(known.name for known in _NUMPY_TYPES)
         raise ArgumentValueError(
-            f"NumPy dtype {host!r} has no vkdispatch dtype; supported: {names}, complex32"
+            f"NumPy dtype {host!r} has no vkdispatch dtype; supported: {names}, bfloat16, complex32"
         )
     return kind
 
 
 def to_numpy_dtype(kind: DType) -> Any:
-    """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32.
+    """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
     Raises ValueError for others.
     """
     if kind is complex32:
         return COMPLEX32_HOST
+    if kind is bfloat16:
+        return BFLOAT16_HOST
     if kind not in _NUMPY_TYPES:
         raise ArgumentValueError(f"{kind.name} has no NumPy dtype; only scalar and complex types have one")
     return _NUMPY_TYPES[kind]

@@ -21,8 +21,12 @@ _COMPONENTS: dict[DType, np.dtype[Any]] = {
         dtype.float16,
         dtype.float32,
         dtype.float64,
+        dtype.bool_,
+        dtype.int8,
+        dtype.uint8,
     )
 }
+_COMPONENTS[dtype.bfloat16] = np.dtype(np.uint16)
 # Letters of the `struct` module.
 SCALAR_CODES: dict[DType, str] = {
     dtype.int16: "h",
@@ -48,6 +52,18 @@ _PLAIN: dict[DType, struct.Struct] = {
 def component_dtype(kind: DType) -> np.dtype[Any]:
     """Return the NumPy dtype of one component (complex: of its real part)."""
     return _COMPONENTS[dtype.component_type(kind)]
+
+
+def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return the upper halves of float32 values as uint16, rounded to even; nan stays nan."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
+    return np.where(np.isnan(array), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def from_bfloat16(halves: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return the float32 values whose upper halves are given as uint16."""
+    return (halves.astype(np.uint32) << 16).view(np.float32)
 
 
 def value_shape(kind: DType) -> tuple[int, ...]:

@@ -1,5 +1,7 @@
 """Short names of dtypes and annotations, meant for `from vkdispatch.codegen.abbreviations import *`."""
 
+from vkdispatch.base.dtype import bfloat16 as bf16
+from vkdispatch.base.dtype import bool_ as b8
 from vkdispatch.base.dtype import complex32 as c32
 from vkdispatch.base.dtype import complex64 as c64
 from vkdispatch.base.dtype import complex128 as c128
@@ -15,6 +17,7 @@ from vkdispatch.base.dtype import hvec4 as hv4
 from vkdispatch.base.dtype import ihvec2 as ihv2
 from vkdispatch.base.dtype import ihvec3 as ihv3
 from vkdispatch.base.dtype import ihvec4 as ihv4
+from vkdispatch.base.dtype import int8 as i8
 from vkdispatch.base.dtype import int16 as i16
 from vkdispatch.base.dtype import int32 as i32
 from vkdispatch.base.dtype import int64 as i64
@@ -27,6 +30,7 @@ from vkdispatch.base.dtype import mat4 as m4
 from vkdispatch.base.dtype import uhvec2 as uhv2
 from vkdispatch.base.dtype import uhvec3 as uhv3
 from vkdispatch.base.dtype import uhvec4 as uhv4
+from vkdispatch.base.dtype import uint8 as u8
 from vkdispatch.base.dtype import uint16 as u16
 from vkdispatch.base.dtype import uint32 as u32
 from vkdispatch.base.dtype import uint64 as u64
@@ -50,6 +54,8 @@ __all__ = [
     "Img2",
     "Img3",
     "Var",
+    "b8",
+    "bf16",
     "c32",
     "c64",
     "c128",
@@ -62,6 +68,7 @@ __all__ = [
     "hv2",
     "hv3",
     "hv4",
+    "i8",
     "i16",
     "i32",
     "i64",
@@ -74,6 +81,7 @@ __all__ = [
     "m2",
     "m3",
     "m4",
+    "u8",
     "u16",
     "u32",
     "u64",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from vkdispatch.base.dtype import DType, component_type
+from vkdispatch.base.dtype import DType, component_type, compute_type
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.ir import (
     Argument,
@@ -32,6 +32,7 @@ from vkdispatch.codegen.ir import (
     While,
     blocks_of,
     expressions_of,
+    is_encoded,
     is_place,
     walk,
 )
@@ -153,11 +154,13 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
 class Usage:
     """Types, functions and features that a kernel uses, which decide on GLSL extensions.
 
-    `subgroup_dtypes` are the scalar types that subgroup functions exchange; `atomics` holds (GLSL function,
-    type, whether in workgroup memory).
+    `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
+    scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
+    memory).
     """
 
     dtypes: set[DType] = field(default_factory=set)
+    stored: set[DType] = field(default_factory=set)
     subgroup_functions: set[str] = field(default_factory=set)
     subgroup_dtypes: set[DType] = field(default_factory=set)
     atomics: set[tuple[str, DType, bool]] = field(default_factory=set)
@@ -169,7 +172,8 @@ def usage(kernel: Kernel) -> Usage:
     found = Usage()
     found.dtypes.update(member.dtype for member in kernel.arguments)
     found.dtypes.update(array.dtype for array in kernel.shared)
-    found.dtypes.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
+    found.stored.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
+    found.dtypes.update(map(compute_type, found.stored))
     for statement in walk(kernel.body):
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
@@ -444,7 +448,7 @@ def _measure(plan: NamingPlan, order: list[int]) -> tuple[dict[int, int], dict[i
 
 
 def stored_to(expr: Expr) -> bool:
-    """Whether an expression is a place inside a buffer or workgroup memory."""
+    """Whether an expression is a place inside a buffer or workgroup memory that holds the value as it is."""
     while expr.op in (Op.INDEX, Op.COMPONENT):
         expr = expr.args[0]
-    return is_place(expr) and isinstance(expr.value, (Storage, SharedArray))
+    return is_place(expr) and isinstance(expr.value, (Storage, SharedArray)) and not is_encoded(expr)

@@ -4,9 +4,10 @@ import dataclasses
 import typing
 from typing import Any, Generic, TypeVar
 
-from vkdispatch.base.dtype import DType, bool_, is_dtype
+from vkdispatch.base.dtype import DType, bool_, compute_type, is_buffer_only, is_dtype, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
+from vkdispatch.codegen.expressions import condition
 from vkdispatch.codegen.ir import Argument, Expr, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder
@@ -68,10 +69,31 @@ def declare_argument(
             name, ArgType.IMAGE, default, image.name, binding=image.index, dtype=kind
         )
     arg_type = ArgType.CONSTANT if origin is Constant else ArgType.VARIABLE
-    argument = recorder.add_argument(name, kind)
-    return _value_of(argument), ShaderArgumentInfo(
-        name, arg_type, default, argument.name, dtype=kind, members=(argument.name,), member_dtypes=(kind,)
+    value, member = _declare_value(recorder, name, name, kind)
+    return value, ShaderArgumentInfo(
+        name,
+        arg_type,
+        default,
+        member.name,
+        dtype=kind,
+        members=(member.name,),
+        member_dtypes=(member.dtype,),
     )
+
+
+def _declare_value(
+    recorder: Recorder, argument: str, name: str, kind: DType
+) -> tuple[ShaderVariable, Argument]:
+    """Add a member `name` to the argument block; returns the value it gives, and the member."""
+    if is_buffer_only(kind):
+        raise located(
+            ArgumentValueError,
+            f"argument {argument!r}: {kind.name} lies in buffers only; use {compute_type(kind).name}",
+        )
+    # a block holds no truth values
+    member = recorder.add_argument(name, uint32 if kind is bool_ else kind)
+    value = Expr(Op.ARGUMENT, member.dtype, (), member, here())
+    return ShaderVariable(condition(value) if kind is bool_ else value), member
 
 
 def _split(name: str, annotation: Any) -> tuple[Any, DType]:
@@ -88,43 +110,33 @@ def _split(name: str, annotation: Any) -> tuple[Any, DType]:
             ArgumentTypeError,
             f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}",
         )
-    if kind is bool_ or not hasattr(kind, "item_size"):
-        raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} cannot lie in memory")
+    if not hasattr(kind, "item_size"):
+        raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} is no complete dtype")
     return origin, kind
-
-
-def _value_of(argument: Argument) -> ShaderVariable:
-    return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
 
 def _declare_dataclass(
     recorder: Recorder, name: str, annotation: type[Any], default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
     kinds = _field_types(annotation)
-    members: list[str] = []
+    members: list[Argument] = []
     values: dict[str, ShaderVariable] = {}
     for field, kind in kinds.items():
-        if (
-            not isinstance(kind, type)
-            or not is_dtype(kind)
-            or not hasattr(kind, "item_size")
-            or kind is bool_
-        ):
+        if not isinstance(kind, type) or not is_dtype(kind) or not hasattr(kind, "item_size"):
             raise located(
                 ArgumentValueError,
                 f"argument {name!r}: field {field!r} of {annotation.__name__} must be a dtype such as "
                 f"vd.float32, got {kind!r}",
             )
-        argument = recorder.add_argument(f"{name}_{field}", kind)
-        members.append(argument.name)
-        values[field] = _value_of(argument)
+        values[field], member = _declare_value(recorder, name, f"{name}_{field}", kind)
+        members.append(member)
     info = ShaderArgumentInfo(
         name,
         ArgType.CONSTANT_DATACLASS,
         default,
         name,
-        members=tuple(members),
-        member_dtypes=tuple(kinds.values()),
+        members=tuple(member.name for member in members),
+        member_dtypes=tuple(member.dtype for member in members),
         fields=tuple(kinds),
     )
     return _instance(annotation, values), info

@@ -670,6 +670,11 @@ def _check_integer(value: Number, scalar: DType) -> None:
             ArgumentValueError,
             f"cannot store the float {value!r} in {scalar.name}; give an int or convert the value",
         )
+    check_fits(value, scalar)
+
+
+def check_fits(value: int, scalar: DType) -> None:
+    """Raise ValueError unless an integer type of either sign and of this width holds a number."""
     bits = 8 * scalar.item_size
     # -1 for all bits set is common, so either signedness of the width will do
     if not -(1 << (bits - 1)) <= int(value) < (1 << bits):

@@ -2,13 +2,17 @@
 
 from vkdispatch.base.dtype import (
     DType,
+    bfloat16,
+    bool_,
     component_type,
     float16,
     float32,
     float64,
+    int8,
     int16,
     int64,
     is_float_dtype,
+    uint8,
     uint16,
     uint64,
 )
@@ -20,6 +24,10 @@ _TYPES: tuple[tuple[tuple[DType, ...], str], ...] = (
     ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
     ((int64, uint64), "GL_ARB_gpu_shader_int64"),
     ((float64,), "GL_ARB_gpu_shader_fp64"),
+)
+_STORED: tuple[tuple[tuple[DType, ...], str], ...] = (
+    ((bfloat16,), "GL_EXT_shader_16bit_storage"),
+    ((bool_, int8, uint8), "GL_EXT_shader_8bit_storage"),
 )
 # Types that subgroup functions exchange only with an extension; each goes with the group's own.
 EXTENDED_TYPES: tuple[tuple[tuple[DType, ...], str], ...] = (
@@ -73,5 +81,6 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
         names.append("GL_EXT_debug_printf")
     scalars = {component_type(kind) for kind in used.dtypes}
     names += [name for kinds, name in _TYPES if scalars.intersection(kinds)]
+    names += [name for kinds, name in _STORED if used.stored.intersection(kinds)]
     atomic = {atomic_extension(function, kind) for function, kind, _ in used.atomics}
     return names + sorted(name for name in atomic if name)

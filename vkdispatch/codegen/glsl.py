@@ -9,13 +9,16 @@ import numpy as np
 
 from vkdispatch.base.dtype import (
     DType,
+    bfloat16,
     bool_,
     float16,
     float32,
     float64,
+    int8,
     int16,
     int32,
     int64,
+    uint8,
     uint16,
     uint32,
     uint64,
@@ -146,6 +149,30 @@ _COMPONENT_NAMES: dict[Builtin, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """How a type that kernels do not compute with lies in a buffer, is read and is stored."""
+
+    glsl: str
+    load: str
+    store: str
+
+
+_STORED: dict[DType, _Stored] = {
+    bool_: _Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))"),
+    int8: _Stored("int8_t", "int({})", "int8_t({})"),
+    uint8: _Stored("uint8_t", "uint({})", "uint8_t({})"),
+    bfloat16: _Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})"),
+}
+_BFLOAT16_BITS = """
+uint16_t bfloat16_bits(float value) {
+    uint bits = floatBitsToUint(value);
+    uint rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    return uint16_t(isnan(value) ? (bits >> 16) | 0x40u : rounded);
+}
+"""
+
+
 # ---- literals ------------------------------------------------------------------------------------
 
 
@@ -250,9 +277,16 @@ def _register(expr: Expr, names: _Names) -> tuple[str, int]:
 
 
 def _element(expr: Expr, names: _Names) -> tuple[str, int]:
+    text = _element_place(expr, names)
+    if isinstance(expr.value, Storage) and expr.value.dtype in _STORED:
+        return _STORED[expr.value.dtype].load.format(text), _POSTFIX
+    return text, _POSTFIX
+
+
+def _element_place(expr: Expr, names: _Names) -> str:
     assert isinstance(expr.value, (Storage, SharedArray))
     member = ".data" if isinstance(expr.value, Storage) else ""
-    return f"{expr.value.name}{member}[{_full(expr.args[0], names)}]", _POSTFIX
+    return f"{expr.value.name}{member}[{_full(expr.args[0], names)}]"
 
 
 def _index(expr: Expr, names: _Names) -> tuple[str, int]:
@@ -421,8 +455,7 @@ class _BodyWriter:
             register = statement.register
             self.line(f"{register.dtype.glsl_type} {register.name} = {self._text(statement.value)};", loc)
         elif isinstance(statement, Store):
-            value = self._text(statement.value)
-            self.line(f"{self._place(statement.place)} {statement.operator or ''}= {value};", loc)
+            self.line(f"{self._assignment(statement)};", loc)
         elif isinstance(statement, If):
             self._if(statement)
         elif isinstance(statement, While):
@@ -457,8 +490,14 @@ class _BodyWriter:
             for text in self._names.raw(statement.text).splitlines():
                 self.line(text, loc)
 
-    def _place(self, place: Expr) -> str:
-        return _WRITERS[place.op](place, self._names)[0]
+    def _assignment(self, statement: Store) -> str:
+        place, value = statement.place, self._text(statement.value)
+        if place.op is not Op.ELEMENT:
+            return f"{_WRITERS[place.op](place, self._names)[0]} {statement.operator or ''}= {value}"
+        target = _element_place(place, self._names)
+        if isinstance(place.value, Storage) and place.value.dtype in _STORED:
+            return f"{target} = {_STORED[place.value.dtype].store.format(value)}"
+        return f"{target} {statement.operator or ''}= {value}"
 
     def _if(self, statement: If) -> None:
         conditions = [self._text(condition) for condition, _ in statement.branches]
@@ -628,10 +667,13 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             continue
         reads, writes = resource.index in access.reads, resource.index in access.writes
         qualifier = "readonly " if not writes else "writeonly " if not reads else ""
-        block = f"buffer Buffer{resource.index} {{ {resource.dtype.glsl_type} data[]; }} {resource.name};"
+        kind = _STORED[resource.dtype].glsl if resource.dtype in _STORED else resource.dtype.glsl_type
+        block = f"buffer Buffer{resource.index} {{ {kind} data[]; }} {resource.name};"
         lines.append(f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block}{label}")
     if kernel.resources:
         lines.append("")
+    if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
+        lines += [*_BFLOAT16_BITS.strip().splitlines(), ""]
     for array in kernel.shared:
         lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
     if kernel.shared:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, auto
 
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.codegen.location import Loc
 
 
@@ -97,7 +97,10 @@ class Register:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Storage:
-    """A storage buffer; `index` is its position among the bound resources."""
+    """A storage buffer; `index` is its position among the bound resources.
+
+    `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it.
+    """
 
     index: int
     dtype: DType
@@ -351,6 +354,13 @@ def is_place(expr: Expr) -> bool:
     if expr.op is Op.REGISTER:
         return isinstance(expr.value, Register) and not (expr.value.counter or expr.value.fixed)
     return expr.op is Op.ELEMENT
+
+
+def is_encoded(expr: Expr) -> bool:
+    """Whether an expression is an element that its buffer holds in another type than kernels compute with."""
+    if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
+        return False
+    return expr.value.dtype is bool_ or expr.value.dtype is not expr.dtype
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:

@@ -1,9 +1,11 @@
 """Where in the user's Python a value or statement came from, and errors that say so."""
 
+import linecache
 import os
 import sys
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from types import CodeType
 from typing import TypeVar
 
 from vkdispatch.base.errors import VkDispatchError
@@ -14,28 +16,68 @@ _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
 
-@dataclass(frozen=True, slots=True)
 class Loc:
-    """A line of the user's Python: full path of the file and line number from 1."""
+    """An expression in the user's Python: the code object and the instruction that was running there.
 
-    file: str
-    line: int
+    Lines and columns are looked up when somebody asks, since most traces end well.
+    """
+
+    __slots__ = ("code", "offset")
+
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code = code
+        self.offset = offset
+
+    @property
+    def file(self) -> str:
+        """Full path of the file."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """Line number from 1."""
+        return self._position()[0] or self.code.co_firstlineno
+
+    def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
+        return next(islice(self.code.co_positions(), self.offset // 2, None), (None, None, None, None))
+
+    def excerpt(self) -> str:
+        """Return the source line with carets under the expression, or "" where there is no source."""
+        first, last, begin, end = self._position()
+        text = linecache.getline(self.file, self.line).rstrip()
+        if not text.strip():
+            return ""
+        margin = len(text) - len(text.lstrip())
+        shown = f"    {text.lstrip()}"
+        if first is None or begin is None or end is None:
+            return shown
+        # columns count bytes of UTF-8
+        raw = text.encode()
+        start = len(raw[:begin].decode(errors="replace"))
+        stop = len(text) if last != first else len(raw[:end].decode(errors="replace"))
+        return f"{shown}\n    {' ' * (start - margin)}{'^' * max(stop - start, 1)}"
 
     def __str__(self) -> str:
         return f"{Path(self.file).name}:{self.line}"
 
+    def __repr__(self) -> str:
+        return f"<Loc {self}>"
+
 
 def here() -> Loc | None:
-    """Line of the nearest caller outside this package, or None when there is none."""
+    """Place of the nearest caller outside this package, or None when there is none."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_PACKAGE):
         if frame.f_back is None:
             return None
         frame = frame.f_back
-    return Loc(frame.f_code.co_filename, frame.f_lineno)
+    return Loc(frame.f_code, frame.f_lasti)
 
 
 def located(error: type[_Error], message: str, loc: Loc | None = None) -> _Error:
-    """Make an error whose message ends with the user's line, as in " (kernel.py:12)"."""
+    """Make an error that says where: " (kernel.py:12)", then the line with carets under the expression."""
     loc = loc or here()
-    return error(f"{message} ({loc})" if loc else message)
+    if loc is None:
+        return error(message)
+    excerpt = loc.excerpt()
+    return error(f"{message} ({loc})\n{excerpt}" if excerpt else f"{message} ({loc})")

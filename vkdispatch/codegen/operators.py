@@ -1,7 +1,10 @@
 """Python operators of GPU values: each builds an expression, in-place ones record a statement."""
 
+import operator
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
 
 from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -26,12 +29,37 @@ def _divides_as_python() -> bool:
     return is_tracing() and bool(current().flags & ShaderFlags.PYTHON_DIVISION)
 
 
+# NumPy's functions behind the operators of its scalars.
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+
+
+def _is_numpy_scalar(value: object) -> bool:
+    return isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+
+
 class Operators:
     """Arithmetic, comparison and bit operators over `expr`."""
 
     __slots__ = ("expr",)
-    # NumPy scalars on the left then leave the operation to us
-    __array_ufunc__: ClassVar[None] = None
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
     expr: Expr
@@ -102,6 +130,40 @@ class Operators:
         elif value is not place:
             current().store(place, value)
         return self
+
+    # -- where Python or NumPy want a value now
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Compute `np.float32(2) * x`, whose left side would do so itself; refuse NumPy's other functions."""
+        name = ufunc.__name__
+        if method == "__call__" and name in _OPERATORS and not options:
+            # NumPy's scalars become Python's, which leave the operation to us
+            values = [value.item() if _is_numpy_scalar(value) else value for value in inputs]
+            if not any(isinstance(value, np.ndarray) for value in values):
+                return _OPERATORS[name](*values)
+        raise located(
+            ArgumentTypeError,
+            f"np.{name}: NumPy computes on the host and cannot take a GPU value; see vc.{name} or its like",
+        )
+
+    def _refuse_number(self, what: str) -> NoReturn:
+        raise located(
+            ArgumentTypeError,
+            f"{what}: the number behind a GPU value is not known while the kernel is traced; convert it with "
+            ".to_dtype(...), and use the functions of vc, not of math",
+        )
+
+    def __int__(self) -> int:
+        self._refuse_number("int()")
+
+    def __float__(self) -> float:
+        self._refuse_number("float()")
+
+    def __complex__(self) -> complex:
+        self._refuse_number("complex()")
+
+    def __index__(self) -> int:
+        self._refuse_number("range() or an index")
 
     # -- + - * / // % ** @
 

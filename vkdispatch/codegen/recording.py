@@ -32,6 +32,7 @@ from vkdispatch.codegen.ir import (
     Store,
     Switch,
     While,
+    is_encoded,
 )
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
@@ -163,6 +164,8 @@ class Recorder:
 
     def store(self, place: Expr, value: Expr, operator: str | None = None) -> None:
         """Record an assignment."""
+        if operator is not None and is_encoded(place):
+            value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
         self.emit(Store(place, value, operator, here()))
 
     def _open(self, frame: _Frame) -> None:

@@ -11,8 +11,10 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     component_type,
+    compute_type,
     float32,
     int32,
+    is_buffer_only,
     is_complex,
     is_dtype,
     is_integer_dtype,
@@ -307,6 +309,8 @@ class ShaderVariable(Operators):
     def _assign(self, value: object) -> None:
         place = self._value()
         stored = value_to_store(value, place.dtype)
+        if isinstance(place.value, Storage) and ex.is_integer_number(value):
+            ex.check_fits(value, place.value.dtype)
         if same_place(stored, place):
             # buf[i] += x ends with buf[i] = buf[i]
             return
@@ -392,7 +396,9 @@ class BufferVariable(BoundVariable):
     def __init__(self, storage: Storage | SharedArray) -> None:
         shared = isinstance(storage, SharedArray)
         text = storage.name if shared else f"{storage.name}.data"
-        super().__init__(storage.dtype, text, -1 if isinstance(storage, SharedArray) else storage.index)
+        super().__init__(
+            compute_type(storage.dtype), text, -1 if isinstance(storage, SharedArray) else storage.index
+        )
         self.storage = storage
 
     def _noun(self) -> str:
@@ -460,7 +466,8 @@ class BufferVariable(BoundVariable):
                 limit = "" if size is None else f" of {size} elements"
                 raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
             position = ex.literal(position, ex.literal_dtype(position))
-        return Expr(Op.ELEMENT, self.storage.dtype, (ex.index_value(position),), self.storage, here())
+        kind = compute_type(self.storage.dtype)
+        return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here())
 
     def _sizes(self, entries: list[int | Expr]) -> list[int | Expr]:
         """Return the sizes of the axes behind the first.
@@ -541,6 +548,11 @@ def check_dtype(kind: object, what: str) -> None:
     """Raise TypeError unless `kind` is a dtype."""
     if not isinstance(kind, type) or not is_dtype(kind):
         raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
+    if is_buffer_only(kind):
+        raise located(
+            ArgumentValueError,
+            f"{what}: {kind.__name__} lies in buffers only; kernels compute with {compute_type(kind).name}",
+        )
 
 
 def operand_expr(value: object, what: str, error: type[VkDispatchError] = ArgumentValueError) -> Expr:

@@ -7,6 +7,7 @@ from vkdispatch.base.dtype import (
     bool_,
     component_count,
     component_type,
+    compute_type,
     float32,
     int32,
     is_complex,
@@ -46,6 +47,7 @@ from vkdispatch.codegen.ir import (
     While,
     blocks_of,
     expressions_of,
+    is_encoded,
     is_place,
     walk,
 )
@@ -97,6 +99,11 @@ def _check_statement(statement: Statement) -> None:
     elif isinstance(statement, Store):
         place, value = statement.place.dtype, statement.value.dtype
         _need(is_place(statement.place), "a store needs a place", loc)
+        _need(
+            statement.operator is None or not is_encoded(statement.place),
+            "what is stored in another type cannot be updated in place",
+            loc,
+        )
         if statement.operator is None:
             _need(place is value, f"cannot store {value.name} in {place.name}", loc)
         else:
@@ -155,7 +162,7 @@ def _register(expr: Expr) -> bool:
 def _element(expr: Expr) -> bool:
     if not isinstance(expr.value, (Storage, SharedArray)) or len(expr.args) != 1:
         return False
-    return expr.value.dtype is expr.dtype and expr.args[0].dtype in _INDEX_TYPES
+    return compute_type(expr.value.dtype) is expr.dtype and expr.args[0].dtype in _INDEX_TYPES
 
 
 def _index(expr: Expr) -> bool:

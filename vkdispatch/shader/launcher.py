@@ -30,7 +30,7 @@ from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, packer
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
 _MAX_ID = 0xFFFFFFFF
 _MAX_FOLDED_GROUPS = 0xFFFF0000
-_COMPILER_LINE = re.compile(r"ERROR: \S*?:(\d+):")
+_COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +223,8 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         if lacking:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
         stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
+        if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
+            raise _unsupported(who, device, "buffers of 8-bit elements")
         if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
             raise _unsupported(who, device, "buffers of 16-bit elements")
         if any(_is_short(member.dtype) for member in kernel.arguments):
@@ -244,11 +246,12 @@ def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
 
 def _compiled(who: str, source: ShaderSource, description: ShaderDescription, pc_size: int) -> ComputePlan:
     try:
-        return ComputePlan(source.code, description.binding_type_list, pc_size, description.name)
+        text = source.with_line_directives()
+        return ComputePlan(text, description.binding_type_list, pc_size, description.name)
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(
-            f"{who}: the GLSL does not compile{_blamed_lines(source, log)}:\n{log}",
+            f"{who}: the GLSL does not compile:\n{explained_log(source, log)}",
             shader_source=source.numbered(),
             compiler_log=log,
         ) from error
@@ -260,14 +263,22 @@ def _compiled(who: str, source: ShaderSource, description: ShaderDescription, pc
         ) from error
 
 
-def _blamed_lines(source: ShaderSource, log: str) -> str:
-    """Return " at kernel.py:12" for the Python lines that the compiler's messages lead to."""
-    places = []
-    for number in _COMPILER_LINE.findall(log):
-        loc = source.python_line(int(number))
-        if loc is not None and str(loc) not in places:
-            places.append(str(loc))
-    return f" at {', '.join(places)}" if places else ""
+def explained_log(source: ShaderSource, log: str) -> str:
+    """Return a compiler's messages, each with the user's line, a caret, and the GLSL that it is about."""
+    lines: list[str] = []
+    for message in filter(None, map(str.strip, log.splitlines())):
+        found = _COMPILER_LINE.match(message)
+        if found is None:
+            lines.append(message)
+            continue
+        file, line = found["file"], int(found["line"])
+        locs = (loc for loc in source.line_map if loc and (loc.file, loc.line) == (file, line))
+        loc = next(locs, None)
+        lines.append(f"{loc or f'line {line} of the GLSL'}: {found['text']}")
+        if loc is not None:
+            lines += [loc.excerpt()]
+        lines += [f"    GLSL: {text}" for text in source.lines_of(file, line)]
+    return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
 def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]:

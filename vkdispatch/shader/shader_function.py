@@ -7,6 +7,7 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
@@ -133,6 +134,10 @@ class ShaderFunction:
 
     def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
         """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
+        if is_tracing():
+            raise UsageError(
+                f"{self._who}: a kernel cannot call another one; make what they share a plain function"
+            )
         if graph is not None and not isinstance(graph, CommandGraph):
             raise ArgumentValueError(
                 f"{self._who}: graph: expected a vd.CommandGraph, got {type(graph).__name__}"

@@ -16,6 +16,7 @@ from vkdispatch.base.dtype import (
     float64,
     int32,
     int64,
+    is_buffer_only,
     is_float_dtype,
     is_integer_dtype,
     is_scalar,
@@ -25,7 +26,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import stored_to
-from vkdispatch.codegen.ir import Expr, Op
+from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
@@ -53,7 +54,20 @@ def _target(name: str, target: Any, kinds: tuple[DType, ...]) -> Expr:
             ArgumentTypeError,
             f"{name}: target must be an {wanted} element of a buffer or of shared memory, got {given}",
         )
+    kind = _memory_type(place)
+    if is_buffer_only(kind):
+        raise located(
+            ArgumentTypeError,
+            f"{name}: elements of {kind.name} have no atomics; use a buffer of {place.dtype.name}",
+        )
     return place
+
+
+def _memory_type(place: Expr) -> DType:
+    """Type in which the elements lie in memory."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return place.value.dtype if isinstance(place.value, (Storage, SharedArray)) else place.dtype
 
 
 def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
