@@ -1,8 +1,8 @@
 """The reference of the kernel language, made from the code: what each function takes, gives and becomes.
 
-Every function of `vkdispatch.codegen.functions` is called on a value of every type, in a trace of its own; what
-it refuses is left out, and what it records is the GLSL that is shown. `.. kernel-language::` puts it all on a
-page.
+Every function of `vkdispatch.codegen.functions` is called on a value of every type, in a trace of its own;
+what it refuses is left out, and what it records is the GLSL that is shown. `.. kernel-language::` puts it all
+on a page.
 """
 
 import functools
@@ -328,6 +328,8 @@ class KernelLanguage(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return a section node for each module of the language."""
+        # the page changes with the code, not with its own text
+        self.env.note_reread()
         found: list[nodes.Node] = []
         for title, introduction, names in sections():
             section = nodes.section(ids=[nodes.make_id(title)])
