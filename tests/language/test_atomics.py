@@ -12,7 +12,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i16, i32, i64, iv3, u32, u64
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i16, i32, i64, iv3, u32, u64
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.shader.features import atomic_feature, missing_operation
 
@@ -182,14 +182,15 @@ def test_operands_are_converted_and_results_are_what_was_there() -> None:
 
 def test_misuse() -> None:
     with vc.shader_context() as context:
-        a, f, h, x, y = context.declare_input_arguments(
-            [Buff[i32], Buff[f32], Buff[i16], Const[i32], Const[f32]]
+        a, f, h, small, x, y = context.declare_input_arguments(
+            [Buff[i32], Buff[f32], Buff[i16], Buff[i8], Const[i32], Const[f32]]
         )
         register = x.to_register()
         for message, misuse in (
             ("target must be an int32, uint32", lambda: vc.atomic_add(register, 1)),
             ("no element of a buffer", lambda: vc.atomic_min(register, 1)),
             ("got int16", lambda: vc.atomic_min(h[0], 1)),
+            ("elements of int8 have no atomics; use a buffer of int32", lambda: vc.atomic_add(small[0], 1)),
             (r"got 3 \(int\)", lambda: vc.atomic_xor(3, 1)),
             ("got float32", lambda: vc.atomic_or(f[0], 1)),
             ("got float32", lambda: vc.atomic_compare_exchange(f[0], 1, 2)),

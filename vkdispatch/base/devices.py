@@ -135,6 +135,7 @@ class DeviceInfo:
             f"\t\tUniform Buffer Alignment: {self.uniform_buffer_alignment} bytes",
             f"\t\tMax Bound Descriptor Sets: {self.max_bound_descriptor_sets}",
             f"\t\tSubgroup Stages: {self.supported_stages:#x}   Operations: {self.supported_operations:#x}",
+            f"\t\tFurther Features: {', '.join(sorted(self.features)) or 'none'}",
         ]
 
     def __repr__(self) -> str:

@@ -114,6 +114,13 @@ class Operators:
     def _update(self, symbol: str, result: Self) -> Self:
         """Store the result of an in-place operator."""
         place, value = self._value(), result.expr
+        if place.op is Op.SWIZZLE and is_place(place.args[0]):
+            letters = place.value
+            raise located(
+                ArgumentValueError,
+                f"{symbol}=: several components are not updated in place; write v.{letters} = v.{letters} "
+                f"{symbol} ...",
+            )
         if not is_place(place):
             raise located(
                 ArgumentValueError,

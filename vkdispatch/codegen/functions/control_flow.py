@@ -109,7 +109,8 @@ def for_block(
     Returns
     -------
     A context manager that gives the counter: uint32 or int32, the promoted type of the three; int32 if all
-    are Python ints. It cannot be assigned to, and it exists inside the block only.
+    are Python ints. It cannot be assigned to, and it exists inside the block only. `stop` and one step more
+    must fit in its type.
 
     Raises
     ------
