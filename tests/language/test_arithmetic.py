@@ -244,6 +244,18 @@ def test_frexp_and_ldexp(kind: DType) -> None:
     same(back, shaped)
 
 
+@pytest.mark.parametrize("kind", [f32, f64], ids=lambda kind: kind.name)
+def test_frexp_of_the_smallest_numbers(kind: DType) -> None:
+    need(kind)
+    smallest = np.finfo(host(kind)).smallest_subnormal
+    values = np.array([1, 3, -5, 1000], host(kind)) * smallest
+    significand, exponent, kept = evaluate(lambda x: [*vc.frexp(x), x * 2.0**30], (kind, values))
+    # a device may take them for zero
+    expected, power = np.frexp(values)
+    same(significand, np.where(kept == 0, values, expected))
+    same(exponent, np.where(kept == 0, 0, power))
+
+
 def test_ldexp_of_numbers_and_misuse() -> None:
     x = np.array([1.5, -3, 0], np.float32)
     scaled, number, widened = evaluate(
