@@ -86,9 +86,32 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t scalarBlockLayout
         uint32_t storageBuffer8BitAccess
         uint32_t timelineSemaphore
+        uint32_t shaderInt8
+        uint32_t uniformAndStorageBuffer8BitAccess
+        uint32_t storagePushConstant8
+        uint32_t shaderBufferInt64Atomics
+        uint32_t shaderSharedInt64Atomics
+        uint32_t shaderSubgroupExtendedTypes
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
         uint32_t shaderBufferFloat32AtomicAdd
+        uint32_t shaderBufferFloat64Atomics
+        uint32_t shaderBufferFloat64AtomicAdd
+        uint32_t shaderSharedFloat32Atomics
+        uint32_t shaderSharedFloat32AtomicAdd
+        uint32_t shaderSharedFloat64Atomics
+        uint32_t shaderSharedFloat64AtomicAdd
+    ctypedef struct VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT:
+        uint32_t shaderBufferFloat16Atomics
+        uint32_t shaderBufferFloat16AtomicAdd
+        uint32_t shaderBufferFloat16AtomicMinMax
+        uint32_t shaderBufferFloat32AtomicMinMax
+        uint32_t shaderBufferFloat64AtomicMinMax
+        uint32_t shaderSharedFloat16Atomics
+        uint32_t shaderSharedFloat16AtomicAdd
+        uint32_t shaderSharedFloat16AtomicMinMax
+        uint32_t shaderSharedFloat32AtomicMinMax
+        uint32_t shaderSharedFloat64AtomicMinMax
     ctypedef struct VkSpecializationMapEntry:
         uint32_t constantID
         uint32_t offset
@@ -106,6 +129,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         VkPhysicalDeviceVulkan11Features features11
         VkPhysicalDeviceVulkan12Features features12
         VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
+        VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
         vector[VkQueueFamilyProperties] queue_families
         vector[string] missing
     CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
@@ -319,6 +343,37 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
+cdef dict _optional(CppDeviceProperties& p):
+    """Vulkan features that kernels may need beyond those with an attribute of their own."""
+    return {
+        "shaderInt8": p.features12.shaderInt8,
+        "storageBuffer8BitAccess": p.features12.storageBuffer8BitAccess,
+        "uniformAndStorageBuffer8BitAccess": p.features12.uniformAndStorageBuffer8BitAccess,
+        "storagePushConstant8": p.features12.storagePushConstant8,
+        "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
+        "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
+        "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
+        "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
+        "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,
+        "shaderBufferFloat64Atomics": p.atomic_float.shaderBufferFloat64Atomics,
+        "shaderBufferFloat64AtomicAdd": p.atomic_float.shaderBufferFloat64AtomicAdd,
+        "shaderSharedFloat32Atomics": p.atomic_float.shaderSharedFloat32Atomics,
+        "shaderSharedFloat32AtomicAdd": p.atomic_float.shaderSharedFloat32AtomicAdd,
+        "shaderSharedFloat64Atomics": p.atomic_float.shaderSharedFloat64Atomics,
+        "shaderSharedFloat64AtomicAdd": p.atomic_float.shaderSharedFloat64AtomicAdd,
+        "shaderBufferFloat16Atomics": p.atomic_float2.shaderBufferFloat16Atomics,
+        "shaderBufferFloat16AtomicAdd": p.atomic_float2.shaderBufferFloat16AtomicAdd,
+        "shaderBufferFloat16AtomicMinMax": p.atomic_float2.shaderBufferFloat16AtomicMinMax,
+        "shaderBufferFloat32AtomicMinMax": p.atomic_float2.shaderBufferFloat32AtomicMinMax,
+        "shaderBufferFloat64AtomicMinMax": p.atomic_float2.shaderBufferFloat64AtomicMinMax,
+        "shaderSharedFloat16Atomics": p.atomic_float2.shaderSharedFloat16Atomics,
+        "shaderSharedFloat16AtomicAdd": p.atomic_float2.shaderSharedFloat16AtomicAdd,
+        "shaderSharedFloat16AtomicMinMax": p.atomic_float2.shaderSharedFloat16AtomicMinMax,
+        "shaderSharedFloat32AtomicMinMax": p.atomic_float2.shaderSharedFloat32AtomicMinMax,
+        "shaderSharedFloat64AtomicMinMax": p.atomic_float2.shaderSharedFloat64AtomicMinMax,
+    }
+
+
 cdef dict _properties(int index, CppDeviceProperties& p):
     cdef uint32_t version = p.core.apiVersion
     limits = p.core.limits
@@ -364,6 +419,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "sampler_mirror_clamp_to_edge": p.features12.samplerMirrorClampToEdge,
         "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
+        "features": frozenset([name for name, has in _optional(p).items() if has]),
     }
 
 
@@ -1035,6 +1091,7 @@ cdef struct Slot:
     SlotKind kind
     uint32_t offset  # in the argument block; of a buffer: its shape's, if it has one
     cbool has_shape
+    cbool planar  # the kernel indexes it by two axes: its shape must have no third
     uint32_t size
     char code  # struct format character of a scalar
     uint32_t binding
@@ -1125,6 +1182,7 @@ cdef class Launcher:
                 slot.size = 16 if item[2] >= 0 else 0
                 slot.reads = item[3]
                 slot.writes = item[4]
+                slot.planar = len(item) > 5 and item[5]
                 if int(item[1]) in bound:
                     raise ValueError(f"slots: binding {item[1]} is bound twice")
                 bound.add(int(item[1]))
@@ -1299,6 +1357,8 @@ cdef class Launcher:
                 b.writes = slot.writes
                 if slot.has_shape:
                     shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
+                    if slot.planar and shape[2] != 1:
+                        return False
                     memcpy(block + slot.offset, shape, 16)
             elif slot.kind == SAMPLER_SLOT or slot.kind == IMAGE_SLOT:
                 native = getattr(argument, "_native", None)

@@ -80,6 +80,8 @@ class ShaderArgumentInfo:
         Names of a dataclass's fields.
     image
         What kind of image; None for all else.
+    planar
+        Whether the kernel indexes the buffer by two axes, so that its shape must have no third.
     """
 
     name: str
@@ -93,6 +95,7 @@ class ShaderArgumentInfo:
     member_dtypes: tuple[DType, ...] = ()
     fields: tuple[str, ...] = ()
     image: ImageBinding | None = None
+    planar: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 The stack of open blocks, and the thread's recorder.
 """
 
+import math
 import re
 import threading
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import Literal
 
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -83,6 +85,8 @@ class Recorder:
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
         self._marks: list[_Mark] = []
+        self._planar: set[int] = set()
+        self._fixed: dict[Register, Expr] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
 
@@ -112,11 +116,13 @@ class Recorder:
         self._names.add(name)
         return name
 
-    def declare(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
-        """Declare a register that starts as `value`; returns the expression that names it."""
-        register = Register(self.claim_name(name), kind)
+    def declare(self, kind: DType, value: Expr, name: str | None = None, *, fixed: bool = False) -> Expr:
+        """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it."""
+        register = Register(self.claim_name(name), kind, fixed=fixed)
         loc = here()
         self.emit(Declare(register, value, loc))
+        if fixed:
+            self._fixed[register] = value
         return Expr(Op.REGISTER, kind, (), register, loc)
 
     def add_argument(self, name: str, kind: DType) -> Argument:
@@ -145,13 +151,19 @@ class Recorder:
         self._resources.append(image)
         return image
 
-    def add_shared(self, kind: DType, size: int, name: str | None = None) -> SharedArray:
+    def add_shared(self, kind: DType, size: int | tuple[int, ...], name: str | None = None) -> SharedArray:
         """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            raise located(ArgumentTypeError, f"shared_buffer: size must be an int, got {size!r}")
-        if int(size) < 1:
+        axes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        if not 1 <= len(axes) <= 3 or any(
+            isinstance(axis, bool) or not hasattr(axis, "__index__") for axis in axes
+        ):
+            raise located(
+                ArgumentTypeError, f"shared_buffer: size must be an int or a tuple of 1 to 3, got {size!r}"
+            )
+        shape = tuple(int(axis) for axis in axes)
+        if min(shape) < 1:
             raise located(ArgumentValueError, f"shared_buffer: size must be at least 1, got {size}")
-        array = SharedArray(self.claim_name(name), kind, int(size))
+        array = SharedArray(self.claim_name(name), kind, math.prod(shape), shape)
         self._shared.append(array)
         return array
 
@@ -206,6 +218,10 @@ class Recorder:
                     mark.loc,
                 )
 
+    def need_planar(self, storage: Storage) -> None:
+        """Note that the kernel indexes a buffer by two axes, so that its shape must have no third."""
+        self._planar.add(storage.index)
+
     # -- statements and blocks
 
     def emit(self, statement: Statement) -> None:
@@ -220,19 +236,25 @@ class Recorder:
             value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
         self.emit(Store(place, value, operator, here()))
 
+    def _open(self, frame: _Frame) -> None:
+        """Open a block. Raises RuntimeError between a switch's cases."""
+        if self._frames[-1].kind == "switch" and frame.kind not in ("case", "default"):
+            raise located(UsageError, "a switch block holds case and default blocks only")
+        self._frames.append(frame)
+
     def open_if(self, condition: Expr) -> None:
         """Open the first branch of an if."""
-        self._frames.append(_Frame("if", here(), condition))
+        self._open(_Frame("if", here(), condition))
 
     def open_else_if(self, condition: Expr) -> None:
         """Reopen the if that was just closed, with another branch."""
         previous = self._take_if("else_if")
-        self._frames.append(_Frame("if", previous.loc, condition, previous.branches))
+        self._open(_Frame("if", previous.loc, condition, previous.branches))
 
     def open_else(self) -> None:
         """Reopen the if that was just closed, with its last branch."""
         previous = self._take_if("else")
-        self._frames.append(_Frame("else", previous.loc, None, previous.branches))
+        self._open(_Frame("else", previous.loc, None, previous.branches))
 
     def _take_if(self, what: str) -> If:
         statements = self._frames[-1].statements
@@ -243,15 +265,22 @@ class Recorder:
         return previous
 
     def open_while(self, condition: Expr) -> None:
-        """Open a loop."""
-        self._frames.append(_Frame("while", here(), condition))
+        """Open a loop. What fixed registers in its condition hold is computed anew each time."""
+        self._open(_Frame("while", here(), self._anew(condition)))
+
+    def _anew(self, expr: Expr) -> Expr:
+        if not any(isinstance(node.value, Register) and node.value in self._fixed for node in nodes((expr,))):
+            return expr
+        if isinstance(expr.value, Register):
+            return self._anew(self._fixed[expr.value])
+        return replace(expr, args=tuple(map(self._anew, expr.args)))
 
     def open_for(self, start: Expr, stop: Expr, step: Expr, name: str | None = None) -> Expr:
         """Open a loop over a range, of bounds of one integer type; returns its counter."""
         loc = here()
         stop, step = self._steady(stop), self._steady(step)
         counter = Register(self.claim_name(name), start.dtype, counter=True)
-        self._frames.append(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
+        self._open(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
         return Expr(Op.REGISTER, start.dtype, (), counter, loc)
 
     def _steady(self, bound: Expr) -> Expr:
@@ -260,7 +289,7 @@ class Recorder:
 
     def open_switch(self, value: Expr) -> None:
         """Open a switch, to be filled with cases."""
-        self._frames.append(_Frame("switch", here(), value))
+        self._open(_Frame("switch", here(), value))
 
     def open_case(self, values: tuple[int, ...]) -> None:
         """Open the case for some values.
@@ -271,13 +300,13 @@ class Recorder:
         for value in values:
             if any(value in known for known, _ in switch.cases):
                 raise located(ArgumentValueError, f"case block: {value} has a case already")
-        self._frames.append(_Frame("case", here(), values=values))
+        self._open(_Frame("case", here(), values=values))
 
     def open_default(self) -> None:
         """Open the case for all other values. Raises RuntimeError outside a switch or the second time."""
         if self._switch("default").default is not None:
             raise located(UsageError, "default block: the switch has one already")
-        self._frames.append(_Frame("default", here()))
+        self._open(_Frame("default", here()))
 
     def _switch(self, what: str) -> _Frame:
         if self._frames[-1].kind != "switch":
@@ -307,7 +336,7 @@ class Recorder:
 
     def open_scope(self, comment: str | None = None) -> None:
         """Open a block of its own."""
-        self._frames.append(_Frame("scope", here(), comment=comment))
+        self._open(_Frame("scope", here(), comment=comment))
 
     @property
     def depth(self) -> int:

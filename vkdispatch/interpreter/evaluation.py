@@ -198,6 +198,7 @@ class Batch:
                 return np.array([size], np.uint32)
             case Builtin.SUBGROUP_INVOCATION_ID:
                 return (self.position % size).astype(np.uint32)
+        raise UnsupportedError(f"interpret: {which.name} is not known here")
 
     def invocation(self, position: int) -> Extent:
         """Global id of the invocation at a position of the batch."""

@@ -24,6 +24,7 @@ from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
+from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 
@@ -254,13 +255,17 @@ _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
 
 
 def check_features(who: str, description: ShaderDescription, context: Context) -> None:
-    """Raise UnsupportedError if a device lacks a type that the kernel uses, before the driver sees it."""
+    """Raise UnsupportedError if a device lacks what the kernel uses, before the driver sees it."""
     kernel = description.kernel
-    used = {dtype.component_type(kind) for kind in usage(kernel).dtypes}
+    usage_ = usage(kernel)
+    used = {dtype.component_type(kind) for kind in usage_.dtypes}
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature):
                 raise _unsupported(who, device, name)
+        lacking = missing_operation(usage_, device)
+        if lacking:
+            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
         stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
         if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
             raise _unsupported(who, device, "buffers of 8-bit elements")
@@ -327,7 +332,7 @@ def explained_log(source: ShaderSource, log: str) -> str:
 def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]:
     if isinstance(slot, BufferSlot):
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
-        return ("buffer", slot.binding, shape, slot.reads, slot.writes)
+        return ("buffer", slot.binding, shape, slot.reads, slot.writes, slot.planar)
     if isinstance(slot, ImageSlot):
         kind = "image" if slot.image.storage else "sampler"
         return (kind, slot.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)

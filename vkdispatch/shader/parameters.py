@@ -38,13 +38,17 @@ _VIEW_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class BufferSlot:
-    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does."""
+    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
+
+    A `planar` one is indexed by two axes.
+    """
 
     label: str
     binding: int
     shape_member: str | None
     reads: bool
     writes: bool
+    planar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
         slot: Slot = (
-            BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+            BufferSlot(label, binding, info.shader_shape_name, reads, writes, info.planar)
             if info.image is None
             else ImageSlot(label, binding, info.image, reads, writes)
         )
@@ -259,6 +263,10 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
         raise ArgumentValueError(
             f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; kernels on this device reach "
             f"{context.max_storage_buffer_range} of one buffer; use several"
+        )
+    if slot.planar and value.shader_shape[2] != 1:
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
     return value
 
