@@ -37,6 +37,7 @@ from vkdispatch.base.allocators import (
 from vkdispatch.base.buffer import (
     Buffer,
     EmptyBufferError,
+    OversizedBufferError,
     asbuffer,
     from_cuda_array,
 )
@@ -173,6 +174,7 @@ __all__ = [
     "LogLevel",
     "MappingFunction",
     "OutOfDeviceMemoryError",
+    "OversizedBufferError",
     "RFFTBuffer",
     "RawKernel",
     "ShaderBuildError",
