@@ -37,6 +37,7 @@ from vkdispatch.base.allocators import (
 from vkdispatch.base.buffer import (
     Buffer,
     EmptyBufferError,
+    OversizedBufferError,
     asbuffer,
     from_cuda_array,
 )
@@ -200,6 +201,7 @@ __all__ = [
     "MappingFunction",
     "NanError",
     "OutOfDeviceMemoryError",
+    "OversizedBufferError",
     "RFFTBuffer",
     "RawKernel",
     "Sampler",

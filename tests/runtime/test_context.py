@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from vkdispatch.base import context as context_module
 from vkdispatch.base import devices as devices_module
@@ -35,6 +37,7 @@ from vkdispatch.base.logging import (
     log_warning,
     set_log_level,
 )
+from vkdispatch.cli import cli_entrypoint
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -446,6 +449,40 @@ def test_vdlist_options(vdlist: RunPython) -> None:
     assert "Traceback" not in nothing.stderr
     wrong = vdlist(VKDISPATCH_DEVICE="bogus")
     assert "VKDISPATCH_DEVICE" in wrong.stderr and get_devices()[0].device_name in wrong.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--log_info"], "CPU driver|Device 0"),
+        (["--debug"], "Device 0"),
+        (["--vulkan", "--verbose"], "Vendor ID"),
+    ],
+)
+def test_vdlist_levels(vdlist: RunPython, flags: list[str], said: str) -> None:
+    done = vdlist(*flags)
+    assert done.returncode == 0, done.stderr
+    assert re.search(said, done.stdout)
+
+
+@pytest.mark.parametrize("flag", ["--loader_debug", "--vulkan_loader_debug_logs", "--debug"])
+def test_the_loader_speaks(vdlist: RunPython, flag: str) -> None:
+    assert len(vdlist(flag).stderr.splitlines()) > len(vdlist().stderr.splitlines()) + 5
+
+
+def test_vdlist_with_other_backends(vdlist: RunPython) -> None:
+    for name in ("cuda", "opencl"):
+        done = vdlist(VKDISPATCH_BACKEND=name)
+        assert done.returncode == 0 and name in done.stderr and "Traceback" not in done.stderr
+    assert "Dummy" in vdlist(VKDISPATCH_BACKEND="dummy").stdout
+    done = vdlist("--opencl", "--cuda")
+    assert done.returncode == 2 and "one backend" in done.stderr
+
+
+def test_unavailable_backends_are_said_in_red() -> None:
+    # In this process another backend is active, which is said the same way.
+    done = CliRunner().invoke(cli_entrypoint, ["--cuda"], color=True)
+    assert "already initialised" in str(done.exception) or "\x1b[31m" in done.output
 
 
 def test_errors_share_a_base() -> None:

@@ -28,10 +28,15 @@ _D = TypeVar("_D", bound=dtype.dtype)
 
 _MAX_DIMENSIONS = 3
 _MAX_BYTES = 1 << 62
+_USUAL_ELEMENTS = 1 << 30
 
 
 class EmptyBufferError(VkDispatchError, ValueError, RuntimeError):
     """A buffer of no elements was asked for."""
+
+
+class OversizedBufferError(OutOfDeviceMemoryError, ValueError):
+    """A buffer of more than 2**30 elements was asked for, and the device cannot hold it."""
 
 
 class Buffer(Handle, Generic[_D]):
@@ -95,7 +100,7 @@ class Buffer(Handle, Generic[_D]):
         ValueError
             Too many axes, or a negative or zero size.
         MemoryError
-            The device has no room.
+            The device has no room. Beyond 2**30 elements it is a ValueError as well.
         RuntimeError
             `external_buffer` is given, or the backend is the dummy one.
         """
@@ -108,10 +113,15 @@ class Buffer(Handle, Generic[_D]):
             raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
         self.mem_size = self.size * self.var_type.item_size
         if self.mem_size > _MAX_BYTES:
-            raise OutOfDeviceMemoryError(f"shape: {self.mem_size} bytes are more memory than any device has")
+            raise OversizedBufferError(f"shape: {self.mem_size} bytes are more memory than any device has")
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
         super().__init__()
-        self._native = native.Buffer(self.context._native, self.mem_size)
+        try:
+            self._native = native.Buffer(self.context._native, self.mem_size)
+        except OutOfDeviceMemoryError as error:
+            if self.size <= _USUAL_ELEMENTS:
+                raise
+            raise OversizedBufferError(f"shape: {error}") from None
 
     @property
     def signals(self) -> list[Signal]:

@@ -39,15 +39,15 @@ LABEL, UNREACHABLE = 248, 255
 GL_COMPUTE = 5
 
 
-def _opcodes(ranges: str) -> frozenset[int]:
-    """Return the numbers of a text such as "1 3-5"."""
+def opcodes(ranges: str) -> frozenset[int]:
+    """Return the numbers in a text such as "1 3-5"."""
     ends = [[int(number) for number in part.split("-")] for part in ranges.split()]
     return frozenset(number for end in ends for number in range(end[0], end[-1] + 1))
 
 
-_TYPES = _opcodes("19-38")
+_TYPES = opcodes("19-38")
 _RESULT_ONLY = _TYPES | {7, 11, 73, LABEL}
-_NO_RESULT = _opcodes(
+_NO_RESULT = opcodes(
     "0 2-6 8 10 14-17 39 56 62-64 71 72 74 75 99 218-225 228 246 247 249-257 317 319 330-332"
 )
 # Types: where the types that they are made of begin among the operands, and how many they are (None: all).
@@ -63,12 +63,12 @@ _MADE_OF_TYPES: dict[int, tuple[int, int | None]] = {
 }
 # From here on come extensions, whose forms this module does not know.
 _LAST_KNOWN = 403
-_TERMINATORS = _opcodes("249-255 4416 4448 4449 5294")
-_MODULE_LEVEL = _opcodes("0-12 14-17 19-52 59 71-75 317 330-332")
+_TERMINATORS = opcodes("249-255 4416 4448 4449 5294")
+_MODULE_LEVEL = opcodes("0-12 14-17 19-52 59 71-75 317 330-332")
 # Names, decorations, execution modes.
-_ABOUT_IDENTIFIERS = _opcodes("5 6 16 71 72 74 75 331 332")
+_ABOUT_IDENTIFIERS = opcodes("5 6 16 71 72 74 75 331 332")
 # Instructions whose operands after type and result are all identifiers.
-_ALL_IDENTIFIERS = _opcodes(
+_ALL_IDENTIFIERS = opcodes(
     "44 51 57 65-67 70 77 78 80 83 84 109-124 126-152 154-191 194-205 207-215 224 225 227-242 245 249 254"
 )
 _LEADING_IDENTIFIERS = {61: 1, 62: 2, 79: 2, 81: 1, 82: 2, 246: 2, 247: 1, 250: 3, 251: 2, TYPE_VECTOR: 1}
@@ -88,6 +88,11 @@ class Instruction:
     opcode: int
     operands: Sequence[int]
     at: int
+
+
+def has_type(opcode: int) -> bool:
+    """Whether an instruction's first two operands are the type and the identifier of its result."""
+    return opcode <= _LAST_KNOWN and opcode not in _NO_RESULT and opcode not in _RESULT_ONLY
 
 
 # Makes the error for an instruction.

@@ -299,12 +299,16 @@ class _Reader:
     def _struct(self, identifier: int, members: Sequence[int]) -> Type:
         entry = self.decorations.get(identifier, _Decorations())
         made = []
+        # Shared memory has no layout: its size is that of the members one after another, at least.
+        laid_out = any(_OFFSET in decorations for decorations in entry.members.values())
+        end = 0
         for index, member in enumerate(members):
             decorations = entry.members.get(index, {})
             kind = self.types[member]
             if kind.kind == "matrix" and _MATRIX_STRIDE in decorations:
                 kind = Type("matrix", 0, kind.count, kind.element, decorations[_MATRIX_STRIDE][0])
-            offset = decorations[_OFFSET][0] if _OFFSET in decorations else 0
+            offset = decorations[_OFFSET][0] if _OFFSET in decorations else 0 if laid_out else end
+            end = offset + kind.size
             made.append((self.member_names.get((identifier, index), ""), offset, kind))
         every = [entry.members.get(index, {}) for index in range(len(members))]
         return Type(

@@ -18,6 +18,7 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.spirv import Module, read_module, validate
 from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
+from vkdispatch.base.spirv_types import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.shader.launch_size import Extent, checked_local_size
@@ -219,6 +220,7 @@ def spirv_kernel(
     read = read_arguments(arguments)
     size = checked_local_size(local_size)
     module = read_module(spirv, f"{name}: spirv")
+    check_types(module, f"{name}: spirv")
     validate(module.words.tobytes(), f"{name}: spirv")
     code = RawCode(name, None, module, entry_point, read, size, {})
     return _kernel(code, exec_size, workgroups, specialization, _caller())
