@@ -34,13 +34,6 @@ from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
 from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
 
 Extent = tuple[int, int, int]
-_LANE_MASKS: dict[str, Callable[[Array, Array], Array]] = {
-    "SUBGROUP_EQ_MASK": np.equal,
-    "SUBGROUP_GE_MASK": np.greater_equal,
-    "SUBGROUP_GT_MASK": np.greater,
-    "SUBGROUP_LE_MASK": np.less_equal,
-    "SUBGROUP_LT_MASK": np.less,
-}
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
 # What may fail or differ where it is not chosen, so that a choice must not compute it.
@@ -168,37 +161,12 @@ class Batch:
     def builtin(self, which: Builtin) -> Array:
         """Return a built-in value for every invocation, or as one row."""
         if which not in self._builtins:
-            self._builtins[which] = self._compute_builtin(which)
+            rule = _BUILTINS.get(which.name)
+            if rule is None:
+                who = self.program.who
+                raise UnsupportedError(f"{who}: interpret: the built-in value {which.name} is not known here")
+            self._builtins[which] = rule(self)
         return self._builtins[which]
-
-    def _compute_builtin(self, which: Builtin) -> Array:
-        program = self.program
-        size = program.subgroup_size
-        if which.name in _LANE_MASKS:
-            return lane_mask(self.position % size, size, _LANE_MASKS[which.name])
-        match which:
-            case Builtin.LOCAL_INVOCATION_INDEX:
-                return self.position.astype(np.uint32)
-            case Builtin.LOCAL_INVOCATION_ID:
-                return _unflattened(self.position, program.local_size)
-            case Builtin.WORKGROUP_ID:
-                return _unflattened(self.first_group + self.group, program.groups)
-            case Builtin.GLOBAL_INVOCATION_ID:
-                sizes = np.array(program.local_size, np.uint32)
-                return self.builtin(Builtin.WORKGROUP_ID) * sizes + self.builtin(Builtin.LOCAL_INVOCATION_ID)
-            case Builtin.WORKGROUP_SIZE:
-                return np.array([program.local_size], np.uint32)
-            case Builtin.NUM_WORKGROUPS:
-                return np.array([program.groups], np.uint32)
-            case Builtin.NUM_SUBGROUPS:
-                return np.array([self.subgroups_per_group], np.uint32)
-            case Builtin.SUBGROUP_ID:
-                return (self.position // size).astype(np.uint32)
-            case Builtin.SUBGROUP_SIZE:
-                return np.array([size], np.uint32)
-            case Builtin.SUBGROUP_INVOCATION_ID:
-                return (self.position % size).astype(np.uint32)
-        raise UnsupportedError(f"interpret: {which.name} is not known here")
 
     def invocation(self, position: int) -> Extent:
         """Global id of the invocation at a position of the batch."""
@@ -344,6 +312,39 @@ def _before_cut(index: Expr) -> Expr:
 def _unflattened(flat: Array, extent: Extent) -> Array:
     x, y, _ = extent
     return np.stack([flat % x, flat // x % y, flat // (x * y)], axis=1).astype(np.uint32)
+
+
+def _global_id(batch: Batch) -> Array:
+    sizes = np.array(batch.program.local_size, np.uint32)
+    return batch.builtin(Builtin.WORKGROUP_ID) * sizes + batch.builtin(Builtin.LOCAL_INVOCATION_ID)
+
+
+def _lane(batch: Batch) -> Array:
+    return batch.position % batch.program.subgroup_size
+
+
+def _mask(rule: Callable[[Array, Array], Array]) -> Callable[[Batch], Array]:
+    return lambda batch: lane_mask(_lane(batch), batch.program.subgroup_size, rule)
+
+
+# By the names of `Builtin`.
+_BUILTINS: dict[str, Callable[[Batch], Array]] = {
+    "LOCAL_INVOCATION_INDEX": lambda batch: batch.position.astype(np.uint32),
+    "LOCAL_INVOCATION_ID": lambda batch: _unflattened(batch.position, batch.program.local_size),
+    "WORKGROUP_ID": lambda batch: _unflattened(batch.first_group + batch.group, batch.program.groups),
+    "GLOBAL_INVOCATION_ID": _global_id,
+    "WORKGROUP_SIZE": lambda batch: np.array([batch.program.local_size], np.uint32),
+    "NUM_WORKGROUPS": lambda batch: np.array([batch.program.groups], np.uint32),
+    "NUM_SUBGROUPS": lambda batch: np.array([batch.subgroups_per_group], np.uint32),
+    "SUBGROUP_ID": lambda batch: (batch.position // batch.program.subgroup_size).astype(np.uint32),
+    "SUBGROUP_SIZE": lambda batch: np.array([batch.program.subgroup_size], np.uint32),
+    "SUBGROUP_INVOCATION_ID": lambda batch: _lane(batch).astype(np.uint32),
+    "SUBGROUP_EQ_MASK": _mask(np.equal),
+    "SUBGROUP_GE_MASK": _mask(np.greater_equal),
+    "SUBGROUP_GT_MASK": _mask(np.greater),
+    "SUBGROUP_LE_MASK": _mask(np.less_equal),
+    "SUBGROUP_LT_MASK": _mask(np.less),
+}
 
 
 def _raw(expr: Expr) -> UnsupportedError:
