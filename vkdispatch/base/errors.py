@@ -48,6 +48,10 @@ class UsageError(VkDispatchError, RuntimeError):
     """A right call at the wrong time or in the wrong place."""
 
 
+class UnassignedError(VkDispatchError, NameError):
+    """A local variable of a kernel is used where it has no value on some of the ways of the GPU."""
+
+
 class UnsupportedError(VkDispatchError, NotImplementedError):
     """The device, backend or version cannot do what was asked for."""
 

@@ -290,6 +290,7 @@ from vkdispatch.codegen.functions.printing import (
     print,
     printf,
 )
+from vkdispatch.codegen.functions.ranges import range
 from vkdispatch.codegen.functions.registers import (
     new_complex32_register,
     new_complex64_register,
@@ -685,6 +686,7 @@ __all__ = [
     "print",
     "printf",
     "radians",
+    "range",
     "ravel_index",
     "reflect",
     "refract",

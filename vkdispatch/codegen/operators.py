@@ -11,7 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, Op, ShaderFlags, is_place
-from vkdispatch.codegen.location import located
+from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current, is_tracing
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
@@ -290,10 +290,16 @@ class Operators:
         return self._with_symbol(ex.compare, "!=", other)
 
     def __bool__(self) -> bool:
+        notes = current().truth_notes if is_tracing() else {}
+        place = here()
+        note = notes.get(place.code if place else None) or notes.get(None)
         raise located(
             ArgumentValueError,
-            "a GPU value has no truth value while the kernel is traced: instead of a Python if, while, and, "
-            "or, not use vc.if_block / vc.while_block, vc.all, vc.any and ~",
+            "a GPU value has no truth value while the kernel is traced"
+            + (f", and {note}: " if note else ": ")
+            + "instead of a Python if, while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any "
+            + "and ~"
+            + ("" if note else ", or move the condition into a plain function, whose source is rewritten"),
         )
 
     # -- in place

@@ -7,7 +7,8 @@ import math
 import re
 import threading
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from types import CodeType
+from typing import Any, Literal
 
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -69,6 +70,16 @@ class _Frame:
     statements: list[Statement] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a recording: sizes of what grows, other values, and the innermost block's statements."""
+
+    sizes: dict[str, int]
+    values: dict[str, Any]
+    statements: int
+    last: Statement | None
+
+
 class Recorder:
     """Statements, names and resources of the kernel being traced."""
 
@@ -79,6 +90,8 @@ class Recorder:
     def _clear(self) -> None:
         self._frames = [_Frame("body")]
         self._names: set[str] = set()
+        # the names in order, to take back the last ones
+        self._named: list[str] = []
         self._counter = 0
         self._arguments: list[Argument] = []
         self._resources: list[Storage | ImageBinding] = []
@@ -89,6 +102,9 @@ class Recorder:
         self._fixed: dict[Register, Expr] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
+        # what a layer above keeps about this trace, and why code that asks for a truth value has to
+        self.extension: object | None = None
+        self.truth_notes: dict[CodeType | None, str] = {}
 
     # -- names and declarations
 
@@ -96,7 +112,7 @@ class Recorder:
         """Return a name that nothing else in the kernel has: var0, var1..."""
         while (name := f"var{self._counter}") in self._names:
             self._counter += 1
-        self._names.add(name)
+        self._add_name(name)
         return name
 
     def claim_name(self, wanted: str | None, *, member: bool = False) -> str:
@@ -113,8 +129,12 @@ class Recorder:
         while name in self._names:
             copies += 1
             name = f"{base}_{copies}"
-        self._names.add(name)
+        self._add_name(name)
         return name
+
+    def _add_name(self, name: str) -> None:
+        self._names.add(name)
+        self._named.append(name)
 
     def declare(self, kind: DType, value: Expr, name: str | None = None, *, fixed: bool = False) -> Expr:
         """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it."""
@@ -365,6 +385,64 @@ class Recorder:
                 self._frames[-1].default = block
             else:
                 self.emit(_finished(frame, block))
+
+    # -- blocks whose place in the program is decided once they are recorded
+
+    def open_block(self, kind: Literal["if", "while"]) -> None:
+        """Start to record statements apart, as the branch of an if or the body of a loop."""
+        self._frames.append(_Frame(kind, here()))
+
+    def take_block(self, depth: int) -> list[Statement]:
+        """Return the statements of the block that `open_block` started at a depth, and go on behind it.
+
+        Raises RuntimeError if blocks opened inside are open still.
+        """
+        if self.depth != depth + 1:
+            opened = self._frames[-1]
+            raise located(UsageError, f"the {opened.kind} block opened here was never closed", opened.loc)
+        return self._frames.pop().statements
+
+    @property
+    def recorded(self) -> int:
+        """Count of statements in the innermost open block."""
+        return len(self._frames[-1].statements)
+
+    def kinds_above(self, depth: int) -> list[str]:
+        """Kinds of the open blocks deeper than a depth."""
+        return [frame.kind for frame in self._frames[depth + 1 :]]
+
+    def mark(self) -> Mark:
+        """Note what is recorded, to come back to it by `rewind`. Cheap: lists and dicts only ever grow."""
+        statements = self._frames[-1].statements
+        sizes: dict[str, int] = {}
+        values: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, (list, dict)):
+                sizes[name] = len(value)
+            elif isinstance(value, set):
+                values[name] = value if name == "_names" else value.copy()
+            else:
+                values[name] = value
+        return Mark(sizes, values, len(statements), statements[-1] if statements else None)
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget all that was recorded since a mark."""
+        for name in self._named[mark.sizes["_named"] :]:
+            self._names.discard(name)
+        for name, size in mark.sizes.items():
+            now = getattr(self, name)
+            if isinstance(now, list):
+                del now[size:]
+            else:
+                for key in list(now)[size:]:
+                    del now[key]
+        for name, before in mark.values.items():
+            setattr(self, name, before)
+        statements = self._frames[-1].statements
+        del statements[mark.statements :]
+        if mark.last is not None:
+            # an else block may have taken its place
+            statements[-1] = mark.last
 
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""
