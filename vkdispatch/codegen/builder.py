@@ -32,7 +32,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import Recorder, current, refuse_marks, set_current
+from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
 from vkdispatch.codegen.variables import BufferVariable, check_dtype
 
 _EXEC_COUNT = "exec_count"
@@ -146,7 +146,7 @@ class ShaderBuilder(Recorder):
             frozenset(self.marked_writes),
         )
         check_scopes(kernel)
-        self.check_marks()
+        self.check_placeholders()
         _check_texts(kernel)
         return ShaderDescription(kernel, tuple(map(self._complete, self.shader_arg_infos)), self.backend)
 
@@ -162,12 +162,12 @@ def _check_texts(kernel: Kernel) -> None:
     """Raise TypeError where an f-string put a GPU value into a text that is no print."""
     for statement in walk(kernel.body):
         if isinstance(statement, Comment):
-            refuse_marks(statement.text, "comment", statement.loc)
+            refuse_placeholders(statement.text, "comment", statement.loc)
         elif isinstance(statement, RawStatement):
-            refuse_marks(statement.text, "raw GLSL", statement.loc)
+            refuse_placeholders(statement.text, "raw GLSL", statement.loc)
         for expr in nodes(expressions_of(statement)):
             if isinstance(expr.value, RawText):
-                refuse_marks(expr.value.text, "raw GLSL", expr.loc)
+                refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
 def get_builder() -> ShaderBuilder:

@@ -40,12 +40,12 @@ from vkdispatch.codegen.names import legal_name
 
 # An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
 # for those who look. The characters are of Unicode's private use area.
-_MARK = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
+_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
 MARK_LETTERS = "\ue000\ue001\ue002"
 
 
 @dataclass(slots=True)
-class _Mark:
+class _Placeholder:
     """A value in an f-string, its format specification, and whether it was printed."""
 
     value: Expr
@@ -97,7 +97,7 @@ class Recorder:
         self._resources: list[Storage | ImageBinding] = []
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
-        self._marks: list[_Mark] = []
+        self._placeholders: list[_Placeholder] = []
         self._planar: set[int] = set()
         self._fixed: dict[Register, Expr] = {}
         self.marked_reads: set[int] = set()
@@ -121,7 +121,7 @@ class Recorder:
             return self.new_name()
         if not wanted or not isinstance(wanted, str):
             raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
-        refuse_marks(wanted, "var_name")
+        refuse_placeholders(wanted, "var_name")
         base = name = legal_name(wanted, member=member)
         if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
             base = name = base + "_"
@@ -197,29 +197,29 @@ class Recorder:
 
     # -- values in f-strings
 
-    def mark(self, value: Expr, spec: str, text: str) -> str:
+    def placeholder(self, value: Expr, spec: str, text: str) -> str:
         """Return what stands for a value in an f-string until a print takes it; `text` describes it."""
-        self._marks.append(_Mark(value, spec, here()))
-        return f"\ue000{len(self._marks) - 1}\ue001{text}\ue002"
+        self._placeholders.append(_Placeholder(value, spec, here()))
+        return f"\ue000{len(self._placeholders) - 1}\ue001{text}\ue002"
 
-    def marks_in(self, text: str) -> list[str | _Mark]:
+    def split_placeholders(self, text: str) -> list[str | _Placeholder]:
         """Split a text into text and marked values."""
-        pieces = _MARK.split(text)
-        found: list[str | _Mark] = []
+        pieces = _PLACEHOLDER.split(text)
+        found: list[str | _Placeholder] = []
         for position, piece in enumerate(pieces):
             if position % 2 == 0:
-                refuse_marks(piece, "print")
+                refuse_placeholders(piece, "print")
                 found += [piece] if piece else []
-            elif int(piece) < len(self._marks):
-                found.append(self._marks[int(piece)])
+            elif int(piece) < len(self._placeholders):
+                found.append(self._placeholders[int(piece)])
             else:
                 raise located(UsageError, "print: the f-string holds a value of another kernel")
         return found
 
-    def resolve_marks(self, text: str) -> list[str | tuple[Expr, str]]:
+    def resolve_placeholders(self, text: str) -> list[str | tuple[Expr, str]]:
         """Split a text that is printed into text and (value, format specification)."""
         pieces: list[str | tuple[Expr, str]] = []
-        for piece in self.marks_in(text):
+        for piece in self.split_placeholders(text):
             if isinstance(piece, str):
                 pieces.append(piece)
             else:
@@ -227,9 +227,9 @@ class Recorder:
                 pieces.append((piece.value, piece.spec))
         return pieces
 
-    def check_marks(self) -> None:
+    def check_placeholders(self) -> None:
         """Raise RuntimeError for a value that was formatted with a specification and never printed."""
-        for mark in self._marks:
+        for mark in self._placeholders:
             if mark.spec and not mark.printed:
                 raise located(
                     UsageError,
@@ -469,7 +469,7 @@ def _finished(frame: _Frame, block: Block) -> Statement:
     return If((*frame.branches, (frame.condition, block)), None, frame.loc)
 
 
-def refuse_marks(text: str, what: str, loc: Loc | None = None) -> None:
+def refuse_placeholders(text: str, what: str, loc: Loc | None = None) -> None:
     """Raise TypeError for a text that an f-string made of a GPU value."""
     if any(letter in text for letter in MARK_LETTERS):
         raise located(

@@ -142,7 +142,7 @@ class ShaderVariable(Operators):
         return f"<{self.var_type.name} {self.name}>"
 
     def __format__(self, spec: str) -> str:
-        """Let `vc.print(f"{x:.3f}")` print the value: it goes into the text as a mark."""
+        """Let `vc.print(f"{x:.3f}")` print the value: it goes into the text as a placeholder."""
         if not is_tracing():
             return format(repr(self), spec)
         value = self._value()
@@ -150,7 +150,7 @@ class ShaderVariable(Operators):
             check_format(f"{{:{spec}}}", BRACES, (value.dtype,))
         except FormatError as error:
             raise located(ArgumentValueError, f"f-string: {error}") from None
-        return current().mark(value, spec, repr(self))
+        return current().placeholder(value, spec, repr(self))
 
     def __setattr__(self, attribute: str, value: object) -> None:
         if hasattr(type(self), attribute):

@@ -73,7 +73,7 @@ def _escaped(text: str) -> str:
 def _resolved(text: str, values: list[Expr]) -> str:
     """Make a format of a text that may hold values by way of an f-string."""
     parts: list[str] = []
-    for piece in current().resolve_marks(text):
+    for piece in current().resolve_placeholders(text):
         if isinstance(piece, str):
             if _REPR.search(piece):
                 raise located(
@@ -114,7 +114,7 @@ def printf(fmt: str, *args: Any) -> None:
     for arg in args:
         if not isinstance(arg, (str, ShaderVariable)) and not ex.is_number(arg):
             raise located(ArgumentTypeError, f"printf: expected GPU values, numbers or text, got {arg!r}")
-    if any(not isinstance(piece, str) for piece in current().marks_in(fmt)):
+    if any(not isinstance(piece, str) for piece in current().split_placeholders(fmt)):
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
         values: list[Expr] = []
