@@ -113,6 +113,15 @@ from vkdispatch.base.errors import (
     VulkanError,
     WaitTimeoutError,
 )
+from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
+from vkdispatch.base.image_format import (
+    AddressMode,
+    BorderColor,
+    Filter,
+    image_format,
+    image_type,
+    image_view_type,
+)
 from vkdispatch.base.init import (
     get_backend,
     get_devices,
@@ -140,6 +149,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
     BufferBindInfo,
     CommandGraph,
+    ImageBindInfo,
     default_graph,
     global_graph,
     set_global_graph,
@@ -151,10 +161,12 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 __version__ = "0.1.0"
 
 __all__ = [
+    "AddressMode",
     "ArgumentIndexError",
     "ArgumentTypeError",
     "ArgumentValueError",
     "BackendUnavailableError",
+    "BorderColor",
     "BoundsError",
     "Buffer",
     "BufferBindInfo",
@@ -164,12 +176,20 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
+    "Filter",
+    "Image",
+    "Image1D",
+    "Image2D",
+    "Image2DArray",
+    "Image3D",
+    "ImageBindInfo",
     "LogLevel",
     "LoopLimitError",
     "MappingFunction",
     "NanError",
     "OutOfDeviceMemoryError",
     "RFFTBuffer",
+    "Sampler",
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
@@ -235,6 +255,9 @@ __all__ = [
     "ihvec2",
     "ihvec3",
     "ihvec4",
+    "image_format",
+    "image_type",
+    "image_view_type",
     "initialize",
     "int8",
     "int16",

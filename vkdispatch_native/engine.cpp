@@ -18,11 +18,26 @@ VkDescriptorType descriptor_type(int binding_type) {
       return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     case 3:
       return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    case 4:
+      return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
     case 5:
       return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
     default:
       throw Error(ErrorKind::invalid_value, "binding type " + std::to_string(binding_type) +
-                                                " is unknown: 1 storage buffer, 3 uniform buffer, 5 sampler");
+                                                " is unknown: 1 storage buffer, 3 uniform buffer, "
+                                                "4 storage image, 5 sampler");
+  }
+}
+
+void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
+  if (level >= image.shape().levels) {
+    throw Error(ErrorKind::invalid_value, "level: the image has " + std::to_string(image.shape().levels) +
+                                              " mip levels, got " + std::to_string(level));
+  }
+  if (size != image.level_size(level)) {
+    throw Error(ErrorKind::invalid_value, "data: mip level " + std::to_string(level) + " takes " +
+                                              std::to_string(image.level_size(level)) + " bytes, got " +
+                                              std::to_string(size));
   }
 }
 
@@ -99,23 +114,46 @@ void Engine::check_open() const {
   }
 }
 
-Buffer* Engine::create_buffer(VkDeviceSize size) {
-  const Use use(*this);
-  std::unique_ptr<Buffer> buffer;
+template <typename Make>
+auto Engine::create(Make make) {
+  decltype(make()) made;
   try {
-    buffer = std::make_unique<Buffer>(queue_devices_, size);
+    made = make();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory || graveyard_->empty()) {
       throw;
     }
-    for (const auto& queue : queues_) {  // freed buffers may still be waiting for the device
+    for (const auto& queue : queues_) {  // freed memory may still be waiting for the device
       queue->wait(queue->last_value(), kForever);
     }
-    buffer = std::make_unique<Buffer>(queue_devices_, size);
+    made = make();
   }
   std::lock_guard lock(live_mutex_);
-  live_.insert(buffer.get());
-  return buffer.release();
+  live_.insert(made.get());
+  return made.release();
+}
+
+Buffer* Engine::create_buffer(VkDeviceSize size) {
+  const Use use(*this);
+  return create([&] { return std::make_unique<Buffer>(queue_devices_, size); });
+}
+
+Image* Engine::create_image(const ImageShape& shape) {
+  const Use use(*this);
+  Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape); });
+  for (const auto& queue : queues_) {
+    queue->append(*image);
+  }
+  return image;
+}
+
+Sampler* Engine::create_sampler(const SamplerSettings& settings) {
+  const Use use(*this);
+  return create([&] { return std::make_unique<Sampler>(queue_devices_, settings); });
+}
+
+uint32_t Engine::image_features(int format) const {
+  return format_features(queue_devices_, static_cast<VkFormat>(format));
 }
 
 Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
@@ -179,6 +217,18 @@ void Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   queues_.at(queue)->download(buffer, offset, data, size);
+}
+
+void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
+  const Use use(*this);
+  check_level(image, level, size);
+  queues_.at(queue)->upload(image, level, data);
+}
+
+void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
+  const Use use(*this);
+  check_level(image, level, size);
+  queues_.at(queue)->download(image, level, data);
 }
 
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,

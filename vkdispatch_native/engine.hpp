@@ -41,12 +41,15 @@ class Engine {
 
   size_t queue_count() const noexcept { return queue_devices_.size(); }
   const Limits& limits() const noexcept { return limits_; }
+  uint32_t image_features(int format) const;  // VkFormatFeatureFlags that every device has
   bool lost() const noexcept { return shared_.lost.load(); }
   bool closed() const noexcept { return closed_.load(); }
   void check_open() const;
 
   // From here on every call throws when the engine is closed, and close() waits for those under way.
   Buffer* create_buffer(VkDeviceSize size);
+  Image* create_image(const ImageShape& shape);
+  Sampler* create_sampler(const SamplerSettings& settings);
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                     uint32_t push_constant_size, const std::string& name);
   CommandList* create_command_list();
@@ -57,6 +60,9 @@ class Engine {
   bool wait(size_t queue, uint64_t value, uint64_t timeout_ns);
   void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // One mip level of an image; throws unless `size` is what it takes.
+  void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
+  void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);
   // To the queues from `first` up to, without it, `last`.
   void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
               size_t instance_count);
@@ -66,6 +72,8 @@ class Engine {
 
   // These never block on the device and never throw.
   void retire(Buffer* buffer) noexcept { retire_resource(buffer); }
+  void retire(Image* image) noexcept { retire_resource(image); }
+  void retire(Sampler* sampler) noexcept { retire_resource(sampler); }
   void retire(Plan* plan) noexcept { retire_resource(plan); }
   void destroy(CommandList* list) noexcept;
 
@@ -75,6 +83,9 @@ class Engine {
  private:
   class Use;
 
+  // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
+  template <typename Make>
+  auto create(Make make);
   void tidy() noexcept;
   void retire_resource(Resource* resource) noexcept;
 

@@ -7,7 +7,7 @@ import vkdispatch_native as native
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ShaderBuildError
 from vkdispatch.base.handle import Handle
 
-_BINDING_TYPES = (1, 3, 5)
+_BINDING_TYPES = (1, 3, 4, 5)
 
 
 class ComputePlan(Handle):
@@ -18,7 +18,8 @@ class ComputePlan(Handle):
     shader_source
         The GLSL.
     binding_list
-        The type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 5 sampler.
+        The type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 4 storage image,
+        5 sampler.
     pc_size
         Bytes of push constants.
     shader_name
@@ -70,7 +71,8 @@ def _checked_binding_type(kind: int) -> int:
     value = operator.index(kind)
     if value not in _BINDING_TYPES:
         raise ArgumentValueError(
-            f"binding_type_list: expected 1 (storage buffer), 3 (uniform buffer) or 5 (sampler), got {kind!r}"
+            "binding_type_list: expected 1 (storage buffer), 3 (uniform buffer), 4 (storage image) or "
+            f"5 (sampler), got {kind!r}"
         )
     return value
 

@@ -57,6 +57,8 @@ class DeviceInfo:
     queue_properties: list[tuple[int, int]]
     scalar_block_layout: int
     timeline_semaphores: int
+    storage_image_extended_formats: int = 0
+    sampler_mirror_clamp_to_edge: int = 0
     uuid: bytes | None = None
     sorted_index: int = -1
     storage_buffer_8_bit_access: int = 0

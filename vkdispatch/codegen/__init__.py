@@ -10,6 +10,9 @@ from vkdispatch.codegen.abbreviations import (
     Img1,
     Img2,
     Img3,
+    SImg1,
+    SImg2,
+    SImg3,
     Var,
     b8,
     bf16,
@@ -57,7 +60,12 @@ from vkdispatch.codegen.arguments import (
     Constant,
     Image1D,
     Image2D,
+    Image2DArray,
     Image3D,
+    StorageImage1D,
+    StorageImage2D,
+    StorageImage2DArray,
+    StorageImage3D,
     Variable,
     _ArgType,
 )
@@ -301,6 +309,10 @@ from vkdispatch.codegen.functions.trigonometry import (
     tan,
     tanh,
 )
+from vkdispatch.codegen.images import (
+    ImageVariable,
+    StorageImageVariable,
+)
 from vkdispatch.codegen.ir import (
     ShaderFlags,
 )
@@ -311,7 +323,6 @@ from vkdispatch.codegen.layout import (
 from vkdispatch.codegen.variables import (
     BoundVariable,
     BufferVariable,
-    ImageVariable,
     ShaderVariable,
 )
 
@@ -330,12 +341,16 @@ __all__ = [
     "GLSLBackend",
     "Image1D",
     "Image2D",
+    "Image2DArray",
     "Image3D",
     "ImageVariable",
     "Img1",
     "Img2",
     "Img3",
     "OpenCLBackend",
+    "SImg1",
+    "SImg2",
+    "SImg3",
     "ShaderArgumentInfo",
     "ShaderBinding",
     "ShaderBuilder",
@@ -344,6 +359,11 @@ __all__ = [
     "ShaderFlags",
     "ShaderSource",
     "ShaderVariable",
+    "StorageImage1D",
+    "StorageImage2D",
+    "StorageImage2DArray",
+    "StorageImage3D",
+    "StorageImageVariable",
     "StructElement",
     "Var",
     "Variable",

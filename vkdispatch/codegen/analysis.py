@@ -18,6 +18,7 @@ from vkdispatch.codegen.ir import (
     For,
     If,
     ImageBinding,
+    ImageStore,
     Kernel,
     Op,
     RawStatement,
@@ -27,6 +28,7 @@ from vkdispatch.codegen.ir import (
     Statement,
     Storage,
     Store,
+    Value,
     While,
     blocks_of,
     expressions_of,
@@ -34,9 +36,9 @@ from vkdispatch.codegen.ir import (
     is_place,
     walk,
 )
-from vkdispatch.codegen.location import located
+from vkdispatch.codegen.location import Loc, located
 
-_BUFFER_NAME = re.compile(r"\bbuf(\d+)\b")
+_RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
 _PURE = frozenset(
     (
         Op.LITERAL,
@@ -53,6 +55,7 @@ _PURE = frozenset(
         Op.LENGTH,
         Op.CALL,
         Op.CONSTRUCT,
+        Op.IMAGE_SIZE,
     )
 )
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
@@ -110,22 +113,27 @@ def resource_access(kernel: Kernel) -> Access:
             _note_read(expr, access)
         if isinstance(statement, Store):
             _note_written(statement.place, access, also_read=statement.operator is not None)
+        elif isinstance(statement, ImageStore):
+            access.writes.add(statement.image.index)
         elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
         elif isinstance(statement, RawStatement):
             mentioned = _mentioned(statement.text)
             access.reads |= mentioned
             access.writes |= mentioned
+    # Nothing is ever written through a sampler, whatever raw code mentions.
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
     return access
 
 
 def _mentioned(text: str) -> set[int]:
-    return {int(number) for number in _BUFFER_NAME.findall(text)}
+    return {int(number) for number in _RESOURCE_NAME.findall(text)}
 
 
 def _note_read(expr: Expr, access: Access) -> None:
-    # its length is no part of what a buffer holds
-    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op is not Op.LENGTH:
+    # its size is no part of what a buffer or image holds
+    sized = expr.op in (Op.LENGTH, Op.IMAGE_SIZE)
+    if isinstance(expr.value, (Storage, ImageBinding)) and not sized:
         access.reads.add(expr.value.index)
     elif isinstance(expr.value, RawText):
         access.reads |= _mentioned(expr.value.text)
@@ -193,7 +201,9 @@ def _check_block(block: Block, outer: set[int]) -> None:
     known = set(outer)
     for statement in block:
         for expr in nodes(expressions_of(statement)):
-            _check_known(expr, known, statement)
+            _check_known(expr.value, known, statement, expr.loc)
+        if isinstance(statement, ImageStore):
+            _check_known(statement.image, known, statement, None)
         if isinstance(statement, For):
             known.add(id(statement.counter))
         for inner in blocks_of(statement):
@@ -204,14 +214,13 @@ def _check_block(block: Block, outer: set[int]) -> None:
             known.discard(id(statement.counter))
 
 
-def _check_known(expr: Expr, known: set[int], statement: Statement) -> None:
-    thing = expr.value
+def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
     if isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)) and id(thing) not in known:
         what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
         raise located(
             UsageError,
             f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
-            statement.loc or expr.loc,
+            statement.loc or loc,
         )
 
 

@@ -5,12 +5,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from vkdispatch.base.dtype import DType, uvec3, vec4
+from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.analysis import check_scopes, nodes
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
-from vkdispatch.codegen.description import BindingType, ShaderArgumentInfo, ShaderBinding, ShaderDescription
+from vkdispatch.codegen.description import (
+    BindingType,
+    ShaderArgumentInfo,
+    ShaderBinding,
+    ShaderDescription,
+    binding_type,
+)
 from vkdispatch.codegen.glsl import statements_text
 from vkdispatch.codegen.ir import (
     Argument,
@@ -65,7 +71,7 @@ class ShaderBuilder(Recorder):
         return [
             ShaderBinding(resource.dtype, 0, BindingType.STORAGE_BUFFER)
             if isinstance(resource, Storage)
-            else ShaderBinding(vec4, resource.dimensions, BindingType.SAMPLER)
+            else ShaderBinding(resource.texel, resource.dimensions, binding_type(resource))
             for resource in self._resources
         ]
 

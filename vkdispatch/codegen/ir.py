@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntFlag, auto
 
-from vkdispatch.base.dtype import DType, bool_
+from vkdispatch.base.dtype import DType, bool_, float32, to_vector
 from vkdispatch.codegen.location import Loc
 
 
@@ -49,6 +49,8 @@ class Op(Enum):
     ATOMIC = auto()
     CONSTRUCT = auto()  # args: what the dtype's constructor takes
     SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
+    IMAGE_LOAD = auto()  # value: ImageBinding; args: (texel coordinate,) or (texel coordinate, mip level)
+    IMAGE_SIZE = auto()  # value: ImageBinding; args: (mip level,), or () for a storage image
     RAW = auto()  # value: RawText; args: the expressions that its text mentions
 
 
@@ -112,16 +114,33 @@ class SharedArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageBinding:
-    """A sampled image of 1, 2 or 3 dimensions; `index` is its position among the bound resources."""
+    """A sampled or storage image; `index` is its position among the bound resources.
+
+    `dimensions` are 1 to 3, without the layer of an array. `dtype` is float32, int32 or uint32, or the type
+    of a texel of a storage image.
+    """
 
     index: int
     dimensions: int
     label: str
+    dtype: DType = float32
+    storage: bool = False
+    arrayed: bool = False
 
     @property
     def name(self) -> str:
         """Name in the generated code."""
-        return f"tex{self.index}"
+        return f"{'img' if self.storage else 'tex'}{self.index}"
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers find a texel."""
+        return self.dimensions + self.arrayed
+
+    @property
+    def texel(self) -> DType:
+        """Type of a texel as kernels see it."""
+        return self.dtype if self.storage else to_vector(self.dtype, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +199,16 @@ class Store:
     place: Expr
     value: Expr
     operator: str | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStore:
+    """Write a texel of a storage image."""
+
+    image: ImageBinding
+    coordinate: Expr
+    value: Expr
     loc: Loc | None = None
 
 
@@ -301,6 +330,7 @@ class RawStatement:
 Statement = (
     Declare
     | Store
+    | ImageStore
     | If
     | While
     | For
@@ -389,6 +419,8 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.value,)
     if isinstance(statement, Store):
         return (statement.place, statement.value)
+    if isinstance(statement, ImageStore):
+        return (statement.coordinate, statement.value)
     if isinstance(statement, If):
         return tuple(condition for condition, _ in statement.branches)
     if isinstance(statement, While):

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from vkdispatch.base.dtype import DType, ivec4
+from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.ir import (
     Argument,
@@ -103,7 +103,7 @@ class Recorder:
             raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
         refuse_marks(wanted, "var_name")
         base = name = legal_name(wanted, member=member)
-        if not member and re.fullmatch(r"(buf|tex)\d+", base):
+        if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
             base = name = base + "_"
         copies = 0
         while name in self._names:
@@ -131,9 +131,17 @@ class Recorder:
         self._resources.append(storage)
         return storage
 
-    def add_image(self, dimensions: int, label: str) -> ImageBinding:
-        """Add a sampled image behind the resources already there."""
-        image = ImageBinding(len(self._resources), dimensions, label)
+    def add_image(
+        self,
+        dimensions: int,
+        label: str,
+        kind: DType = float32,
+        *,
+        storage: bool = False,
+        arrayed: bool = False,
+    ) -> ImageBinding:
+        """Add an image behind the resources already there; see `ImageBinding`."""
+        image = ImageBinding(len(self._resources), dimensions, label, kind, storage, arrayed)
         self._resources.append(image)
         return image
 

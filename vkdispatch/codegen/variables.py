@@ -11,7 +11,6 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     compute_type,
-    float32,
     int32,
     is_buffer_only,
     is_complex,
@@ -20,8 +19,6 @@ from vkdispatch.base.dtype import (
     is_matrix,
     is_scalar,
     is_vector,
-    to_vector,
-    vec4,
 )
 from vkdispatch.base.errors import (
     ArgumentIndexError,
@@ -32,7 +29,7 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.glsl import expression_text
-from vkdispatch.codegen.ir import Expr, ImageBinding, Op, RawText, SharedArray, Storage, is_place
+from vkdispatch.codegen.ir import Expr, Op, RawText, SharedArray, Storage, is_place
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.messages import BRACES, FormatError, check_format
 from vkdispatch.codegen.operators import Operators
@@ -424,51 +421,6 @@ class BufferVariable(BoundVariable):
             position = ex.literal(position, ex.literal_dtype(position))
         kind = compute_type(self.storage.dtype)
         return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here())
-
-
-class ImageVariable(BoundVariable):
-    """A sampled image."""
-
-    __slots__ = ("image",)
-
-    image: ImageBinding
-
-    def __init__(self, image: ImageBinding) -> None:
-        super().__init__(vec4, image.name, image.index)
-        self.image = image
-
-    def _noun(self) -> str:
-        return "image"
-
-    @property
-    def dimensions(self) -> int:
-        """Count of coordinates: 1, 2 or 3."""
-        return self.image.dimensions
-
-    def _at(self, index: Any) -> Expr:
-        raise located(ArgumentTypeError, "an image is read with .sample(coordinate)")
-
-    def sample(self, coord: Any, lod: Any = None) -> ShaderVariable:
-        """Sample at texel coordinates, whose integers are texel centres; returns vec4.
-
-        `coord` is a number or scalar for one dimension, a vector of at least as many components for two or
-        three. `lod` is the mip level, 0 by default. Raises ValueError for coordinates of another shape.
-        """
-        position = operand_expr(coord, "sample")
-        size = self.image.dimensions
-        kind = position.dtype
-        if size == 1 and is_vector(kind):
-            position = ex.component(position, 0)
-        elif size > 1 and not (is_vector(kind) and kind.child_count >= size):
-            raise located(
-                ArgumentValueError, f"sample: expected a vector of {size} coordinates, got {kind.name}"
-            )
-        elif size > 1 and kind.child_count > size:
-            position = ex.swizzle(position, ex.COMPONENTS[:size])
-        level = operand_expr(0 if lod is None else lod, "sample")
-        target = to_vector(float32, size)
-        args = (ex.cast(position, target), ex.cast(level, float32))
-        return ShaderVariable(Expr(Op.SAMPLE, vec4, args, self.image, here()))
 
 
 # ---- between Python values and expressions -------------------------------------------------------

@@ -12,6 +12,8 @@ from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, che
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack_rows
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
@@ -32,6 +34,16 @@ class BufferBindInfo:
     buffer: Buffer[Any]
     binding: int
     shape_name: str | None
+    read_access: bool
+    write_access: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBindInfo:
+    """A sampler, where a kernel finds it, and what the kernel does with its image."""
+
+    sampler: Sampler
+    binding: int
     read_access: bool
     write_access: bool
 
@@ -96,7 +108,7 @@ class CommandGraph(CommandList):
         arguments: tuple[Any, ...],
         limit: Any,
         limit_is_groups: bool,
-        buffers: Iterable[Buffer[Any]],
+        resources: Iterable[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
         probe: tuple[int, Probe] | None = None,
     ) -> bool:
@@ -108,13 +120,13 @@ class CommandGraph(CommandList):
             One value per slot of the launcher.
         limit
             Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
-        buffers
-            Those among `arguments`.
+        resources
+            The buffers, images and samplers among `arguments`.
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
         probe
             Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
-            its reports mean. `buffers` then have the one of `diagnostics`.
+            its reports mean. `resources` then have the buffer of `diagnostics`.
 
         Returns
         -------
@@ -129,7 +141,7 @@ class CommandGraph(CommandList):
             self._instance += bytes(missing)
         self._instance[offset : offset + len(block)] = block
         parents = self.parents
-        for parent in (plan, *buffers):
+        for parent in (plan, *resources):
             if parent._handle not in parents:
                 self.register_parent(parent)
         for name, places in (variables or {}).items():

@@ -20,12 +20,12 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
-from vkdispatch.codegen.ir import Storage
+from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.shader.launch_size import Extent, LaunchSize
-from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, packer
+from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
 _MAX_ID = 0xFFFFFFFF
@@ -62,7 +62,7 @@ class BuiltKernel:
             for name, slots in call.variables.items()
         }
         return graph.record_launch(
-            self.launcher, self.plan, call.slots, extent, in_groups, call.buffers, variables, probe
+            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables, probe
         )
 
 
@@ -75,7 +75,7 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_buffers", "_in_groups", "_launch", "_launcher", "_plan", "arity")
+    __slots__ = ("_in_groups", "_launch", "_launcher", "_plan", "_resources", "arity")
 
     def __init__(self, kernel: BuiltKernel, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
@@ -83,7 +83,9 @@ class FastPath:
         self._launch = kernel.launcher.launch
         self._plan = kernel.plan
         self._in_groups = in_groups
-        self._buffers = tuple(index for index, slot in enumerate(slots) if isinstance(slot, BufferSlot))
+        self._resources = tuple(
+            index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
+        )
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
@@ -105,8 +107,8 @@ class FastPath:
                 return self._launch(values, limit, self._in_groups)
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
-            buffers = [values[index] for index in self._buffers]
-            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, buffers)
+            resources = [values[index] for index in self._resources]
+            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, resources)
         except VulkanError:
             if self._plan.context.usable:
                 raise
@@ -246,6 +248,10 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
             feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
             if not getattr(device, feature):
                 raise _unsupported(who, device, "arguments of 16 bits")
+        images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
+        pairs = any(dtype.component_count(kind) == 2 for kind in images)
+        if pairs and not device.storage_image_extended_formats:
+            raise _unsupported(who, device, "storage images of two channels")
 
 
 def _is_short(kind: DType) -> bool:
@@ -299,6 +305,9 @@ def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]
     if isinstance(slot, BufferSlot):
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
         return ("buffer", slot.binding, shape, slot.reads, slot.writes)
+    if isinstance(slot, ImageSlot):
+        kind = "image" if slot.image.storage else "sampler"
+        return (kind, slot.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)
     if slot.scalar_code is not None:
         return ("scalar", offset_of(slot.member), slot.scalar_code)
     return ("value", offset_of(slot.member), slot.kind.item_size)

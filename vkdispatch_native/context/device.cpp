@@ -68,6 +68,7 @@ VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   features.shaderFloat64 = has.shaderFloat64;
   features.shaderInt64 = has.shaderInt64;
   features.shaderInt16 = has.shaderInt16;
+  features.shaderStorageImageExtendedFormats = has.shaderStorageImageExtendedFormats;
   return features;
 }
 
@@ -88,6 +89,7 @@ VkPhysicalDeviceVulkan12Features wanted_features(const VkPhysicalDeviceVulkan12F
   features.timelineSemaphore = VK_TRUE;
   features.scalarBlockLayout = VK_TRUE;
   features.shaderFloat16 = has.shaderFloat16;
+  features.samplerMirrorClampToEdge = has.samplerMirrorClampToEdge;
   features.shaderInt8 = has.shaderInt8;
   features.storageBuffer8BitAccess = has.storageBuffer8BitAccess;
   features.uniformAndStorageBuffer8BitAccess = has.uniformAndStorageBuffer8BitAccess;

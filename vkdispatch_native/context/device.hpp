@@ -45,6 +45,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   VkDevice handle() const noexcept { return handle_; }
+  VkPhysicalDevice physical() const noexcept { return physical_; }
   const VolkDeviceTable& fn() const noexcept { return fn_; }
   VmaAllocator allocator() const noexcept { return allocator_; }
   const DeviceProperties& properties() const noexcept { return properties_; }

@@ -38,11 +38,48 @@ void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDesc
               std::min(limits.maxPerStageDescriptorUniformBuffers, limits.maxDescriptorSetUniformBuffers),
               "uniform buffers");
   check_count(types, VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
-              std::min(limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers), "samplers");
+              std::min({limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers,
+                        limits.maxPerStageDescriptorSampledImages, limits.maxDescriptorSetSampledImages}),
+              "samplers");
+  check_count(types, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE,
+              std::min(limits.maxPerStageDescriptorStorageImages, limits.maxDescriptorSetStorageImages),
+              "storage images");
   if (types.size() > limits.maxPerStageResources) {
     throw Error(ErrorKind::invalid_value, std::to_string(types.size()) +
                                               " buffers and images are bound, the device takes " +
                                               std::to_string(limits.maxPerStageResources));
+  }
+}
+
+const char* type_name(VkDescriptorType type) {
+  switch (type) {
+    case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER:
+      return "a storage buffer";
+    case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER:
+      return "a uniform buffer";
+    case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+      return "a storage image";
+    case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+      return "a sampler";
+    default:
+      return "something that cannot be bound here";
+  }
+}
+
+void check_declared(const std::vector<DeclaredBinding>& declared,
+                    const std::vector<VkDescriptorType>& types) {
+  for (const DeclaredBinding& each : declared) {
+    const std::string where = "set " + std::to_string(each.set) + ", binding " + std::to_string(each.binding);
+    if (each.set != 0 || each.binding >= types.size()) {
+      throw Error(ErrorKind::invalid_value, "the shader declares " + where +
+                                                "; there are the bindings of set 0 up to " +
+                                                std::to_string(types.size()) + ", less one");
+    }
+    if (each.type != types[each.binding]) {
+      throw Error(ErrorKind::invalid_value, "the shader declares " + std::string(type_name(each.type)) +
+                                                " at " + where + ", the list of bindings has " +
+                                                type_name(types[each.binding]) + " there");
+    }
   }
 }
 
@@ -52,8 +89,10 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
            const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name)
     : Resource(queue_devices.size()),
       types_(types),
+      declared_(read_bindings(spirv)),
       push_constant_size_(push_constant_size),
       name_(std::move(name)) {
+  check_declared(declared_, types_);
   try {
     for (Device* device : queue_devices) {
       check_limits(device->properties().core.limits, types_, push_constant_size);
@@ -125,6 +164,12 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv) {
       fn.vkCreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle);
   fn.vkDestroyShaderModule(device.handle(), shader, nullptr);
   check(result, "vkCreateComputePipelines");
+}
+
+bool Plan::refuses(uint32_t binding, const Image& image) const noexcept {
+  return std::any_of(declared_.begin(), declared_.end(), [&](const DeclaredBinding& each) {
+    return each.binding == binding && !matches(each.image, image);
+  });
 }
 
 void Plan::release() noexcept {

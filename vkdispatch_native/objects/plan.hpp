@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "context/device.hpp"
+#include "objects/interface.hpp"
 #include "objects/resource.hpp"
 
 namespace vkd {
@@ -27,6 +28,8 @@ class Plan final : public Resource {
 
   const Pipeline& pipeline(size_t queue) const noexcept { return pipelines_[pipeline_of_queue_[queue]]; }
   VkDescriptorType type(uint32_t binding) const noexcept { return types_[binding]; }
+  // Whether the code declares an image at a binding, and then another one than this.
+  bool refuses(uint32_t binding, const Image& image) const noexcept;
   size_t binding_count() const noexcept { return types_.size(); }
   uint32_t push_constant_size() const noexcept { return push_constant_size_; }
   const std::string& name() const noexcept { return name_; }
@@ -35,6 +38,7 @@ class Plan final : public Resource {
   void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv);
 
   std::vector<VkDescriptorType> types_;
+  std::vector<DeclaredBinding> declared_;
   uint32_t push_constant_size_;
   std::string name_;
   std::vector<Pipeline> pipelines_;

@@ -74,9 +74,12 @@ uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
     for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
       const Binding& binding = dispatch.bindings[b];
       if (binding.writes) {
-        binding.buffer->mark_write(index_, value);
+        binding.data().mark_write(index_, value);
       } else {
-        binding.buffer->mark_read(index_, value);
+        binding.data().mark_read(index_, value);
+      }
+      if (binding.sampler != nullptr) {
+        binding.sampler->mark_read(index_, value);
       }
     }
   }
@@ -86,15 +89,27 @@ uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
   return value;
 }
 
+uint64_t Queue::added(Batch& batch) {
+  gathered_.fetch_add(1, std::memory_order_relaxed);
+  commands_.fetch_add(1, std::memory_order_relaxed);
+  wake();
+  return batch.value;
+}
+
 uint64_t Queue::append(Segment& segment) {
   std::lock_guard lock(mutex_);
   Batch& batch = open_batch();
   batch.add(segment);
   segment.mark(index_, batch.value);
-  gathered_.fetch_add(1, std::memory_order_relaxed);
-  commands_.fetch_add(1, std::memory_order_relaxed);
-  wake();
-  return batch.value;
+  return added(batch);
+}
+
+uint64_t Queue::append(Image& image) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(image);
+  image.mark_write(index_, batch.value);
+  return added(batch);
 }
 
 uint64_t Queue::append_copy(const Copy& copy) {
@@ -106,10 +121,19 @@ uint64_t Queue::append_copy(const Copy& copy) {
   } else {
     copy.buffer->mark_read(index_, batch.value);
   }
-  gathered_.fetch_add(1, std::memory_order_relaxed);
-  commands_.fetch_add(1, std::memory_order_relaxed);
-  wake();
-  return batch.value;
+  return added(batch);
+}
+
+uint64_t Queue::append_copy(const ImageCopy& copy) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(copy);
+  if (copy.to_image) {
+    copy.image->mark_write(index_, batch.value);
+  } else {
+    copy.image->mark_read(index_, batch.value);
+  }
+  return added(batch);
 }
 
 // ---- submitting
@@ -159,6 +183,15 @@ void Queue::record(Batch& batch, Frame& frame) {
         begin();
         recorder.copy(entry.copy);
         host_reads |= !entry.copy.to_buffer;
+        break;
+      case Batch::Kind::image_copy:
+        begin();
+        recorder.copy(entry.image_copy);
+        host_reads |= !entry.image_copy.to_image;
+        break;
+      case Batch::Kind::image_start:
+        begin();
+        recorder.start(*entry.image);
         break;
       case Batch::Kind::replay:
         end();
@@ -347,30 +380,20 @@ void Queue::close() noexcept {
 
 // ---- transfers
 
-void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
-  if (std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait(buffer.last_use(index_), kForever);
-    copy_bytes(mapped + offset, data, size);
-    return;
-  }
+template <typename Next, typename Append>
+void Queue::stream_up(const std::byte* data, Next next, Append append) {
   std::lock_guard lock(upload_mutex_);
-  while (size > 0) {
+  for (VkDeviceSize size = next(); size > 0; size = next()) {
     wait(upload_ring_.busy_until(size), kForever);
     const StagingSlice slice = upload_ring_.take(size);
     copy_bytes(slice.mapped, data, slice.size);
-    upload_ring_.in_use(slice, append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, true}));
+    upload_ring_.in_use(slice, append(slice));
     data += slice.size;
-    offset += slice.size;
-    size -= slice.size;
   }
 }
 
-void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
-  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait(buffer.last_write(index_), kForever);
-    copy_bytes(data, mapped + offset, size);
-    return;
-  }
+template <typename Next, typename Append>
+void Queue::stream_down(std::byte* data, Next next, Append append) {
   struct Piece {
     StagingSlice slice;
     uint64_t value;
@@ -384,23 +407,75 @@ void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDev
     wait(piece.value, kForever);
     copy_bytes(piece.target, piece.slice.mapped, piece.slice.size);
   };
-  while (size > 0) {
+  for (VkDeviceSize size = next(); size > 0; size = next()) {
     // The block that comes next in the ring must have been copied out before the device writes it again.
     while (pieces.size() >= StagingRing::kBlocks - 1) {
       finish_oldest();
     }
     wait(download_ring_.busy_until(size), kForever);
     const StagingSlice slice = download_ring_.take(size);
-    const uint64_t value = append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, false});
+    const uint64_t value = append(slice);
     download_ring_.in_use(slice, value);
     pieces.push_back({slice, value, data});
     data += slice.size;
-    offset += slice.size;
-    size -= slice.size;
   }
   while (!pieces.empty()) {
     finish_oldest();
   }
+}
+
+void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
+  if (std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait(buffer.last_use(index_), kForever);
+    copy_bytes(mapped + offset, data, size);
+    return;
+  }
+  stream_up(
+      data, [&] { return size; },
+      [&](const StagingSlice& slice) {
+        const uint64_t value =
+            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, true});
+        offset += slice.size;
+        size -= slice.size;
+        return value;
+      });
+}
+
+void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
+  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait(buffer.last_write(index_), kForever);
+    copy_bytes(data, mapped + offset, size);
+    return;
+  }
+  stream_down(
+      data, [&] { return size; },
+      [&](const StagingSlice& slice) {
+        const uint64_t value =
+            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, false});
+        offset += slice.size;
+        size -= slice.size;
+        return value;
+      });
+}
+
+void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
+  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
+  size_t i = 0;
+  stream_up(
+      data, [&] { return i < regions.size() ? regions[i].size : 0; },
+      [&](const StagingSlice& slice) {
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, true});
+      });
+}
+
+void Queue::download(Image& image, uint32_t level, std::byte* data) {
+  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
+  size_t i = 0;
+  stream_down(
+      data, [&] { return i < regions.size() ? regions[i].size : 0; },
+      [&](const StagingSlice& slice) {
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false});
+      });
 }
 
 }  // namespace vkd

@@ -30,6 +30,7 @@ class Queue {
   uint64_t append(const Dispatch& dispatch);
   uint64_t append(const Dispatch* dispatches, size_t count);
   uint64_t append(Segment& segment);
+  uint64_t append(Image& image);  // a new one, before anything uses it
 
   // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
@@ -41,6 +42,9 @@ class Queue {
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // The same for one whole mip level.
+  void upload(Image& image, uint32_t level, const std::byte* data);
+  void download(Image& image, uint32_t level, std::byte* data);
 
   void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
   void close() noexcept;  // finishes what was given, then ends the thread
@@ -60,7 +64,7 @@ class Queue {
   class Hazards final : public HazardTracker {
    public:
     explicit Hazards(size_t queue) : queue_(queue) {}
-    HazardState& state(Buffer& buffer) override { return buffer.hazards(queue_); }
+    HazardState& state(Data& data) override { return data.hazards(queue_); }
 
    private:
     size_t queue_;
@@ -72,6 +76,14 @@ class Queue {
   };
 
   uint64_t append_copy(const Copy& copy);
+  uint64_t append_copy(const ImageCopy& copy);
+  uint64_t added(Batch& batch);  // under mutex_: one command more
+  // Move host memory through a ring. `next` gives the bytes of the next piece, 0 when done; `append` the
+  // command that copies it.
+  template <typename Next, typename Append>
+  void stream_up(const std::byte* data, Next next, Append append);
+  template <typename Next, typename Append>
+  void stream_down(std::byte* data, Next next, Append append);
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
   void run() noexcept;   // the thread

@@ -30,6 +30,20 @@ void Batch::add(const Copy& copy) {
   entries_.push_back(entry);
 }
 
+void Batch::add(const ImageCopy& copy) {
+  Entry entry{};
+  entry.kind = Kind::image_copy;
+  entry.image_copy = copy;
+  entries_.push_back(entry);
+}
+
+void Batch::add(Image& image) {
+  Entry entry{};
+  entry.kind = Kind::image_start;
+  entry.image = &image;
+  entries_.push_back(entry);
+}
+
 void Batch::add(Segment& segment) {
   Entry entry{};
   entry.kind = Kind::replay;
