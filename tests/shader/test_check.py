@@ -448,6 +448,7 @@ def test_environment_and_attribute(monkeypatch: Any) -> None:
 
         return store
 
+    monkeypatch.delenv("VKDISPATCH_CHECK", raising=False)
     assert kernel().check is None
     assert kernel(check="nan").check == "nan"
     assert "diagnostics" not in kernel().get_src(build=False).code

@@ -1,8 +1,10 @@
 """Printing from kernels: it appears on `sys.stdout` before the call that ran the kernel returns."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
@@ -14,6 +16,12 @@ from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
 
 _RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "c": int32, "u": uint32, "o": uint32}
 _RAW_TYPES.update(x=uint32, X=uint32)
+# How the repr of a GPU value begins.
+_REPR = re.compile(
+    "<(?:"
+    + "|".join(kind.name for kind in vars(dtype).values() if isinstance(kind, type) and hasattr(kind, "name"))
+    + ") "
+)
 
 
 def print(*args: Any, sep: str = " ", end: str = "\n", separator: str | None = None) -> None:
@@ -67,6 +75,12 @@ def _resolved(text: str, values: list[Expr]) -> str:
     parts: list[str] = []
     for piece in current().resolve_marks(text):
         if isinstance(piece, str):
+            if _REPR.search(piece):
+                raise located(
+                    ArgumentValueError,
+                    "print: {x=} and {x!r} in an f-string give the repr of a GPU value, not what it will be; "
+                    'write f"x={x}"',
+                )
             parts.append(_escaped(piece))
         else:
             value, spec = piece
