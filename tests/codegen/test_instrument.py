@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -153,6 +154,19 @@ def test_reports_are_written_before_every_return() -> None:
     assert code.count("atomicAdd") == 3
     for part in code.split("return;")[1:-1]:
         assert "atomicAdd" in part
+
+
+def test_stores_are_guarded_and_reads_go_to_element_0() -> None:
+    def body(out: Any, data: Any, n: Any) -> None:
+        out[n] = data[n]
+        out[n + 1] += 1
+        vc.atomic_add(data[n], 1)
+
+    outcome = _instrumented(body, [Buff[i32], Buff[i32], Const[u32]], Checks(bounds=True))
+    code = re.sub(r"\s+", " ", _code(outcome))
+    assert re.search(r"if \((check\d+)\) \{ buf0\.data\[PC\.param2\] = buf1\.data\[check\d+ \? ", code)
+    assert re.search(r"if \(check\d+\) \{ buf0\.data\[t\d+\] \+= 1; \}", code)
+    assert re.search(r"if \(check\d+\) \{ int check\d+ = atomicAdd\(buf1\.data\[PC\.param2\], 1\);", code)
 
 
 def test_lengths_are_no_reads_and_stores_no_loads() -> None:

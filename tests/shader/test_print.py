@@ -312,6 +312,22 @@ def test_what_is_printed_is_what_was_there(capsys: Any) -> None:
     assert capsys.readouterr().out.split() == ["3", "8", "8", "13"]
 
 
+def test_an_interrupted_call_leaves_nothing_behind(capsys: Any, monkeypatch: Any) -> None:
+    @vd.shader(1)
+    def kernel(n: Const[i32]) -> None:
+        vc.print("number", n)
+
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    kernel(1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("vkdispatch.execution_pipeline.diagnostics.Diagnostics._collect", interrupted)
+        kernel(2)
+    kernel(3)
+    assert capsys.readouterr().out == "number 1\nnumber 3\n"
+
+
 def test_large_argument_blocks(capsys: Any) -> None:
     # arguments beyond the push constants move to a uniform block, and the bindings with them
     @vd.shader(1)
