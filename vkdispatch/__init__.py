@@ -37,6 +37,7 @@ from vkdispatch.base.allocators import (
 from vkdispatch.base.buffer import (
     Buffer,
     EmptyBufferError,
+    OversizedBufferError,
     asbuffer,
     from_cuda_array,
 )
@@ -47,6 +48,11 @@ from vkdispatch.base.context import (
     make_context,
     queue_wait_idle,
     select_queue_families,
+)
+from vkdispatch.base.cuda_capture import (
+    CUDAGraphCapture,
+    cuda_graph_capture,
+    get_cuda_capture,
 )
 from vkdispatch.base.devices import (
     DeviceInfo,
@@ -94,6 +100,7 @@ from vkdispatch.base.dtype import (
     vec3,
     vec4,
 )
+from vkdispatch.base.dummy_context import set_dummy_context_params
 from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -145,6 +152,7 @@ from vkdispatch.base.rfft_buffer import (
     RFFTBuffer,
     asrfftbuffer,
 )
+from vkdispatch.base.signal import Signal
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
     BufferBindInfo,
@@ -156,7 +164,11 @@ from vkdispatch.execution_pipeline.command_graph import (
 )
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
+
+# Submodules that programs reach as attributes.
+from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -170,6 +182,7 @@ __all__ = [
     "BoundsError",
     "Buffer",
     "BufferBindInfo",
+    "CUDAGraphCapture",
     "CheckError",
     "CommandGraph",
     "ComponentError",
@@ -188,11 +201,14 @@ __all__ = [
     "MappingFunction",
     "NanError",
     "OutOfDeviceMemoryError",
+    "OversizedBufferError",
     "RFFTBuffer",
+    "RawKernel",
     "Sampler",
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
+    "Signal",
     "UnsupportedError",
     "UsageError",
     "VkDispatchError",
@@ -235,6 +251,7 @@ __all__ = [
     "complex32",
     "complex64",
     "complex128",
+    "cuda_graph_capture",
     "default_graph",
     "dtype",
     "dvec2",
@@ -247,8 +264,10 @@ __all__ = [
     "get_backend",
     "get_context",
     "get_context_handle",
+    "get_cuda_capture",
     "get_devices",
     "global_graph",
+    "glsl_kernel",
     "hvec2",
     "hvec3",
     "hvec4",
@@ -285,9 +304,11 @@ __all__ = [
     "mat4",
     "queue_wait_idle",
     "select_queue_families",
+    "set_dummy_context_params",
     "set_global_graph",
     "set_log_level",
     "shader",
+    "spirv_kernel",
     "uhvec2",
     "uhvec3",
     "uhvec4",

@@ -63,6 +63,15 @@ class Engine:
         """Whether a device was lost; nothing on this engine works any more."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
+    def last_value(self, queue: int) -> int:
+        """Return the number of the last batch that was given to a queue."""
+
+    def flush(self, queue: int, value: int) -> None:
+        """Submit a queue's batches up to this number."""
+
+    def wait_for(self, queue: int, value: int, block: bool) -> bool:
+        """Submit a queue's batches up to this number; return whether they are done, waiting if `block`."""
+
     def close(self) -> None:
         """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
 
@@ -91,6 +100,12 @@ class Buffer:
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
+
+    def copy_between(self, source: int, target: int) -> None:
+        """Copy one queue's copy to another's, in the order of both queues' work."""
+
+    def last_write(self, queue: int) -> int:
+        """Return the number of the last batch of a queue that writes its copy."""
 
     def destroy(self) -> None:
         """Free the memory once the device is done with it. Never blocks. Idempotent."""
@@ -150,8 +165,17 @@ class Plan:
     """
 
     def __init__(
-        self, engine: Engine, spirv: bytes, binding_types: Sequence[int], push_constant_size: int, name: str
-    ) -> None: ...
+        self,
+        engine: Engine,
+        spirv: bytes,
+        binding_types: Sequence[int],
+        push_constant_size: int,
+        name: str,
+        entry_point: str = "main",
+        specialization: Sequence[tuple[int, bytes]] = (),
+    ) -> None:
+        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced."""
+
     def destroy(self) -> None: ...
 
 # A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)

@@ -11,6 +11,7 @@ namespace vkd {
 namespace {
 
 constexpr uint64_t kForever = ~uint64_t{0};
+constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
 
 VkDescriptorType descriptor_type(int binding_type) {
   switch (binding_type) {
@@ -157,11 +158,13 @@ uint32_t Engine::image_features(int format) const {
 }
 
 Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
-                          uint32_t push_constant_size, const std::string& name) {
+                          uint32_t push_constant_size, const std::string& name,
+                          const std::string& entry_point, const Specialization& specialization) {
   const Use use(*this);
   std::vector<VkDescriptorType> types(binding_types.size());
   std::transform(binding_types.begin(), binding_types.end(), types.begin(), descriptor_type);
-  auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name);
+  auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name, entry_point,
+                                     specialization);
   std::lock_guard lock(live_mutex_);
   live_.insert(plan.get());
   return plan.release();
@@ -229,6 +232,53 @@ void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* dat
   const Use use(*this);
   check_level(image, level, size);
   queues_.at(queue)->download(image, level, data);
+}
+
+void Engine::flush(size_t queue, uint64_t value) {
+  const Use use(*this);
+  queues_.at(queue)->flush(value);
+}
+
+size_t Engine::least_busy() {
+  const Use use(*this);
+  const size_t first = next_queue_.fetch_add(1) % queues_.size();
+  size_t best = first;
+  uint64_t least = queues_[first]->backlog();
+  for (size_t step = 1; step < queues_.size() && least > 0; ++step) {
+    const size_t queue = (first + step) % queues_.size();
+    const uint64_t backlog = queues_[queue]->backlog();
+    if (backlog < least) {
+      best = queue;
+      least = backlog;
+    }
+  }
+  return best;
+}
+
+void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
+  const Use use(*this);
+  Queue& source = *queues_.at(from);
+  Queue& target = *queues_.at(to);
+  if (from == to) {
+    return;
+  }
+  if (queue_devices_[from] == queue_devices_[to]) {
+    // Each side is submitted before the other waits for it: both may share one queue of the device, where a
+    // wait for something submitted later would never end.
+    const uint64_t written = source.last_value();
+    source.flush(written);
+    target.append_wait(*timelines_[from], written);
+    const uint64_t copied = target.append_copy_of(buffer, buffer.memory(from).handle());
+    target.flush(copied);
+    buffer.mark_read(from, source.append_wait(*timelines_[to], copied));
+    return;
+  }
+  std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
+  for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
+    const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
+    source.download(buffer, offset, block.data(), size);
+    target.upload(buffer, offset, block.data(), size);
+  }
 }
 
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,

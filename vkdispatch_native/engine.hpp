@@ -51,13 +51,19 @@ class Engine {
   Image* create_image(const ImageShape& shape);
   Sampler* create_sampler(const SamplerSettings& settings);
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
-                    uint32_t push_constant_size, const std::string& name);
+                    uint32_t push_constant_size, const std::string& name, const std::string& entry_point,
+                    const Specialization& specialization);
   CommandList* create_command_list();
 
   bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due
   void make_room();
   uint64_t last_value(size_t queue);
   bool wait(size_t queue, uint64_t value, uint64_t timeout_ns);
+  void flush(size_t queue, uint64_t value);
+  size_t least_busy();  // the queue with the fewest batches before it; in turn where several have
+  // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
+  // next and before `from` changes it. On one device without a look from the host.
+  void copy_between(Buffer& buffer, size_t from, size_t to);
   void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
   // One mip level of an image; throws unless `size` is what it takes.
@@ -105,6 +111,7 @@ class Engine {
   std::atomic<bool> finished_{false};               // nothing of Vulkan is left
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
+  std::atomic<size_t> next_queue_{0};
 };
 
 }  // namespace vkd

@@ -86,9 +86,36 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t scalarBlockLayout
         uint32_t storageBuffer8BitAccess
         uint32_t timelineSemaphore
+        uint32_t shaderInt8
+        uint32_t uniformAndStorageBuffer8BitAccess
+        uint32_t storagePushConstant8
+        uint32_t shaderBufferInt64Atomics
+        uint32_t shaderSharedInt64Atomics
+        uint32_t shaderSubgroupExtendedTypes
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
         uint32_t shaderBufferFloat32AtomicAdd
+        uint32_t shaderBufferFloat64Atomics
+        uint32_t shaderBufferFloat64AtomicAdd
+        uint32_t shaderSharedFloat32Atomics
+        uint32_t shaderSharedFloat32AtomicAdd
+        uint32_t shaderSharedFloat64Atomics
+        uint32_t shaderSharedFloat64AtomicAdd
+    ctypedef struct VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT:
+        uint32_t shaderBufferFloat16Atomics
+        uint32_t shaderBufferFloat16AtomicAdd
+        uint32_t shaderBufferFloat16AtomicMinMax
+        uint32_t shaderBufferFloat32AtomicMinMax
+        uint32_t shaderBufferFloat64AtomicMinMax
+        uint32_t shaderSharedFloat16Atomics
+        uint32_t shaderSharedFloat16AtomicAdd
+        uint32_t shaderSharedFloat16AtomicMinMax
+        uint32_t shaderSharedFloat32AtomicMinMax
+        uint32_t shaderSharedFloat64AtomicMinMax
+    ctypedef struct VkSpecializationMapEntry:
+        uint32_t constantID
+        uint32_t offset
+        size_t size
     ctypedef struct VkQueueFamilyProperties:
         uint32_t queueFlags
         uint32_t queueCount
@@ -102,6 +129,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         VkPhysicalDeviceVulkan11Features features11
         VkPhysicalDeviceVulkan12Features features12
         VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
+        VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
         vector[VkQueueFamilyProperties] queue_families
         vector[string] missing
     CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
@@ -178,6 +206,9 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+    cdef cppclass CppSpecialization "vkd::Specialization":
+        vector[VkSpecializationMapEntry] entries
+        vector[byte] data
     cdef cppclass CppBinding "vkd::Binding":
         CppBuffer* buffer
         CppImage* image
@@ -230,7 +261,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
         CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
-                             const string& name) except +raise_error
+                             const string& name, const string& entry_point,
+                             const CppSpecialization& specialization) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         void retire(CppBuffer* buffer)
@@ -241,6 +273,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        void flush(size_t queue, uint64_t value) except +raise_error
+        size_t least_busy() except +raise_error
+        void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
         void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
         void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
@@ -308,6 +343,37 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
+cdef dict _optional(CppDeviceProperties& p):
+    """Vulkan features that kernels may need beyond those with an attribute of their own."""
+    return {
+        "shaderInt8": p.features12.shaderInt8,
+        "storageBuffer8BitAccess": p.features12.storageBuffer8BitAccess,
+        "uniformAndStorageBuffer8BitAccess": p.features12.uniformAndStorageBuffer8BitAccess,
+        "storagePushConstant8": p.features12.storagePushConstant8,
+        "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
+        "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
+        "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
+        "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
+        "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,
+        "shaderBufferFloat64Atomics": p.atomic_float.shaderBufferFloat64Atomics,
+        "shaderBufferFloat64AtomicAdd": p.atomic_float.shaderBufferFloat64AtomicAdd,
+        "shaderSharedFloat32Atomics": p.atomic_float.shaderSharedFloat32Atomics,
+        "shaderSharedFloat32AtomicAdd": p.atomic_float.shaderSharedFloat32AtomicAdd,
+        "shaderSharedFloat64Atomics": p.atomic_float.shaderSharedFloat64Atomics,
+        "shaderSharedFloat64AtomicAdd": p.atomic_float.shaderSharedFloat64AtomicAdd,
+        "shaderBufferFloat16Atomics": p.atomic_float2.shaderBufferFloat16Atomics,
+        "shaderBufferFloat16AtomicAdd": p.atomic_float2.shaderBufferFloat16AtomicAdd,
+        "shaderBufferFloat16AtomicMinMax": p.atomic_float2.shaderBufferFloat16AtomicMinMax,
+        "shaderBufferFloat32AtomicMinMax": p.atomic_float2.shaderBufferFloat32AtomicMinMax,
+        "shaderBufferFloat64AtomicMinMax": p.atomic_float2.shaderBufferFloat64AtomicMinMax,
+        "shaderSharedFloat16Atomics": p.atomic_float2.shaderSharedFloat16Atomics,
+        "shaderSharedFloat16AtomicAdd": p.atomic_float2.shaderSharedFloat16AtomicAdd,
+        "shaderSharedFloat16AtomicMinMax": p.atomic_float2.shaderSharedFloat16AtomicMinMax,
+        "shaderSharedFloat32AtomicMinMax": p.atomic_float2.shaderSharedFloat32AtomicMinMax,
+        "shaderSharedFloat64AtomicMinMax": p.atomic_float2.shaderSharedFloat64AtomicMinMax,
+    }
+
+
 cdef dict _properties(int index, CppDeviceProperties& p):
     cdef uint32_t version = p.core.apiVersion
     limits = p.core.limits
@@ -353,6 +419,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "sampler_mirror_clamp_to_edge": p.features12.samplerMirrorClampToEdge,
         "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
+        "features": frozenset([name for name, has in _optional(p).items() if has]),
     }
 
 
@@ -429,6 +496,8 @@ cdef class Engine:
         return self.open().limits().storage_range
 
     def image_features(self, int format):
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
         return self.open().image_features(format)
 
     @property
@@ -439,6 +508,24 @@ cdef class Engine:
         cdef size_t q
         for q in _queue_range(self, queue):
             self.wait(q, self.open().last_value(q))
+
+    def last_value(self, size_t queue):
+        return self.open().last_value(queue)
+
+    def wait_for(self, size_t queue, uint64_t value, bint block):
+        cdef CppEngine* engine = self.open()
+        cdef cbool done
+        if block:
+            self.wait(queue, value)
+            return True
+        with nogil:
+            done = engine.wait(queue, value, 0)
+        return bool(done)
+
+    def flush(self, size_t queue, uint64_t value):
+        cdef CppEngine* engine = self.open()
+        with nogil:
+            engine.flush(queue, value)
 
     def close(self):
         cdef CppEngine* engine = self.ptr.get()
@@ -564,6 +651,23 @@ cdef class Buffer:
         finally:
             self.leave()
 
+    def copy_between(self, int source, int target):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t first, second
+        (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
+        (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
+        self.users += 1
+        try:
+            with nogil:
+                engine.copy_between(buffer[0], first, second)
+        finally:
+            self.leave()
+
+    def last_write(self, int queue):
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        return self.open().last_write(q)
+
     def destroy(self):
         global _destroyed
         if self.ptr != NULL and not self.doomed:
@@ -591,6 +695,8 @@ cdef class Image:
             raise RuntimeError("an image is initialized once")
         if view_type not in (0, 1, 2, 5):
             raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
         width, height, depth = extent
         shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
         self.engine = engine
@@ -690,6 +796,8 @@ cdef class Sampler:
         cdef CppEngine* e
         if self.state is not None:
             raise RuntimeError("a sampler is initialized once")
+        if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
+            raise ValueError("a filter, address mode or border colour is unknown")
         if not sampleable(image.open()[0]):
             raise ValueError("the device cannot sample images of this format")
         e = image.engine.open()
@@ -721,10 +829,13 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None):
+                 str name not None, str entry_point not None="main", specialization=()):
         cdef CppEngine* e = engine.open()
         cdef vector[int] types = binding_types
         cdef string text = name.encode()
+        cdef string entry = entry_point.encode()
+        cdef CppSpecialization constants
+        cdef VkSpecializationMapEntry constant
         cdef vector[uint32_t] words
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
@@ -732,10 +843,19 @@ cdef class Plan:
             raise ValueError("spirv: these bytes are no SPIR-V module")
         words.resize(len(spirv) // 4)
         memcpy(words.data(), <const char*>spirv, len(spirv))
+        for number, value in specialization:
+            if len(value) not in (1, 2, 4, 8):
+                raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
+            constant.constantID = number
+            constant.offset = <uint32_t>constants.data.size()
+            constant.size = len(value)
+            constants.data.resize(constant.offset + constant.size)
+            memcpy(&constants.data[constant.offset], <const char*><bytes>value, constant.size)
+            constants.entries.push_back(constant)
         self.engine = engine
         self.keep = engine.ptr
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text)
+            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -944,7 +1064,7 @@ cdef class CommandList:
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, last
-        queues = (0,) if queue == -1 else _queue_range(self.engine, queue)
+        queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
         self.users += 1
@@ -971,6 +1091,7 @@ cdef struct Slot:
     SlotKind kind
     uint32_t offset  # in the argument block; of a buffer: its shape's, if it has one
     cbool has_shape
+    cbool planar  # the kernel indexes it by two axes: its shape must have no third
     uint32_t size
     char code  # struct format character of a scalar
     uint32_t binding
@@ -1061,6 +1182,7 @@ cdef class Launcher:
                 slot.size = 16 if item[2] >= 0 else 0
                 slot.reads = item[3]
                 slot.writes = item[4]
+                slot.planar = len(item) > 5 and item[5]
                 if int(item[1]) in bound:
                     raise ValueError(f"slots: binding {item[1]} is bound twice")
                 bound.add(int(item[1]))
@@ -1235,6 +1357,8 @@ cdef class Launcher:
                 b.writes = slot.writes
                 if slot.has_shape:
                     shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
+                    if slot.planar and shape[2] != 1:
+                        return False
                     memcpy(block + slot.offset, shape, 16)
             elif slot.kind == SAMPLER_SLOT or slot.kind == IMAGE_SLOT:
                 native = getattr(argument, "_native", None)

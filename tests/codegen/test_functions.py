@@ -279,7 +279,7 @@ def test_atomics():
         vc.atomic_add(shared[2], 3)
         for target, value in (
             (before, 1),
-            (f[0], 1),
+            (f[0], True),
             (i[0], 1.5),
             (i[0], f[0]),
             (i[0], True),

@@ -438,6 +438,7 @@ def test_images_that_cannot_be(engine: native.Engine, changes: dict[str, Any]) -
     "settings",
     [
         (2, 0, 0, 0, 0.0, 0.0, 0.0, 0),
+        (2**32 - 1, 0, 0, 0, 0.0, 0.0, 0.0, 0),
         (0, 2, 0, 0, 0.0, 0.0, 0.0, 0),
         (0, 0, 2, 0, 0.0, 0.0, 0.0, 0),
         (0, 0, 0, 5, 0.0, 0.0, 0.0, 0),
@@ -480,3 +481,10 @@ def test_python_code_inside_a_call(engine: native.Engine) -> None:
         picture._native = Picture(engine, np.zeros((8, 8)))._native
         add.record(native.CommandList(engine), (picture, Drops()), (8, 8), False)
     engine.wait_idle()
+
+
+def test_features_of_formats(engine: native.Engine) -> None:
+    assert engine.image_features(R32_SFLOAT) & 0x1  # sampled: every device does
+    for unknown in (-1, 0, 37, 10**6):
+        with pytest.raises(ValueError, match="format"):
+            engine.image_features(unknown)

@@ -27,9 +27,35 @@ class ComputePlan(Handle):
     """
 
     def __init__(
-        self, shader_source: str, binding_type_list: Sequence[int], pc_size: int, shader_name: str = "shader"
+        self,
+        shader_source: str,
+        binding_type_list: Sequence[int],
+        pc_size: int,
+        shader_name: str = "shader",
+        *,
+        spirv: bytes | None = None,
+        entry_point: str = "main",
+        specialization: Sequence[tuple[int, bytes]] = (),
     ) -> None:
-        """Compile `shader_source`.
+        """Compile `shader_source`, or take it as compiled already.
+
+        Parameters
+        ----------
+        shader_source
+            GLSL.
+        binding_type_list
+            The type of binding 0, 1, ... of descriptor set 0.
+        pc_size
+            Bytes of push constants.
+        shader_name
+            What tools and messages call the plan.
+        spirv
+            The compiled code; `shader_source` is then only shown. It must be valid, as
+            `vkdispatch.base.spirv.read_module` finds out.
+        entry_point
+            The function of the code that is run.
+        specialization
+            Specialization constants to be replaced: id and bytes of each.
 
         Raises
         ------
@@ -51,11 +77,18 @@ class ComputePlan(Handle):
         if self.pc_size < 0:
             raise ArgumentValueError(f"pc_size: expected bytes, 0 or more, got {pc_size}")
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
-        spirv = _compile(shader_source, self.shader_name)
+        if spirv is None:
+            spirv = compile_glsl(shader_source, self.shader_name)
         super().__init__()
         try:
             self._native = native.Plan(
-                self.context._native, spirv, self.binding_list, self.pc_size, self.shader_name
+                self.context._native,
+                spirv,
+                self.binding_list,
+                self.pc_size,
+                self.shader_name,
+                entry_point,
+                specialization,
             )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
@@ -77,7 +110,8 @@ def _checked_binding_type(kind: int) -> int:
     return value
 
 
-def _compile(source: str, name: str) -> bytes:
+def compile_glsl(source: str, name: str) -> bytes:
+    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the whole log."""
     try:
         return native.compile_glsl(source)
     except ValueError as error:

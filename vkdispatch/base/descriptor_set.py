@@ -5,6 +5,7 @@ import operator
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.image import Image, Sampler
@@ -58,6 +59,8 @@ class DescriptorSet(Handle):
             The plan has no such binding, it is of another type, or the bytes lie outside the buffer.
         """
         self._check_usable(buffer, Buffer, "buffer")
+        if write_access and not uniform and not buffer.is_writable:
+            raise ArgumentValueError("write_access: the buffer is read-only memory of another library")
         binding = operator.index(binding)
         self._check_binding(binding, 3 if uniform else 1)
         offset, size = operator.index(offset), operator.index(range)
@@ -137,11 +140,17 @@ class DescriptorSet(Handle):
         if kinds[binding] != wanted:
             raise ArgumentValueError(f"binding: {binding} is {_KINDS[kinds[binding]]}, not {_KINDS[wanted]}")
 
-    def bindings(self) -> tuple[Binding, ...]:
-        """Return what is bound. Raises RuntimeError if a binding of the plan is still empty."""
+    def set_inline_uniform_payload(self, payload: bytes) -> None:
+        """Pass uniform data within the launch, on the CUDA backend. Raises RuntimeError on all others."""
+        raise require_cuda("set_inline_uniform_payload", "bind a buffer with uniform=True")
+
+    def bindings(self, without: int = -1) -> tuple[Binding, ...]:
+        """Return what is bound. Raises RuntimeError if a binding other than `without` is still empty."""
         self.require_alive()
         missing = [
-            index for index in range(len(self.compute_plan.binding_list)) if index not in self._bindings
+            index
+            for index in range(len(self.compute_plan.binding_list))
+            if index not in self._bindings and index != without
         ]
         if missing:
             raise UsageError(f"nothing is bound at binding {missing[0]} of {self.compute_plan.shader_name!r}")

@@ -4,6 +4,10 @@ Each is a `VkDispatchError` and the built-in a Python user would catch.
 """
 
 
+def check_for_errors() -> None:
+    """Do nothing: every call raises its own error, and leaves none behind to be asked for."""
+
+
 class VkDispatchError(Exception):
     """Base class of every error that vkdispatch raises by itself."""
 
@@ -42,6 +46,10 @@ class ComponentError(VkDispatchError, AttributeError):
 
 class UsageError(VkDispatchError, RuntimeError):
     """A right call at the wrong time or in the wrong place."""
+
+
+class UnassignedError(VkDispatchError, NameError):
+    """A local variable of a kernel is used where it has no value on some of the ways of the GPU."""
 
 
 class UnsupportedError(VkDispatchError, NotImplementedError):

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from vkdispatch.base.dtype import DType, compute_type
+from vkdispatch.base.dtype import DType, component_type, compute_type
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
+    Builtin,
     Declare,
     Effect,
     Expr,
@@ -132,8 +133,7 @@ def _mentioned(text: str) -> set[int]:
 
 def _note_read(expr: Expr, access: Access) -> None:
     # its size is no part of what a buffer or image holds
-    sized = expr.op in (Op.LENGTH, Op.IMAGE_SIZE)
-    if isinstance(expr.value, (Storage, ImageBinding)) and not sized:
+    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
         access.reads.add(expr.value.index)
     elif isinstance(expr.value, RawText):
         access.reads |= _mentioned(expr.value.text)
@@ -161,12 +161,16 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
 class Usage:
     """Types, functions and features that a kernel uses, which decide on GLSL extensions.
 
-    `dtypes` are those it computes with, `stored` those that lie in its buffers.
+    `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
+    scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
+    memory).
     """
 
     dtypes: set[DType] = field(default_factory=set)
     stored: set[DType] = field(default_factory=set)
     subgroup_functions: set[str] = field(default_factory=set)
+    subgroup_dtypes: set[DType] = field(default_factory=set)
+    atomics: set[tuple[str, DType, bool]] = field(default_factory=set)
 
 
 def usage(kernel: Kernel) -> Usage:
@@ -183,9 +187,19 @@ def usage(kernel: Kernel) -> Usage:
             found.dtypes.add(expr.dtype)
             if expr.op is Op.SUBGROUP:
                 found.subgroup_functions.add(str(expr.value))
-            elif expr.op is Op.BUILTIN and getattr(expr.value, "name", "").find("SUBGROUP") >= 0:
-                found.subgroup_functions.add("subgroupBuiltin")
+                found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+            elif expr.op is Op.ATOMIC:
+                found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+            elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+                masked = expr.value.name.endswith("_MASK")
+                found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
     return found
+
+
+def _is_shared(place: Expr) -> bool:
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return isinstance(place.value, SharedArray)
 
 
 # ---- scopes --------------------------------------------------------------------------------------

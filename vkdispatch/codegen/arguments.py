@@ -24,7 +24,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.expressions import condition
 from vkdispatch.codegen.images import ImageVariable, StorageImageVariable
-from vkdispatch.codegen.ir import Argument, Expr, Op
+from vkdispatch.codegen.ir import Argument, Expr, ImageBinding, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder
 from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
@@ -97,7 +97,7 @@ def declare_argument(
         return BufferVariable(storage), ShaderArgumentInfo(
             name, ArgType.BUFFER, default, storage.name, binding=storage.index, dtype=kind
         )
-    if origin in _SAMPLED or origin in _STORAGE:
+    if is_image(origin):
         return _declare_image(recorder, name, origin, kind, default)
     arg_type = ArgType.CONSTANT if origin is Constant else ArgType.VARIABLE
     value, member = _declare_value(recorder, name, name, kind)
@@ -115,13 +115,26 @@ def declare_argument(
 def _declare_image(
     recorder: Recorder, name: str, origin: Any, kind: DType, default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
-    storage, arrayed = origin in _STORAGE, origin in _ARRAYED
+    like = image_binding(0, name, origin, kind)
+    image = recorder.add_image(like.dimensions, name, like.dtype, storage=like.storage, arrayed=like.arrayed)
+    variable = StorageImageVariable(image) if image.storage else ImageVariable(image)
+    arg_type = ArgType.STORAGE_IMAGE if image.storage else ArgType.IMAGE
+    return variable, ShaderArgumentInfo(
+        name, arg_type, default, image.name, binding=image.index, dtype=kind, image=image
+    )
+
+
+def is_image(origin: Any) -> bool:
+    """Whether an annotation's class is that of an image."""
+    return origin in _SAMPLED or origin in _STORAGE
+
+
+def image_binding(index: int, name: str, origin: Any, kind: DType) -> ImageBinding:
+    """Return the image that an annotation means. Raises ValueError for texels that no format has."""
+    storage = origin in _STORAGE
     dimensions = (_STORAGE if storage else _SAMPLED)[origin]
     texel = _storage_texel(name, kind) if storage else _sampled_kind(kind)
-    image = recorder.add_image(dimensions, name, texel, storage=storage, arrayed=arrayed)
-    variable = StorageImageVariable(image) if storage else ImageVariable(image)
-    arg_type = ArgType.STORAGE_IMAGE if storage else ArgType.IMAGE
-    return variable, ShaderArgumentInfo(name, arg_type, default, image.name, binding=image.index, dtype=kind)
+    return ImageBinding(index, dimensions, name, texel, storage, origin in _ARRAYED)
 
 
 def _sampled_kind(kind: DType) -> DType:

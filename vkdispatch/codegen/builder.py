@@ -109,7 +109,9 @@ class ShaderBuilder(Recorder):
         """Return the variables of the arguments."""
         return list(self.shader_args)
 
-    def shared_buffer(self, dtype: DType, size: int, var_name: str | None = None) -> BufferVariable:
+    def shared_buffer(
+        self, dtype: DType, size: int | tuple[int, ...], var_name: str | None = None
+    ) -> BufferVariable:
         """Add an array of `size` elements in workgroup memory."""
         check_dtype(dtype, "shared_buffer")
         return BufferVariable(self.add_shared(dtype, size, var_name))
@@ -149,9 +151,11 @@ class ShaderBuilder(Recorder):
         return ShaderDescription(kernel, tuple(map(self._complete, self.shader_arg_infos)), self.backend)
 
     def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
-        """Add what is known only after the trace: whether the kernel asked for a buffer's shape."""
+        """Add what is known only after the trace: what the kernel asks of a buffer's shape."""
         shape = None if info.binding is None else self._shapes.get(info.binding)
-        return dataclasses.replace(info, shader_shape_name=shape.name) if shape else info
+        if shape is None:
+            return info
+        return dataclasses.replace(info, shader_shape_name=shape.name, planar=info.binding in self._planar)
 
 
 def _check_texts(kernel: Kernel) -> None:

@@ -78,6 +78,10 @@ class ShaderArgumentInfo:
         Members of the argument block that take the value, or the fields of a dataclass in order.
     fields
         Names of a dataclass's fields.
+    image
+        What kind of image; None for all else.
+    planar
+        Whether the kernel indexes the buffer by two axes, so that its shape must have no third.
     """
 
     name: str
@@ -90,6 +94,8 @@ class ShaderArgumentInfo:
     members: tuple[str, ...] = ()
     member_dtypes: tuple[DType, ...] = ()
     fields: tuple[str, ...] = ()
+    image: ImageBinding | None = None
+    planar: bool = False
 
 
 @dataclass(frozen=True)

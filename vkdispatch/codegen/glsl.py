@@ -28,12 +28,12 @@ from vkdispatch.base.dtype import (
 from vkdispatch.codegen.analysis import (
     Access,
     NamingPlan,
-    Usage,
     local_names,
     plan_names,
     resource_access,
     usage,
 )
+from vkdispatch.codegen.extensions import extensions
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -56,7 +56,6 @@ from vkdispatch.codegen.ir import (
     Register,
     Return,
     Scope,
-    ShaderFlags,
     SharedArray,
     Statement,
     Storage,
@@ -141,6 +140,11 @@ _BUILTINS: dict[Builtin, str] = {
     Builtin.SUBGROUP_ID: "gl_SubgroupID",
     Builtin.SUBGROUP_SIZE: "gl_SubgroupSize",
     Builtin.SUBGROUP_INVOCATION_ID: "gl_SubgroupInvocationID",
+    Builtin.SUBGROUP_EQ_MASK: "gl_SubgroupEqMask",
+    Builtin.SUBGROUP_GE_MASK: "gl_SubgroupGeMask",
+    Builtin.SUBGROUP_GT_MASK: "gl_SubgroupGtMask",
+    Builtin.SUBGROUP_LE_MASK: "gl_SubgroupLeMask",
+    Builtin.SUBGROUP_LT_MASK: "gl_SubgroupLtMask",
 }
 # A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
 _FOLDED_GLOBAL_ID, _FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
@@ -154,13 +158,6 @@ _COMPONENT_NAMES: dict[Builtin, str] = {
     Builtin.NUM_WORKGROUPS: "groups",
 }
 
-_TYPE_EXTENSIONS: tuple[tuple[tuple[DType, ...], str], ...] = (
-    ((float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
-    ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
-    ((int64, uint64), "GL_ARB_gpu_shader_int64"),
-    ((float64,), "GL_ARB_gpu_shader_fp64"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
@@ -169,15 +166,13 @@ class _Stored:
     glsl: str
     load: str
     store: str
-    extension: str
 
 
-_8_BIT, _16_BIT = "GL_EXT_shader_8bit_storage", "GL_EXT_shader_16bit_storage"
 _STORED: dict[DType, _Stored] = {
-    bool_: _Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))", _8_BIT),
-    int8: _Stored("int8_t", "int({})", "int8_t({})", _8_BIT),
-    uint8: _Stored("uint8_t", "uint({})", "uint8_t({})", _8_BIT),
-    bfloat16: _Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})", _16_BIT),
+    bool_: _Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))"),
+    int8: _Stored("int8_t", "int({})", "int8_t({})"),
+    uint8: _Stored("uint8_t", "uint({})", "uint8_t({})"),
+    bfloat16: _Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})"),
 }
 _BFLOAT16_BITS = """
 uint16_t bfloat16_bits(float value) {
@@ -186,7 +181,6 @@ uint16_t bfloat16_bits(float value) {
     return uint16_t(isnan(value) ? (bits >> 16) | 0x40u : rounded);
 }
 """
-_SUBGROUP_BASIC = frozenset(("subgroupBuiltin", "subgroupElect", "subgroupBarrier"))
 
 
 # How the names of image and vector types start, by what a texel is made of, and the letter of their formats.
@@ -685,23 +679,14 @@ def write_kernel(kernel: Kernel, *, folded: bool = False) -> GlslText:
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, folded=folded)
     return GlslText(
-        tuple(_extensions(kernel, usage(kernel))),
+        (
+            "#version 450",
+            *(f"#extension {name} : require" for name in extensions(usage(kernel), kernel.flags)),
+        ),
         tuple(_interface(kernel, layout)),
         ("void main() {", *body.lines, "}"),
         (None, *body.line_map, None),
     )
-
-
-def _extensions(kernel: Kernel, used: Usage) -> list[str]:
-    names = ["GL_EXT_scalar_block_layout"]
-    if used.subgroup_functions and not kernel.flags & ShaderFlags.NO_SUBGROUP_OPS:
-        names.append("GL_KHR_shader_subgroup_basic")
-        if used.subgroup_functions - _SUBGROUP_BASIC:
-            names.append("GL_KHR_shader_subgroup_arithmetic")
-    scalars = {component_type(kind) for kind in used.dtypes}
-    names += [extension for kinds, extension in _TYPE_EXTENSIONS if scalars.intersection(kinds)]
-    names += sorted({_STORED[kind].extension for kind in used.stored if kind in _STORED})
-    return ["#version 450", *(f"#extension {name} : require" for name in names)]
 
 
 def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:

@@ -14,6 +14,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.attributes import COMPONENTS
 from vkdispatch.codegen.ir import Expr, ImageBinding, ImageStore, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
@@ -66,7 +67,7 @@ class BoundImage(BoundVariable):
             )
         _check_kind(position, what, kind)
         if is_vector(position.dtype) and size > count:
-            position = ex.swizzle(position, ex.COMPONENTS[:count])
+            position = ex.swizzle(position, COMPONENTS[:count])
         return ex.cast(position, to_vector(kind, count))
 
     def _loaded(self, coordinate: Expr, *level: Expr) -> "Texel":

@@ -17,13 +17,15 @@ class ShaderFlags(IntFlag):
     """Options of a kernel.
 
     NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the early return
-    of invocations beyond the execution size.
+    of invocations beyond the execution size. PYTHON_DIVISION gives `//` and `%` Python's meaning (the
+    quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for floats.
     """
 
     NONE = 0
     NO_SUBGROUP_OPS = 1
     NO_PRINTF = 2
     NO_EXEC_BOUNDS = 4
+    PYTHON_DIVISION = 8
 
 
 class Op(Enum):
@@ -67,6 +69,11 @@ class Builtin(Enum):
     SUBGROUP_ID = auto()
     SUBGROUP_SIZE = auto()
     SUBGROUP_INVOCATION_ID = auto()
+    SUBGROUP_EQ_MASK = auto()
+    SUBGROUP_GE_MASK = auto()
+    SUBGROUP_GT_MASK = auto()
+    SUBGROUP_LE_MASK = auto()
+    SUBGROUP_LT_MASK = auto()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +86,15 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Register:
-    """A variable of one invocation; the `counter` of a For is not the kernel's to assign."""
+    """A variable of one invocation.
+
+    The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign.
+    """
 
     name: str
     dtype: DType
     counter: bool = False
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,11 +116,12 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedArray:
-    """An array of `size` elements in workgroup memory."""
+    """An array of `size` elements in workgroup memory, which `shape` lays out in one to three axes."""
 
     name: str
     dtype: DType
     size: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -374,7 +386,7 @@ def is_place(expr: Expr) -> bool:
     if expr.op is Op.RAW:
         return isinstance(expr.value, RawText) and expr.value.settable
     if expr.op is Op.REGISTER:
-        return isinstance(expr.value, Register) and not expr.value.counter
+        return isinstance(expr.value, Register) and not (expr.value.counter or expr.value.fixed)
     return expr.op is Op.ELEMENT
 
 

@@ -3,13 +3,16 @@
 The stack of open blocks, and the thread's recorder.
 """
 
+import math
 import re
 import threading
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from types import CodeType
+from typing import Any, Literal
 
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -67,6 +70,16 @@ class _Frame:
     statements: list[Statement] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a recording: sizes of what grows, other values, and the innermost block's statements."""
+
+    sizes: dict[str, int]
+    values: dict[str, Any]
+    statements: int
+    last: Statement | None
+
+
 class Recorder:
     """Statements, names and resources of the kernel being traced."""
 
@@ -77,14 +90,21 @@ class Recorder:
     def _clear(self) -> None:
         self._frames = [_Frame("body")]
         self._names: set[str] = set()
+        # the names in order, to take back the last ones
+        self._named: list[str] = []
         self._counter = 0
         self._arguments: list[Argument] = []
         self._resources: list[Storage | ImageBinding] = []
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
         self._marks: list[_Mark] = []
+        self._planar: set[int] = set()
+        self._fixed: dict[Register, Expr] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
+        # what a layer above keeps about this trace, and why code that asks for a truth value has to
+        self.extension: object | None = None
+        self.truth_notes: dict[CodeType | None, str] = {}
 
     # -- names and declarations
 
@@ -92,7 +112,7 @@ class Recorder:
         """Return a name that nothing else in the kernel has: var0, var1..."""
         while (name := f"var{self._counter}") in self._names:
             self._counter += 1
-        self._names.add(name)
+        self._add_name(name)
         return name
 
     def claim_name(self, wanted: str | None, *, member: bool = False) -> str:
@@ -109,14 +129,20 @@ class Recorder:
         while name in self._names:
             copies += 1
             name = f"{base}_{copies}"
-        self._names.add(name)
+        self._add_name(name)
         return name
 
-    def declare(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
-        """Declare a register that starts as `value`; returns the expression that names it."""
-        register = Register(self.claim_name(name), kind)
+    def _add_name(self, name: str) -> None:
+        self._names.add(name)
+        self._named.append(name)
+
+    def declare(self, kind: DType, value: Expr, name: str | None = None, *, fixed: bool = False) -> Expr:
+        """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it."""
+        register = Register(self.claim_name(name), kind, fixed=fixed)
         loc = here()
         self.emit(Declare(register, value, loc))
+        if fixed:
+            self._fixed[register] = value
         return Expr(Op.REGISTER, kind, (), register, loc)
 
     def add_argument(self, name: str, kind: DType) -> Argument:
@@ -145,13 +171,19 @@ class Recorder:
         self._resources.append(image)
         return image
 
-    def add_shared(self, kind: DType, size: int, name: str | None = None) -> SharedArray:
+    def add_shared(self, kind: DType, size: int | tuple[int, ...], name: str | None = None) -> SharedArray:
         """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            raise located(ArgumentTypeError, f"shared_buffer: size must be an int, got {size!r}")
-        if int(size) < 1:
+        axes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        if not 1 <= len(axes) <= 3 or any(
+            isinstance(axis, bool) or not hasattr(axis, "__index__") for axis in axes
+        ):
+            raise located(
+                ArgumentTypeError, f"shared_buffer: size must be an int or a tuple of 1 to 3, got {size!r}"
+            )
+        shape = tuple(int(axis) for axis in axes)
+        if min(shape) < 1:
             raise located(ArgumentValueError, f"shared_buffer: size must be at least 1, got {size}")
-        array = SharedArray(self.claim_name(name), kind, int(size))
+        array = SharedArray(self.claim_name(name), kind, math.prod(shape), shape)
         self._shared.append(array)
         return array
 
@@ -206,6 +238,10 @@ class Recorder:
                     mark.loc,
                 )
 
+    def need_planar(self, storage: Storage) -> None:
+        """Note that the kernel indexes a buffer by two axes, so that its shape must have no third."""
+        self._planar.add(storage.index)
+
     # -- statements and blocks
 
     def emit(self, statement: Statement) -> None:
@@ -220,19 +256,25 @@ class Recorder:
             value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
         self.emit(Store(place, value, operator, here()))
 
+    def _open(self, frame: _Frame) -> None:
+        """Open a block. Raises RuntimeError between a switch's cases."""
+        if self._frames[-1].kind == "switch" and frame.kind not in ("case", "default"):
+            raise located(UsageError, "a switch block holds case and default blocks only")
+        self._frames.append(frame)
+
     def open_if(self, condition: Expr) -> None:
         """Open the first branch of an if."""
-        self._frames.append(_Frame("if", here(), condition))
+        self._open(_Frame("if", here(), condition))
 
     def open_else_if(self, condition: Expr) -> None:
         """Reopen the if that was just closed, with another branch."""
         previous = self._take_if("else_if")
-        self._frames.append(_Frame("if", previous.loc, condition, previous.branches))
+        self._open(_Frame("if", previous.loc, condition, previous.branches))
 
     def open_else(self) -> None:
         """Reopen the if that was just closed, with its last branch."""
         previous = self._take_if("else")
-        self._frames.append(_Frame("else", previous.loc, None, previous.branches))
+        self._open(_Frame("else", previous.loc, None, previous.branches))
 
     def _take_if(self, what: str) -> If:
         statements = self._frames[-1].statements
@@ -243,15 +285,22 @@ class Recorder:
         return previous
 
     def open_while(self, condition: Expr) -> None:
-        """Open a loop."""
-        self._frames.append(_Frame("while", here(), condition))
+        """Open a loop. What fixed registers in its condition hold is computed anew each time."""
+        self._open(_Frame("while", here(), self._anew(condition)))
+
+    def _anew(self, expr: Expr) -> Expr:
+        if not any(isinstance(node.value, Register) and node.value in self._fixed for node in nodes((expr,))):
+            return expr
+        if isinstance(expr.value, Register):
+            return self._anew(self._fixed[expr.value])
+        return replace(expr, args=tuple(map(self._anew, expr.args)))
 
     def open_for(self, start: Expr, stop: Expr, step: Expr, name: str | None = None) -> Expr:
         """Open a loop over a range, of bounds of one integer type; returns its counter."""
         loc = here()
         stop, step = self._steady(stop), self._steady(step)
         counter = Register(self.claim_name(name), start.dtype, counter=True)
-        self._frames.append(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
+        self._open(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
         return Expr(Op.REGISTER, start.dtype, (), counter, loc)
 
     def _steady(self, bound: Expr) -> Expr:
@@ -260,7 +309,7 @@ class Recorder:
 
     def open_switch(self, value: Expr) -> None:
         """Open a switch, to be filled with cases."""
-        self._frames.append(_Frame("switch", here(), value))
+        self._open(_Frame("switch", here(), value))
 
     def open_case(self, values: tuple[int, ...]) -> None:
         """Open the case for some values.
@@ -271,13 +320,13 @@ class Recorder:
         for value in values:
             if any(value in known for known, _ in switch.cases):
                 raise located(ArgumentValueError, f"case block: {value} has a case already")
-        self._frames.append(_Frame("case", here(), values=values))
+        self._open(_Frame("case", here(), values=values))
 
     def open_default(self) -> None:
         """Open the case for all other values. Raises RuntimeError outside a switch or the second time."""
         if self._switch("default").default is not None:
             raise located(UsageError, "default block: the switch has one already")
-        self._frames.append(_Frame("default", here()))
+        self._open(_Frame("default", here()))
 
     def _switch(self, what: str) -> _Frame:
         if self._frames[-1].kind != "switch":
@@ -307,7 +356,7 @@ class Recorder:
 
     def open_scope(self, comment: str | None = None) -> None:
         """Open a block of its own."""
-        self._frames.append(_Frame("scope", here(), comment=comment))
+        self._open(_Frame("scope", here(), comment=comment))
 
     @property
     def depth(self) -> int:
@@ -336,6 +385,64 @@ class Recorder:
                 self._frames[-1].default = block
             else:
                 self.emit(_finished(frame, block))
+
+    # -- blocks whose place in the program is decided once they are recorded
+
+    def open_block(self, kind: Literal["if", "while"]) -> None:
+        """Start to record statements apart, as the branch of an if or the body of a loop."""
+        self._frames.append(_Frame(kind, here()))
+
+    def take_block(self, depth: int) -> list[Statement]:
+        """Return the statements of the block that `open_block` started at a depth, and go on behind it.
+
+        Raises RuntimeError if blocks opened inside are open still.
+        """
+        if self.depth != depth + 1:
+            opened = self._frames[-1]
+            raise located(UsageError, f"the {opened.kind} block opened here was never closed", opened.loc)
+        return self._frames.pop().statements
+
+    @property
+    def recorded(self) -> int:
+        """Count of statements in the innermost open block."""
+        return len(self._frames[-1].statements)
+
+    def kinds_above(self, depth: int) -> list[str]:
+        """Kinds of the open blocks deeper than a depth."""
+        return [frame.kind for frame in self._frames[depth + 1 :]]
+
+    def mark(self) -> Mark:
+        """Note what is recorded, to come back to it by `rewind`. Cheap: lists and dicts only ever grow."""
+        statements = self._frames[-1].statements
+        sizes: dict[str, int] = {}
+        values: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, (list, dict)):
+                sizes[name] = len(value)
+            elif isinstance(value, set):
+                values[name] = value if name == "_names" else value.copy()
+            else:
+                values[name] = value
+        return Mark(sizes, values, len(statements), statements[-1] if statements else None)
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget all that was recorded since a mark."""
+        for name in self._named[mark.sizes["_named"] :]:
+            self._names.discard(name)
+        for name, size in mark.sizes.items():
+            now = getattr(self, name)
+            if isinstance(now, list):
+                del now[size:]
+            else:
+                for key in list(now)[size:]:
+                    del now[key]
+        for name, before in mark.values.items():
+            setattr(self, name, before)
+        statements = self._frames[-1].statements
+        del statements[mark.statements :]
+        if mark.last is not None:
+            # an else block may have taken its place
+            statements[-1] = mark.last
 
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""

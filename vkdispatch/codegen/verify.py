@@ -19,6 +19,7 @@ from vkdispatch.base.dtype import (
     to_vector,
     uint32,
     uvec3,
+    uvec4,
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.codegen.analysis import check_scopes, nodes, stored_to
@@ -56,6 +57,9 @@ _INDEX_TYPES = (int32, uint32)
 _ARITHMETIC = frozenset("+-*/")
 _INTEGER = frozenset(("%", "&", "|", "^", "<<", ">>"))
 _ORDER = frozenset(("<", "<=", ">", ">="))
+_ATOMICS = frozenset(
+    f"atomic{name}" for name in ("Add", "Min", "Max", "And", "Or", "Xor", "Exchange", "CompSwap")
+)
 
 
 def verify(kernel: Kernel) -> None:
@@ -132,7 +136,7 @@ def _check_statement(statement: Statement) -> None:
         _need(statement.value.dtype in _INDEX_TYPES, "a switch takes an int32 or uint32", loc)
         _need(len(values) == len(set(values)), "the cases of a switch differ", loc)
     if isinstance(statement, Store) and isinstance(statement.place.value, Register):
-        _need(not statement.place.value.counter, "the counter of a loop is not assigned to", loc)
+        _need(is_place(statement.place), "the counter of a loop is not assigned to", loc)
 
 
 def _literal(expr: Expr) -> bool:
@@ -153,7 +157,7 @@ def _argument(expr: Expr) -> bool:
 
 
 def _builtin(expr: Expr) -> bool:
-    return isinstance(expr.value, Builtin) and expr.dtype in (uint32, uvec3)
+    return isinstance(expr.value, Builtin) and expr.dtype in (uint32, uvec3, uvec4)
 
 
 def _register(expr: Expr) -> bool:
@@ -256,7 +260,7 @@ def _length(expr: Expr) -> bool:
 
 def _atomic(expr: Expr) -> bool:
     place, *operands = expr.args
-    known = isinstance(expr.value, str) and len(operands) == (2 if expr.value == "atomicCompSwap" else 1)
+    known = expr.value in _ATOMICS and len(operands) == (2 if expr.value == "atomicCompSwap" else 1)
     alike = all(operand.dtype is expr.dtype for operand in operands)
     return known and alike and stored_to(place) and is_scalar(expr.dtype) and place.dtype is expr.dtype
 

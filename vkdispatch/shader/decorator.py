@@ -6,6 +6,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.launch_size import checked_local_size
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -21,6 +22,7 @@ def shader(
     arg_names: Sequence[str] | None = None,
     arg_defaults: Sequence[Any] | None = None,
     check: Any = None,
+    rewrite: bool = True,
 ) -> Callable[[Callable[..., Any]], ShaderFunction]:
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
 
@@ -45,6 +47,9 @@ def shader(
         values; FloatingPointError), "loops" (`while` loops end after so many rounds; "loops=5000" says how
         many), several of them in a set or with commas. True: bounds and loops. None takes the environment's
         VKDISPATCH_CHECK, in which 1 is True. Calls of a checked kernel wait for it.
+    rewrite
+        Whether Python's own control flow works on GPU values: `if`, `while`, `for`, `and`... become GPU code
+        where only the GPU knows the condition. False leaves the function's source alone.
 
     Raises
     ------
@@ -73,7 +78,7 @@ def shader(
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            function(*arguments)
+            kernel(function, rewrite)(*arguments)
         description = context.get_description(name)
         origin = origin_of(function)
         return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)

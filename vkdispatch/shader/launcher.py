@@ -24,6 +24,7 @@ from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
+from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 
@@ -150,25 +151,48 @@ def build_kernel(
     check_features(who, description, context)
     source = description.shader_source(local_size, folded=folded)
     layout = description.layout(folded)
+    uniform_binding = 0 if layout.uniform else -1
     try:
         plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
-        launcher = native.Launcher(
-            context._native,
-            plan._native,
-            [_native_slot(slot, layout.offset_of) for slot in slots],
-            layout.size,
-            0 if layout.uniform else -1,
-            -1 if layout.exec_offset is None else layout.exec_offset,
-            -1 if layout.group_count_offset is None else layout.group_count_offset,
-            local_size,
-            context.max_workgroup_count,
-            packer(slots),
-        )
+        return bind_kernel(context, plan, slots, layout, uniform_binding, source)
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if observed else ""
         raise ArgumentValueError(f"{who}: {error}{more}") from error
-    return BuiltKernel(plan, launcher, source, local_size, layout)
+
+
+def bind_kernel(
+    context: Context,
+    plan: ComputePlan,
+    slots: Sequence[Slot],
+    layout: ArgumentLayout,
+    uniform_binding: int,
+    source: ShaderSource,
+) -> BuiltKernel:
+    """Make the launcher of a compiled kernel.
+
+    Parameters
+    ----------
+    slots
+        What it takes, in order.
+    layout
+        Where values lie in the argument block.
+    uniform_binding
+        Where the block is bound; -1 if it is push constants.
+    """
+    launcher = native.Launcher(
+        context._native,
+        plan._native,
+        [_native_slot(slot, layout.offset_of) for slot in slots],
+        layout.size,
+        uniform_binding,
+        -1 if layout.exec_offset is None else layout.exec_offset,
+        -1 if layout.group_count_offset is None else layout.group_count_offset,
+        source.local_size,
+        context.max_workgroup_count,
+        packer(slots),
+    )
+    return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
 
 def check_local_size(who: str, local_size: Extent, context: Context) -> None:
@@ -231,13 +255,17 @@ _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
 
 
 def check_features(who: str, description: ShaderDescription, context: Context) -> None:
-    """Raise UnsupportedError if a device lacks a type that the kernel uses, before the driver sees it."""
+    """Raise UnsupportedError if a device lacks what the kernel uses, before the driver sees it."""
     kernel = description.kernel
-    used = {dtype.component_type(kind) for kind in usage(kernel).dtypes}
+    usage_ = usage(kernel)
+    used = {dtype.component_type(kind) for kind in usage_.dtypes}
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature):
                 raise _unsupported(who, device, name)
+        lacking = missing_operation(usage_, device)
+        if lacking:
+            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
         stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
         if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
             raise _unsupported(who, device, "buffers of 8-bit elements")
@@ -304,7 +332,7 @@ def explained_log(source: ShaderSource, log: str) -> str:
 def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]:
     if isinstance(slot, BufferSlot):
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
-        return ("buffer", slot.binding, shape, slot.reads, slot.writes)
+        return ("buffer", slot.binding, shape, slot.reads, slot.writes, slot.planar)
     if isinstance(slot, ImageSlot):
         kind = "image" if slot.image.storage else "sampler"
         return (kind, slot.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)

@@ -9,6 +9,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.signature import read_signature
 
 
@@ -51,11 +52,11 @@ class MappingFunction:
         """
         if self.return_type is None:
             with vc.scope_block():
-                self.mapping_function(*variables)
+                inlined(self.mapping_function)(*variables)
             return None
         register = vc.new_register(self.return_type)
         with vc.scope_block():
-            result = self.mapping_function(*variables)
+            result = inlined(self.mapping_function)(*variables)
             if result is None:
                 raise ArgumentValueError(
                     f"map {self.mapping_function.__name__!r} must return a {self.return_type.name}, got None"

@@ -65,9 +65,8 @@ class Observation:
         probe_shapes = self._shapes(who, own_slots, call)
         probe = Probe(who, self.instrumented.sites, probe_shapes)
         target = diagnostics if graph is None else graph.diagnostics
-        call = replace(
-            call, slots=(*call.slots, 0, target.buffer), resources=(*call.resources, target.buffer)
-        )
+        resources = (*call.resources, target.buffer)
+        call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
         if graph is None:
             launch = functools.partial(kernel.run, call, extent, in_groups, None)
             return diagnostics.observe(launch, (probe,))

@@ -38,13 +38,17 @@ _VIEW_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class BufferSlot:
-    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does."""
+    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
+
+    A `planar` one is indexed by two axes.
+    """
 
     label: str
     binding: int
     shape_member: str | None
     reads: bool
     writes: bool
+    planar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +142,10 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
     if info.binding is not None:
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
-        resource = description.kernel.resources[info.binding]
         slot: Slot = (
-            ImageSlot(label, binding, resource, reads, writes)
-            if isinstance(resource, ImageBinding)
-            else BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+            BufferSlot(label, binding, info.shader_shape_name, reads, writes, info.planar)
+            if info.image is None
+            else ImageSlot(label, binding, info.image, reads, writes)
         )
         return Parameter(info.name, info.default_value, (slot,), None, False)
     members = tuple(zip(info.members, info.member_dtypes, strict=True))
@@ -218,7 +221,7 @@ def check_values(
     resources: list[Handle] = []
     variables: dict[str, list[ValueSlot]] = {}
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in _parts(who, parameter, value):
+        for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_checked_buffer(who, slot, part, context))
                 resources.append(part)
@@ -230,17 +233,18 @@ def check_values(
                 variables.setdefault(part.name, []).append(slot)
                 slots.append(_zero(slot.kind))
             else:
-                slots.append(_checked_number(who, slot, part))
+                slots.append(checked_number(who, slot, part))
     return CheckedCall(tuple(slots), tuple(resources), variables)
 
 
-def _parts(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+    """Return each slot of a parameter with what fills it. Raises TypeError or ValueError for no dataclass."""
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ArgumentTypeError(
-            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {_given(value)}"
+            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         if not hasattr(value, field):
@@ -252,13 +256,17 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
     if not isinstance(value, Buffer):
         # A ValueError by contract; a caller who thinks of types would look for a TypeError.
         raise WrongBufferError(
-            f"{who}: {slot.label}: expected a vd.Buffer, got {_given(value)}; make one with vd.asbuffer(...)"
+            f"{who}: {slot.label}: expected a vd.Buffer, got {given(value)}; make one with vd.asbuffer(...)"
         )
     _check_usable(f"{who}: {slot.label}: the buffer", value, context)
     if value.mem_size > context.max_storage_buffer_range:
         raise ArgumentValueError(
             f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; kernels on this device reach "
             f"{context.max_storage_buffer_range} of one buffer; use several"
+        )
+    if slot.planar and value.shader_shape[2] != 1:
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
     return value
 
@@ -276,12 +284,12 @@ def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> I
     if slot.image.storage:
         if not isinstance(value, Image):
             hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Image, got {_given(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Image, got {given(value)}{hint}")
         image = value
     else:
         if not isinstance(value, Sampler):
             hint = "; call .sample() of the image" if isinstance(value, Image) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {_given(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {given(value)}{hint}")
         _check_usable(f"{where}: the sampler", value, context)
         image = value.image
     _check_usable(f"{where}: the image", image, context)
@@ -325,10 +333,11 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def _checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit."""
     label = f"{who}: {slot.label}"
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {_given(value)}")
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {given(value)}")
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)
@@ -369,6 +378,7 @@ def _wanted(parameter: Parameter) -> str:
     return f"expected a {slot.kind.name} value"
 
 
-def _given(value: Any) -> str:
+def given(value: Any) -> str:
+    """Describe what a caller gave: its class and a short text."""
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -7,12 +7,20 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
-from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
-from vkdispatch.shader.observation import checks_of, observe
+from vkdispatch.shader.launcher import (
+    BuiltKernel,
+    FastPath,
+    build_kernel,
+    check_local_size,
+    needs_folding,
+)
+from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
@@ -82,7 +90,7 @@ class ShaderFunction:
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._local_size = checked_local_size(local_size)
         self.check = check
-        self._observation = observe(shader_description, checks_of(check))
+        self._observation = self._observed(checks_of(check))
         # What is launched: the kernel itself, unless it has something to report.
         self._launched = self._observation.description if self._observation else shader_description
         self._parameters = read_parameters(self._launched)
@@ -91,6 +99,9 @@ class ShaderFunction:
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+
+    def _observed(self, checks: Checks) -> Observation | None:
+        return observe(self.shader_description, checks)
 
     def _decorated_size(self) -> LaunchSize | None:
         if self.exec_size is not None:
@@ -104,6 +115,7 @@ class ShaderFunction:
         self._context: Context | None = None
         self._built: dict[tuple[Extent, bool], BuiltKernel] = {}
         self._primary: BuiltKernel | None = None
+        self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
         self._fast_paths: dict[str, FastPath] = {}
         self._diagnostics: Diagnostics | None = None
@@ -164,6 +176,8 @@ class ShaderFunction:
         if fast is not None and fast.run(values, size, graph):
             return
         context = get_context()
+        if not context.runs:
+            raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
@@ -218,12 +232,70 @@ class ShaderFunction:
             error.add_note(f"while computing {size.option} of {self._who}")
             raise
 
+    # -- without a device
+
+    def interpret(
+        self,
+        *args: Any,
+        subgroup_size: int = 32,
+        check: Any = True,
+        races: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Run the kernel with NumPy instead of a device, and return when it is done.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call, with NumPy arrays in place of buffers: of the dtype, complex numbers as NumPy's
+            (complex32: a last axis of 2 float16), vectors and matrices with their components as last axes.
+            They are written in place. A `vd.Buffer` is read, and written when the kernel has run.
+        subgroup_size
+            Invocations of a subgroup: a power of two up to 128.
+        check
+            What is an error: "bounds" (an index out of range; unchecked, reads there give 0 and writes do
+            nothing), "nan" (a NaN that is stored), "loops=5000" (a `while` loop of more rounds than that),
+            several of them in a set or with commas. True is bounds, False nothing.
+        races
+            Whether it is an error that two invocations access one element, at least one of them to write
+            something new, with no barrier of their workgroup between.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a call.
+        IndexError
+            An index is out of range. Here and below: what was written before stays written.
+        FloatingPointError
+            A NaN was stored.
+        RuntimeError
+            A barrier that only a part of a workgroup reaches, a loop of too many rounds, or a race.
+        NotImplementedError
+            The kernel holds GLSL text or an image.
+        """
+        size, named = self._size_of_call(kwargs)
+        parameters = read_parameters(self.shader_description)
+        values = bind_values(self._who, parameters, args, named)
+        values = host_buffers(self._who, self.shader_description, parameters, values)
+        interpret_call(
+            self._who,
+            self.shader_description,
+            parameters,
+            values,
+            self._extent(size, values),
+            in_groups=size.in_groups,
+            local_size=self._local_size or (_DEFAULT_GROUP, 1, 1),
+            subgroup_size=subgroup_size,
+            checks=checked(check),
+            races=races,
+        )
+
     # -- building
 
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        return self._primary is not None
+        return self._shown is not None
 
     @property
     def plan(self) -> ComputePlan | None:
@@ -233,15 +305,17 @@ class ShaderFunction:
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        return self._primary.source.code if self._primary else None
+        return self._shown.code if self._shown else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        return LaunchBounds(self._primary.local_size) if self._primary else None
+        return LaunchBounds(self._shown.local_size) if self._shown else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
+
+        The dummy backend has nothing to compile for: the source is written, and no more.
 
         Raises
         ------
@@ -251,7 +325,16 @@ class ShaderFunction:
             The device lacks a type that the kernel uses.
         """
         context = get_context()
-        self._kernel(context, self._group_for(self._counts_groups, context), folded=False)
+        local_size = self._group_for(self._counts_groups, context)
+        if context.runs:
+            self._kernel(context, local_size, folded=False)
+        else:
+            self._write(context, local_size)
+
+    def _write(self, context: Context, local_size: Extent) -> None:
+        check_local_size(self._who, local_size, context)
+        with self._lock:
+            self._shown = self.shader_description.shader_source(local_size)
 
     def _kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
         with self._lock:
@@ -260,12 +343,12 @@ class ShaderFunction:
                 self._context = context
             kernel = self._built.get((local_size, folded))
             if kernel is None:
-                kernel = self._build_kernel(context, local_size, folded)
+                kernel = self._compiled(context, local_size, folded)
                 self._built[local_size, folded] = kernel
                 self._adopt(kernel, local_size, folded, context)
             return kernel
 
-    def _build_kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+    def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
         observation = self._observation
         slots = self._slots if observation is None else (*self._slots, *observation.slots)
         kernel = build_kernel(
@@ -292,6 +375,7 @@ class ShaderFunction:
                 self._fast_paths[option] = FastPath(kernel, self._slots, in_groups)
         if local_size == self._group_for(self._counts_groups, context):
             self._primary = kernel
+            self._shown = kernel.source
             self._fast = self._fast_paths.get(self._size.option) if self._size else None
 
     @property
@@ -320,9 +404,8 @@ class ShaderFunction:
         """
         if build:
             self.build()
-        if self._primary is not None:
-            source = self._primary.source
-        else:
+        source = self._shown
+        if source is None:
             local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
             if is_context_initialized():
                 local_size = self._group_for(self._counts_groups, get_context())

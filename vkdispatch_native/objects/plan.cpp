@@ -86,7 +86,8 @@ void check_declared(const std::vector<DeclaredBinding>& declared,
 }  // namespace
 
 Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
-           const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name)
+           const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name,
+           const std::string& entry_point, const Specialization& specialization)
     : Resource(queue_devices.size()),
       types_(types),
       declared_(read_bindings(spirv)),
@@ -101,7 +102,7 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
       if (same == pipelines_.end()) {
         pipelines_.push_back({});
         pipelines_.back().device = device;
-        create(pipelines_.back(), spirv);
+        create(pipelines_.back(), spirv, entry_point, specialization);
         same = pipelines_.end() - 1;
       }
       pipeline_of_queue_.push_back(static_cast<size_t>(same - pipelines_.begin()));
@@ -112,7 +113,8 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
   }
 }
 
-void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv) {
+void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
+                  const Specialization& specialization) {
   Device& device = *pipeline.device;
   const VolkDeviceTable& fn = device.fn();
 
@@ -153,12 +155,19 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv) {
   VkShaderModule shader = VK_NULL_HANDLE;
   check(fn.vkCreateShaderModule(device.handle(), &module_info, nullptr, &shader), "vkCreateShaderModule");
 
+  VkSpecializationInfo constants{};
+  constants.mapEntryCount = static_cast<uint32_t>(specialization.entries.size());
+  constants.pMapEntries = specialization.entries.data();
+  constants.dataSize = specialization.data.size();
+  constants.pData = specialization.data.data();
+
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = shader;
-  info.stage.pName = "main";
+  info.stage.pName = entry_point.c_str();
+  info.stage.pSpecializationInfo = specialization.entries.empty() ? nullptr : &constants;
   info.layout = pipeline.layout;
   const VkResult result =
       fn.vkCreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle);

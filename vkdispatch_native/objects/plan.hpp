@@ -1,6 +1,7 @@
 // A compute pipeline with its layout, made on every device of the engine.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "objects/resource.hpp"
 
 namespace vkd {
+
+// Values for a module's specialization constants: each entry names a constant and its bytes in `data`.
+struct Specialization {
+  std::vector<VkSpecializationMapEntry> entries;
+  std::vector<std::byte> data;
+};
 
 class Plan final : public Resource {
  public:
@@ -22,7 +29,8 @@ class Plan final : public Resource {
 
   // queue_devices: the device of each queue; bindings number 0, 1, ... in order of `types`.
   Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
-       const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name);
+       const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name,
+       const std::string& entry_point, const Specialization& specialization);
   ~Plan() override { release(); }
   void release() noexcept override;
 
@@ -35,7 +43,8 @@ class Plan final : public Resource {
   const std::string& name() const noexcept { return name_; }
 
  private:
-  void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv);
+  void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
+              const Specialization& specialization);
 
   std::vector<VkDescriptorType> types_;
   std::vector<DeclaredBinding> declared_;

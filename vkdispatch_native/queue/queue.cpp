@@ -39,17 +39,32 @@ Queue::~Queue() {
 
 // ---- appending
 
+void Queue::start_batch() {
+  if (spare_batches_.empty()) {
+    batches_.push_back(std::make_unique<Batch>());
+  } else {
+    batches_.push_back(std::move(spare_batches_.back()));
+    spare_batches_.pop_back();
+  }
+  batches_.back()->value = next_value_++;
+}
+
 Batch& Queue::open_batch() {
   if (batches_.empty() || batches_.back()->size() >= kBatchSize) {
-    if (spare_batches_.empty()) {
-      batches_.push_back(std::make_unique<Batch>());
-    } else {
-      batches_.push_back(std::move(spare_batches_.back()));
-      spare_batches_.pop_back();
-    }
-    batches_.back()->value = next_value_++;
+    start_batch();
   }
   return *batches_.back();
+}
+
+uint64_t Queue::append_wait(Timeline& timeline, uint64_t value) {
+  std::lock_guard lock(mutex_);
+  if (batches_.empty() || !batches_.back()->empty()) {
+    start_batch();
+  }
+  Batch& batch = *batches_.back();
+  batch.waits.push_back({timeline.handle(), value});
+  wake();
+  return batch.value;
 }
 
 void Queue::wake() noexcept {
@@ -223,9 +238,21 @@ void Queue::submit(Batch& batch) {
   values.signalSemaphoreValueCount = 1;
   values.pSignalSemaphoreValues = &batch.value;
   const VkSemaphore semaphore = timeline_.handle();
+  std::vector<VkSemaphore> waited_for;
+  std::vector<uint64_t> waited_values;
+  for (const Batch::Wait& wait : batch.waits) {
+    waited_for.push_back(wait.semaphore);
+    waited_values.push_back(wait.value);
+  }
+  const std::vector<VkPipelineStageFlags> stages(batch.waits.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  values.waitSemaphoreValueCount = static_cast<uint32_t>(waited_values.size());
+  values.pWaitSemaphoreValues = waited_values.data();
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.pNext = &values;
+  info.waitSemaphoreCount = static_cast<uint32_t>(waited_for.size());
+  info.pWaitSemaphores = waited_for.data();
+  info.pWaitDstStageMask = stages.data();
   info.commandBufferCount = static_cast<uint32_t>(command_buffers_.size());
   info.pCommandBuffers = command_buffers_.data();
   info.signalSemaphoreCount = 1;
@@ -251,13 +278,7 @@ bool Queue::submit_next() {
   try {
     submit(*batch);
   } catch (...) {
-    {
-      std::lock_guard lock(failure_mutex_);
-      if (!failure_) {
-        failure_ = std::current_exception();
-      }
-      failed_.store(true);
-    }
+    keep_failure();
     distrust_hazards_ = true;
     abandon(batch->value);
   }
@@ -269,6 +290,23 @@ bool Queue::submit_next() {
   gathered_.fetch_sub(size, std::memory_order_relaxed);
   spare_batches_.push_back(std::move(batch));
   return true;
+}
+
+// Called inside a catch block.
+void Queue::keep_failure() {
+  std::exception_ptr failure = std::current_exception();
+  try {
+    throw;
+  } catch (const Error& error) {
+    const std::string where = "queue " + std::to_string(index_) + ": ";
+    failure = std::make_exception_ptr(Error(error.kind(), where + error.what()));
+  } catch (...) {  // as it is
+  }
+  std::lock_guard lock(failure_mutex_);
+  if (!failure_) {
+    failure_ = failure;
+  }
+  failed_.store(true);
 }
 
 // A batch that could not be submitted still has to pass on the timeline, or its waiters would wait for ever.
@@ -305,10 +343,19 @@ uint64_t Queue::last_value() {
   return next_value_ - 1;
 }
 
-bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
+void Queue::flush(uint64_t value) {
   while (submitted_.load(std::memory_order_acquire) < value && submit_next()) {
   }
   throw_failure();
+}
+
+uint64_t Queue::backlog() {
+  const uint64_t given = last_value();
+  return given - std::min(given, timeline_.completed());
+}
+
+bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
+  flush(value);
   try {
     const bool in_time = timeline_.wait(value, timeout_ns);
     graveyard_.sweep();

@@ -3,6 +3,7 @@
 namespace vkd {
 
 void Batch::clear() noexcept {
+  waits.clear();
   entries_.clear();
   bindings_.clear();
   arguments_.clear();

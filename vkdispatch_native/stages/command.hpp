@@ -85,7 +85,13 @@ class Batch {
     };
   };
 
+  struct Wait {
+    VkSemaphore semaphore;  // another queue's timeline
+    uint64_t value;
+  };
+
   uint64_t value = 0;
+  std::vector<Wait> waits;  // before the first command
 
   bool empty() const noexcept { return entries_.empty(); }
   size_t size() const noexcept { return entries_.size(); }

@@ -1,0 +1,307 @@
+"""What plain Python cannot be on the GPU is an error that names the line, never another program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.codegen.abbreviations import Buff, i32, v4
+
+SHARED = 3
+
+
+def index() -> Any:
+    return vc.global_invocation_id().x.to_dtype(i32)
+
+
+def one_way(out: Any) -> None:
+    if index() > 3:
+        y = 5
+    out[0] = y  # HERE
+
+
+def two_types(out: Any) -> None:
+    y: Any = 0
+    if index() > 3:
+        y = "text"
+    out[0] = y  # HERE
+
+
+def vector_or_number(out: Any) -> None:
+    y = vc.to_vec3(1, 2, 3) if index() > 3 else 1.0  # HERE
+    out[0] = y
+
+
+def changed_list(out: Any) -> None:
+    found: list[int] = []
+    if index() > 3:  # HERE
+        found.append(1)
+    out[0] = len(found)
+
+
+def changed_dict_in_a_loop(out: Any) -> None:
+    found = {"a": 1}
+    for k in range(index()):  # HERE
+        found["a"] = k
+
+
+class Box:
+    def __init__(self) -> None:
+        self.value: Any = 1
+
+
+def changed_object(out: Any) -> None:
+    box = Box()
+    if index() > 3:  # HERE
+        box.value = 2
+    out[0] = box.value
+
+
+def changed_global(out: Any) -> None:
+    global SHARED
+    while index() > SHARED:  # HERE
+        SHARED = 7
+
+
+def text_in_a_loop(out: Any) -> None:
+    mode = "a"
+    k = index()
+    while k > 3:  # HERE
+        mode = mode + "b"
+        k -= 1
+    out[0] = len(mode)
+
+
+def only_in_a_loop(out: Any) -> None:
+    k = index()
+    while k > 3:
+        last = k
+        k -= 1
+    out[0] = last  # HERE
+
+
+def kernel_returns(out: Any) -> None:
+    if index() > 3:
+        return index()  # HERE
+    return None
+
+
+def sometimes_nothing(out: Any) -> None:
+    def function(x: Any) -> Any:
+        if x > 3:
+            return 1
+        return None  # HERE
+
+    out[0] = function(index())
+
+
+def returned_text(out: Any) -> None:
+    def function(x: Any) -> Any:
+        if x > 3:
+            return "many"  # HERE
+        return "few"
+
+    out[0] = len(function(index()))
+
+
+def chosen_text(out: Any) -> None:
+    out[0] = len("many" if index() > 3 else "few")  # HERE
+
+
+def break_out_of_a_block(out: Any) -> None:
+    k = index()
+    while k > 3:
+        with vc.if_block(k == 5):
+            break  # HERE
+        k -= 1
+
+
+def return_out_of_a_block(out: Any) -> None:
+    with vc.if_block(index() > 3):
+        return  # HERE
+    out[0] = 1
+
+
+def endless(out: Any) -> None:
+    k = index()
+    while True:  # HERE
+        if k > 3:
+            continue
+        k += 1
+
+
+def comprehension(out: Any) -> None:
+    out[0] = sum([k for k in range(4) if index() > k])  # HERE
+
+
+def list_of_range(out: Any) -> None:
+    out[0] = len(list(range(index())))  # HERE
+
+
+def asserted(out: Any) -> None:
+    assert index() > 3, "no"  # HERE
+
+
+def generator(out: Any) -> None:
+    def numbers() -> Iterator[int]:
+        if index() > 3:  # HERE
+            yield 1
+
+    for number in numbers():
+        out[0] = number
+
+
+def caught_outside(out: Any) -> None:
+    try:
+        if index() > 3:  # HERE
+            raise ValueError
+    except ValueError:
+        out[0] = 1
+
+
+def fibonacci(n: Any) -> Any:
+    if n < 2:
+        return n
+    return fibonacci(n - 1) + fibonacci(n - 2)  # HERE
+
+
+def recursive(out: Any) -> None:
+    out[0] = fibonacci(index())
+
+
+def zero_step(out: Any) -> None:
+    for k in range(0, index(), 0):  # HERE
+        out[0] = k
+
+
+def wide_range(out: Any) -> None:
+    for k in range(index().to_dtype(vd.int64)):  # HERE
+        out[0] = k
+
+
+def unpacked_range(out: Any) -> None:
+    for a, b in range(index()):  # HERE
+        out[0] = a + b
+
+
+def iterated(out: Any) -> None:
+    for k in index():  # HERE
+        out[0] = k
+
+
+def declared_in_a_manual_block(out: Any) -> None:
+    k = 0
+    while k < index():
+        x = 0
+        with vc.if_block(k > 1):
+            x = k * 2
+        out[x] = 1  # HERE
+        k += 1
+
+
+CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
+    (one_way, NameError, "'y' has a value only on one way through the if"),
+    (two_types, NameError, r"'y' is 'text' \(str\) on one way .* and 0 \(int\) on the other"),
+    (vector_or_number, TypeError, "vec3 and the number 1.0 have no common type"),
+    (changed_list, RuntimeError, "the list 'found' changes inside the if"),
+    (changed_dict_in_a_loop, RuntimeError, "the dict 'found' changes inside the for loop"),
+    (changed_object, RuntimeError, "the object 'box' changes"),
+    (changed_global, RuntimeError, "the global variable 'SHARED' changes"),
+    (text_in_a_loop, TypeError, r"'mode' is 'a' \(str\) before the while loop .* and 'ab' \(str\) in it"),
+    (only_in_a_loop, NameError, "'last' gets its value inside the while loop"),
+    (kernel_returns, TypeError, "a kernel returns no value"),
+    (sometimes_nothing, TypeError, "returns a value on some of the ways"),
+    (returned_text, TypeError, "returns 'many'"),
+    (chosen_text, TypeError, "decides between 'many'"),
+    (break_out_of_a_block, RuntimeError, "break: it would leave the if block"),
+    (return_out_of_a_block, RuntimeError, "return: it would leave the if block"),
+    (endless, RuntimeError, "never ends"),
+    (comprehension, TypeError, "the if of a comprehension is decided while"),
+    (list_of_range, RuntimeError, "only be looped over by a for statement"),
+    (asserted, TypeError, "assert is decided while the kernel is traced"),
+    (generator, ValueError, "'numbers' is a generator"),
+    (caught_outside, RuntimeError, "was caught outside of it"),
+    (recursive, RuntimeError, "calls itself again and again"),
+    (zero_step, ValueError, "step must not be zero"),
+    (wide_range, TypeError, "int64, but loops of the GPU count in 32 bits"),
+    (unpacked_range, ValueError, "one plain variable"),
+    (iterated, TypeError, "scalar"),
+    (declared_in_a_manual_block, RuntimeError, "exist"),
+]
+
+
+def trace(function: Callable[..., Any], **options: Any) -> Any:
+    return vd.shader(1, arg_type_annotations=[Buff[i32]], arg_names=["out"], **options)(function)
+
+
+def marked_line(function: Callable[..., Any]) -> int:
+    import inspect
+
+    module = inspect.getmodule(function)
+    lines, first = inspect.getsourcelines(fibonacci if function is recursive else function)
+    assert module is not None
+    return first + next(number for number, line in enumerate(lines) if "# HERE" in line)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"), CASES, ids=lambda case: getattr(case, "__name__", "")
+)
+def test_error_names_the_line(function: Callable[..., Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        trace(function)
+    assert isinstance(caught.value, VkDispatchError)
+    assert f"(test_errors.py:{marked_line(function)})" in str(caught.value)
+    # the thread is free for other kernels
+    trace(lambda out: None)
+
+
+def test_part_of_a_local_vector_cannot_be_assigned() -> None:
+    def kernel(out: Buff[v4]) -> None:
+        v = out[0]
+        if index() > 3:
+            v = v * 2
+        v.x = 1
+
+    with pytest.raises(ValueError, match=r"would be lost.*\(test_errors\.py"):
+        vd.shader(1)(kernel)
+
+
+def needs_rewriting(out: Any) -> None:
+    if index() > 3:
+        out[0] = 1
+
+
+def test_rewriting_can_be_turned_off() -> None:
+    with pytest.raises(ValueError, match=r"rewrite=False.*\(test_errors\.py"):
+        trace(needs_rewriting, rewrite=False)
+    trace(needs_rewriting)
+
+
+def test_no_source() -> None:
+    names: dict[str, Any] = {"index": index}
+    exec("def kernel(out):\n    if index() > 3:\n        out[0] = 1\n", names)
+    with pytest.raises(ValueError, match="the source of 'kernel' was not found"):
+        trace(names["kernel"])
+    exec("def simple(out):\n    for k in range(3):\n        out[k] = index() if k else 7\n", names)
+    trace(names["simple"])
+
+
+def test_an_edited_file_is_not_used(tmp_path: Any) -> None:
+    import importlib.util
+
+    path = tmp_path / "edited.py"
+    text = "def kernel(out, index):\n    if index() > 3:\n        out[0] = 1\n"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("edited", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    path.write_text(text.replace("> 3", "> 99"))
+    with pytest.raises(ValueError, match="edited since"):
+        trace(lambda out: module.kernel(out, index))

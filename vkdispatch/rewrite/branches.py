@@ -1,0 +1,229 @@
+"""Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Break, Declare, Expr, If, Op, Register, Scope, Statement, Store, Switch
+from vkdispatch.codegen.location import here
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.rewrite.state import State, Variable, write
+from vkdispatch.rewrite.tracing import Tracer
+from vkdispatch.rewrite.values import (
+    UNBOUND,
+    Kind,
+    LocalValue,
+    Mismatch,
+    as_expr,
+    describe,
+    dtype_of,
+    flat,
+    is_gpu,
+    is_steady,
+    join,
+    kind_of,
+    leaves,
+    rebuilt,
+    same,
+    zero,
+)
+
+
+@dataclass(slots=True)
+class Way:
+    """What one way records, the variables that it leaves changed, and its value or signal."""
+
+    statements: list[Statement] = field(default_factory=list)
+    changed: dict[int, Any] = field(default_factory=dict)
+    result: Any = None
+
+    @property
+    def pure(self) -> bool:
+        """Whether nothing but the value came of it."""
+        return not self.statements and not self.changed
+
+
+def record(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
+    """Trace one way; the variables are then again as in `state`."""
+    if body is None:
+        return Way()
+    recorder = tracer.recorder
+    depth = recorder.depth
+    recorder.open_block("if")
+    try:
+        result = body()
+    except Exception:
+        tracer.abandon()
+        raise
+    way = Way(recorder.take_block(depth), state.changed(), result)
+    state.restore()
+    return way
+
+
+def register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
+    """Make a register that is not declared yet."""
+    recorder = tracer.recorder
+    return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind), here())
+
+
+def declared(place: Expr, value: Expr) -> Declare:
+    """Declare a register with its first value."""
+    assert isinstance(place.value, Register)
+    return Declare(place.value, value, place.loc)
+
+
+def emit_if(tracer: Tracer, condition: Expr, then: list[Statement], orelse: list[Statement]) -> None:
+    """Record an if of finished branches."""
+    if not then and not orelse:
+        return
+    if not then:
+        condition, then, orelse = ex.invert(condition), orelse, []
+    branches: tuple[tuple[Expr, tuple[Statement, ...]], ...] = ((condition, tuple(then)),)
+    last: tuple[Statement, ...] | None = tuple(orelse) or None
+    if last is not None and len(last) == 1 and isinstance(last[0], If):
+        branches, last = (*branches, *last[0].branches), last[0].orelse
+    tracer.recorder.emit(If(branches, last, here()))
+
+
+def join_variables(
+    tracer: Tracer,
+    state: State,
+    then: Way,
+    orelse: Way,
+    is_live: Callable[[Variable], bool],
+    where: str,
+    *,
+    lenient: bool = False,
+) -> None:
+    """Give the variables the values that they have behind both ways; may add statements to the ways.
+
+    A variable without a value on one way has none behind both, or zero if `lenient`.
+    """
+    for key in {**then.changed, **orelse.changed}:
+        variable, before = state.variables[key], state.values[key]
+        first, second = then.changed.get(key, before), orelse.changed.get(key, before)
+        value: Any = UNBOUND
+        if not is_live(variable):
+            reason = f"{variable.name!r} is assigned on one way only through {where}"
+        elif same((first, second)):
+            value, reason = first, ""
+        elif (first is UNBOUND or second is UNBOUND) and lenient and (kind := _known(first, second)):
+            filled = [_zeros(kind) if end is UNBOUND else end for end in (first, second)]
+            value = join_values(tracer, variable.name, kind, before, (then, filled[0]), (orelse, filled[1]))
+            reason = ""
+        elif first is UNBOUND or second is UNBOUND:
+            reason = (
+                f"{variable.name!r} has a value only on one way through {where}, which the GPU decides; give "
+                "it one before, or on every way"
+            )
+        else:
+            value, reason = _met(tracer, variable.name, before, (then, first), (orelse, second), where)
+        if reason:
+            variable.scope.reasons[variable.name] = reason
+        write(variable.cell, value)
+
+
+def _known(first: Any, second: Any) -> Kind | None:
+    """Type of the value that there is."""
+    return kind_of(second if first is UNBOUND else first)
+
+
+def _zeros(kind: Kind) -> Any:
+    return rebuilt(kind, iter([0] * len(flat(kind))))
+
+
+def _met(
+    tracer: Tracer, name: str, before: Any, one: tuple[Way, Any], other: tuple[Way, Any], where: str
+) -> tuple[Any, str]:
+    """Value of a variable behind two ways, or the reason why it has none."""
+    kind, why = joined_kind(one[1], other[1])
+    if kind is None:
+        return UNBOUND, (
+            f"{name!r} is {describe(one[1])} on one way through {where} and {describe(other[1])} on the "
+            f"other; the GPU decides between them, and {why}"
+        )
+    return join_values(tracer, name, kind, before, one, other), ""
+
+
+def joined_kind(first: Any, second: Any) -> tuple[Kind | None, str]:
+    """Type in which two values meet, or None and why there is none."""
+    kinds = (kind_of(first), kind_of(second))
+    for value, kind in zip((first, second), kinds, strict=True):
+        if kind is None:
+            return (
+                None,
+                f"only numbers, GPU values and tuples of them can be kept there, not {describe(value)}",
+            )
+    assert kinds[0] is not None
+    assert kinds[1] is not None
+    try:
+        return join(kinds[0], kinds[1]), ""
+    except Mismatch as error:
+        return None, f"{error} have no common type"
+
+
+def join_values(
+    tracer: Tracer, name: str | None, kind: Kind, before: Any, one: tuple[Way, Any], other: tuple[Way, Any]
+) -> Any:
+    """Put the values of two ways in registers, which start as `before` where a way leaves that as it is."""
+    parts = []
+    columns = [[value for value, _ in leaves(way[1], kind)] for way in (one, other)]
+    for first, second, leaf in zip(*columns, flat(kind), strict=True):
+        if same((first, second)):
+            parts.append(first)
+            continue
+        dtype = dtype_of(leaf)
+        place = register(tracer, name, dtype)
+        kept = [value for value in (first, second) if value is before and _stays(value)]
+        start = as_expr(kept[0], dtype) if kept else zero(dtype)
+        tracer.recorder.emit(declared(place, start))
+        for (way, _), value in ((one, first), (other, second)):
+            if not (kept and value is kept[0]):
+                way.statements.append(Store(place, as_expr(value, dtype), None, here()))
+        parts.append(LocalValue(place))
+    return rebuilt(kind, iter(parts))
+
+
+def _stays(value: Any) -> bool:
+    """Whether a value from before an if is the same at the end of its branches."""
+    if not is_gpu(value) or isinstance(value, LocalValue):
+        return True
+    assert isinstance(value, ShaderVariable)
+    return is_steady(value._value())
+
+
+# ---- blocks that are left at their end -----------------------------------------------------------
+
+
+def without_last_breaks(block: list[Statement]) -> list[Statement]:
+    """Leave out the breaks at the end of a block, behind which nothing of it would run anyway."""
+    if not block:
+        return block
+    last = block[-1]
+    if isinstance(last, Break):
+        return without_last_breaks(block[:-1])
+    if isinstance(last, If):
+        branches = tuple(
+            (condition, tuple(without_last_breaks(list(body)))) for condition, body in last.branches
+        )
+        orelse = None if last.orelse is None else tuple(without_last_breaks(list(last.orelse))) or None
+        return [*block[:-1], If(branches, orelse, last.loc)]
+    return block
+
+
+def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
+    """Whether a block leaves the loop around it."""
+    for statement in block:
+        if isinstance(statement, Break):
+            return True
+        inner: list[tuple[Statement, ...]] = []
+        if isinstance(statement, If):
+            inner = [body for _, body in statement.branches] + [statement.orelse or ()]
+        elif isinstance(statement, Switch):
+            inner = [body for _, body in statement.cases] + [statement.default or ()]
+        elif isinstance(statement, Scope):
+            inner = [statement.body]
+        if any(breaks(body) for body in inner):
+            return True
+    return False

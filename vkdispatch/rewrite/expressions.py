@@ -1,0 +1,164 @@
+"""Expressions of the syntax tree whose meaning depends on whether Python or the GPU knows a value."""
+
+import ast
+from collections.abc import Callable
+from typing import TypeVar
+
+_Node = TypeVar("_Node", bound=ast.AST)
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+def load(name: str) -> ast.Name:
+    """Read a name."""
+    return ast.Name(name, ast.Load())
+
+
+def store(name: str) -> ast.Name:
+    """Bind a name."""
+    return ast.Name(name, ast.Store())
+
+
+def constant(value: object) -> ast.Constant:
+    """Write a constant."""
+    return ast.Constant(value)  # type: ignore[arg-type]
+
+
+def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
+    """Call a method."""
+    return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
+
+
+def placed(node: _Node, at: ast.AST) -> _Node:
+    """Give a node that has no position yet, and those like it in it, the position of the user's node."""
+    if "lineno" in node._attributes:
+        if hasattr(node, "lineno"):
+            return node
+        ast.copy_location(node, at)
+    for child in ast.iter_child_nodes(node):
+        placed(child, at)
+    return node
+
+
+def _binds(node: ast.expr) -> bool:
+    return any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+
+
+class ExpressionRewriter(ast.NodeTransformer):
+    """Rewrites one expression.
+
+    `make_thunk` defines a function in front of the statement, for operands that bind names; without it, in
+    lambdas and comprehensions, such expressions stay as they are.
+    """
+
+    def __init__(
+        self, make_thunk: Callable[[ast.expr, ast.expr], ast.expr] | None = None, in_scope: bool = False
+    ) -> None:
+        self._make_thunk = make_thunk
+        self._in_scope = in_scope
+
+    def _later(self, node: ast.expr) -> ast.expr:
+        """Make a function of an operand that is evaluated only if needed."""
+        rewritten: ast.expr = self.visit(node)
+        if _binds(node):
+            assert self._make_thunk is not None
+            return self._make_thunk(node, rewritten)
+        arguments = ast.arguments([], [], None, [], [], None, [])
+        return ast.copy_location(ast.Lambda(arguments, rewritten), node)
+
+    def _stays(self, operands: list[ast.expr]) -> bool:
+        return (self._in_scope or self._make_thunk is None) and any(_binds(operand) for operand in operands)
+
+    def _run(self, node: ast.expr, method: str, *args: ast.expr) -> ast.expr:
+        return placed(call(load("_vd_rt"), method, *args), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """Rewrite `and` and `or`."""
+        if self._stays(node.values[1:]):
+            return self.generic_visit(node)
+        first: ast.expr = self.visit(node.values[0])
+        rest = [self._later(value) for value in node.values[1:]]
+        return self._run(node, "and_" if isinstance(node.op, ast.And) else "or_", first, *rest)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """Rewrite `not`."""
+        if not isinstance(node.op, ast.Not):
+            return self.generic_visit(node)
+        operand: ast.expr = self.visit(node.operand)
+        return self._run(node, "not_", operand)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """Rewrite `a if test else b`."""
+        if self._stays([node.body, node.orelse]):
+            return self.generic_visit(node)
+        test: ast.expr = self.visit(node.test)
+        return self._run(node, "choose", test, self._later(node.body), self._later(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Rewrite chained comparisons and `in`."""
+        if len(node.ops) == 1:
+            if not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                return self.generic_visit(node)
+            left: ast.expr = self.visit(node.left)
+            right: ast.expr = self.visit(node.comparators[0])
+            negated = constant(isinstance(node.ops[0], ast.NotIn))
+            return self._run(node, "contains", left, right, negated)
+        if self._stays(node.comparators[1:]):
+            return self.generic_visit(node)
+        symbols = constant(tuple(_COMPARISONS[type(operator)] for operator in node.ops))
+        first: ast.expr = self.visit(node.left)
+        second: ast.expr = self.visit(node.comparators[0])
+        rest = [self._later(value) for value in node.comparators[1:]]
+        return self._run(node, "chain", symbols, first, second, *rest)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite a call: what is called may be rewritten too."""
+        node = ast.copy_location(
+            ast.Call(
+                self.visit(node.func),
+                [self.visit(arg) for arg in node.args],
+                [self.visit(keyword) for keyword in node.keywords],
+            ),
+            node,
+        )
+        node.func = self._run(node.func, "callee", node.func)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        """Rewrite `(name := value)`."""
+        value: ast.expr = self.visit(node.value)
+        label, fresh = constant(node.target.id), constant(isinstance(node.value, ast.Call))
+        return ast.copy_location(
+            ast.NamedExpr(node.target, self._run(node.value, "bind", value, label, fresh)), node
+        )
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        """Rewrite the body of a lambda."""
+        args: ast.arguments = self.visit(node.args)
+        inner = ExpressionRewriter(in_scope=True)
+        return ast.copy_location(ast.Lambda(args, inner.visit(node.body)), node)
+
+    def _comprehension(self, node: ast.expr) -> ast.AST:
+        result = ExpressionRewriter(in_scope=True).generic_visit(node)
+        for generator in result.generators:  # type: ignore[attr-defined]
+            generator.ifs = [
+                self._run(test, "known", test, constant("the if of a comprehension"))
+                for test in generator.ifs
+            ]
+        return result
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        """Leave patterns alone: they are no expressions."""
+        return node

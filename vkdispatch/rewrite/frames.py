@@ -1,0 +1,423 @@
+"""Running a rewritten function: its branches and jumps."""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CellType, TracebackType
+from typing import Any
+
+from vkdispatch.base.dtype import bool_
+from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While, is_place
+from vkdispatch.codegen.location import Loc, here, located
+from vkdispatch.rewrite.branches import (
+    breaks,
+    declared,
+    emit_if,
+    join_variables,
+    joined_kind,
+    record,
+    register,
+    without_last_breaks,
+)
+from vkdispatch.rewrite.loops import Loop, run_for, run_while
+from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
+from vkdispatch.rewrite.state import Scope as LocalScope
+from vkdispatch.rewrite.state import Variable, read, write
+from vkdispatch.rewrite.tracing import Retry, Tracer, tracer
+from vkdispatch.rewrite.values import (
+    Kind,
+    LocalValue,
+    as_expr,
+    describe,
+    dtype_of,
+    flat,
+    is_gpu,
+    leaves,
+    rebuilt,
+    zero,
+)
+
+Block = Callable[[], Any]
+# What Python knows the end of may be deeper; each level takes many of Python's own.
+_DEEPEST_RECURSION = 25
+_UNBOUND_NAME = re.compile(r"variable '(\w+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """The result of a function that returns none."""
+
+
+class Frame:
+    """One call of a rewritten function. The methods that the rewritten code calls are public."""
+
+    def __init__(
+        self, active: Tracer | None, name: str, early: bool, parameters: tuple[str, ...], scope: LocalScope
+    ) -> None:
+        self.tracer = active
+        self.name = name
+        self.scope = scope
+        self.open: list[Entry] = []
+        self.is_kernel = active is not None and active.kernel_next
+        self._early = early
+        self._parameters = parameters
+        self._kind: Kind | _Nothing | None = None
+        self._result: list[Expr] = []
+        self._done: Expr | None = None
+        if active is not None:
+            active.kernel_next = False
+
+    # -- the whole function
+
+    def run(self, body: Block) -> Any:
+        """Run the function; returns what it returns."""
+        active = self.tracer
+        if active is None:
+            signal = body()
+            return signal.value if isinstance(signal, Returned) else None
+        self._check_recursion(active)
+        active.frames.append(self)
+        try:
+            if active.gpu:
+                self._copy_parameters(active)
+            if self._early and not self.is_kernel:
+                return self._run_inlined(active, body)
+            with self.entered(Entry("function", active.recorder.depth)):
+                signal = body()
+            return signal.value if isinstance(signal, Returned) else None
+        except NameError as error:
+            self._explain(error)
+            raise
+        finally:
+            active.frames.pop()
+
+    def _check_recursion(self, active: Tracer) -> None:
+        alike = [
+            frame
+            for frame in active.frames
+            if isinstance(frame, Frame) and frame.name == self.name and frame._on_gpu()
+        ]
+        if len(alike) > _DEEPEST_RECURSION:
+            raise located(
+                UsageError,
+                f"{self.name} calls itself again and again where the GPU decides how often; code of the GPU "
+                "cannot do that: use a loop",
+            )
+
+    def _on_gpu(self) -> bool:
+        return self._kind is not None or any(entry.kind in ("branch", "gpu loop") for entry in self.open)
+
+    def _copy_parameters(self, active: Tracer) -> None:
+        for name in self._parameters:
+            cell = self.scope.cells[name]
+            write(cell, active.bind(read(cell), name, fresh=True))
+
+    def _explain(self, error: NameError) -> None:
+        """Say why a variable has no value. Raises NameError if it is known."""
+        found = _UNBOUND_NAME.search(str(error))
+        name = found.group(1) if found else ""
+        reason = self.scope.reasons.get(name)
+        if reason is not None and not isinstance(error, UnassignedError):
+            raise located(UnassignedError, reason, _last_place(error.__traceback__)) from None
+
+    def _run_inlined(self, active: Tracer, body: Block) -> Any:
+        """Run a function that may return early: on the GPU this leaves a loop of one round."""
+        recorder = active.recorder
+        mark, state = recorder.mark(), active.capture(containers=False)
+        while True:
+            depth = recorder.depth
+            recorder.open_block("while")
+            self._done = None
+            self._result = []
+            try:
+                with self.entered(Entry("function", recorder.depth)):
+                    signal = body()
+                if self._kind is not None and signal is not GONE:
+                    self._keep_result(signal.value if isinstance(signal, Returned) else None)
+                statements = recorder.take_block(depth)
+                break
+            except Retry as retry:
+                if retry.target is not self:
+                    raise
+                recorder.rewind(mark)
+                state.restore()
+        if self._kind is None:
+            for statement in statements:
+                recorder.emit(statement)
+            return signal.value if isinstance(signal, Returned) else None
+        return self._leave_inlined(active, statements)
+
+    def _leave_inlined(self, active: Tracer, statements: list[Statement]) -> Any:
+        recorder = active.recorder
+        if self._done is not None:
+            recorder.emit(declared(self._done, ex.literal(False, bool_)))
+        for place in self._result:
+            recorder.emit(declared(place, zero(place.dtype)))
+        shorter = without_last_breaks(statements)
+        if breaks(shorter):
+            recorder.emit(While(ex.literal(True, bool_), (*statements, Break(here())), here()))
+        else:
+            for statement in shorter:
+                recorder.emit(statement)
+        if isinstance(self._kind, _Nothing) or self._kind is None:
+            return None
+        return rebuilt(self._kind, map(LocalValue, self._result))
+
+    def _keep_result(self, value: Any) -> None:
+        """Store a result that the GPU chooses among others."""
+        active = self.tracer
+        assert active is not None
+        if isinstance(self._kind, _Nothing) or value is None:
+            if value is not None or self._kind not in (None, _Nothing()):
+                raise located(
+                    ArgumentTypeError,
+                    f"{self.name} returns a value on some of the ways that the GPU decides between and none "
+                    "on others",
+                )
+            self._kind = _Nothing()
+            return
+        first = self._kind
+        known = value if first is None else rebuilt(first, map(LocalValue, self._result))
+        kind, why = joined_kind(known, value)
+        if kind is None:
+            raise located(
+                ArgumentTypeError,
+                f"{self.name} returns {describe(value)} where the GPU decides whether it does: {why}",
+            )
+        types = [dtype_of(leaf) for leaf in flat(kind)]
+        if first is not None and types != [place.dtype for place in self._result]:
+            self._kind = kind
+            raise Retry(self)
+        if not self._result:
+            self._kind = kind
+            self._result = [register(active, f"{self.name}_result", dtype) for dtype in types]
+        for place, (part, _) in zip(self._result, leaves(value, kind), strict=True):
+            active.recorder.store(place, as_expr(part, place.dtype))
+
+    @contextmanager
+    def entered(self, entry: Entry) -> Iterator[None]:
+        """Have a construct open."""
+        self.open.append(entry)
+        try:
+            yield
+        finally:
+            self.open.pop()
+
+    # -- variables
+
+    def is_live(self, variable: Variable, names: Set[str]) -> bool:
+        """Whether a variable's value matters, given the names of this function that do."""
+        own = variable.scope is self.scope and variable.name not in self.scope.free
+        return variable.name in names or not own
+
+    def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
+        """Return the value for a local variable."""
+        return value if self.tracer is None else self.tracer.bind(value, label, fresh)
+
+    def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
+        """Make `value += operand` and its like; registers and elements of buffers are changed in place."""
+        in_place, plain = _OPERATORS[symbol]
+        if is_gpu(value) and not isinstance(value, LocalValue):
+            if is_place(value._value()):
+                return in_place(value, operand)
+            return self.bind(plain(value, operand), label, fresh=False)
+        return self.bind(in_place(value, operand), label, fresh=False)
+
+    # -- branches and loops
+
+    def if_(self, test: Any, then: Block, orelse: Block | None, after: tuple[str, ...]) -> Any:
+        """Run one block, or record both where the GPU decides. Returns a signal or None."""
+        active = self.tracer
+        if not is_gpu(test) or active is None:
+            chosen = then if test else orelse
+            return None if chosen is None else chosen()
+        condition = ex.condition(test._value())
+        live = set(after).union(*(block.__code__.co_freevars for block in (then, orelse) if block))
+        active.enter_gpu(live)
+        return self.branch(active, condition, then, orelse, set(after))
+
+    def branch(
+        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
+    ) -> Any:
+        """Record an if of two blocks."""
+        line = here()
+        where = f"the if ({line})"
+        state = active.capture()
+        with self.entered(Entry("branch", active.recorder.depth + 1)):
+            first = record(active, state, then)
+            second = record(active, state, orelse)
+        state.check_containers(where)
+        gone = (first.result is GONE, second.result is GONE)
+        if not any(gone):
+            join_variables(
+                active, state, first, second, lambda variable: self.is_live(variable, after), where
+            )
+            emit_if(active, condition, first.statements, second.statements)
+            return None
+        if all(gone):
+            emit_if(active, condition, first.statements, second.statements)
+            return GONE
+        left, going = (first, second) if gone[0] else (second, first)
+        emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
+        for statement in going.statements:
+            active.recorder.emit(statement)
+        for key, value in going.changed.items():
+            write(state.variables[key].cell, value)
+        return None
+
+    def while_(
+        self,
+        test: Block,
+        body: Block,
+        orelse: Block | None,
+        assigned: tuple[str, ...],
+        head: tuple[str, ...],
+        after: tuple[str, ...],
+        jumps: bool,
+    ) -> Any:
+        """Run or record a while loop. Returns a signal or None."""
+        loop = Loop(self, "while", frozenset(assigned), frozenset(head), frozenset(after), jumps)
+        return run_while(loop, test, body, orelse)
+
+    def for_(
+        self,
+        items: Any,
+        body: Callable[[Any], Any],
+        target: str | None,
+        orelse: Block | None,
+        assigned: tuple[str, ...],
+        head: tuple[str, ...],
+        after: tuple[str, ...],
+        jumps: bool,
+    ) -> Any:
+        """Run or record a for loop. Returns a signal or None."""
+        loop = Loop(self, "for", frozenset(assigned), frozenset(head), frozenset(after), jumps)
+        return run_for(loop, items, body, target, orelse)
+
+    # -- jumps
+
+    def _check_jump(self, what: str) -> None:
+        active = self.tracer
+        if active is None or not self.open:
+            return
+        manual = [kind for kind in active.recorder.kinds_above(self.open[-1].depth) if kind != "scope"]
+        if manual:
+            raise located(
+                UsageError,
+                f"{what}: it would leave the {manual[-1]} block that is open here while the kernel is "
+                "traced, for all invocations; use a plain `if` or `while` around it",
+            )
+
+    def break_(self) -> Any:
+        """Leave the innermost loop."""
+        return self._leave_round("break")
+
+    def continue_(self) -> Any:
+        """Go on with the next round of the innermost loop."""
+        return self._leave_round("continue")
+
+    def _leave_round(self, what: str) -> Any:
+        self._check_jump(what)
+        conditional = False
+        for entry in reversed(self.open):
+            conditional |= entry.kind == "branch"
+            if entry.loop is not None:
+                break
+        loop = entry.loop
+        assert isinstance(loop, Loop)
+        if entry.kind == "gpu loop":
+            loop.jump(what)
+            return GONE
+        if conditional:
+            raise Retry(loop)
+        return BREAK if what == "break" else CONTINUE
+
+    def return_(self, *values: Any) -> Any:
+        """End the function."""
+        self._check_jump("return")
+        value = values[0] if values else None
+        if all(entry.kind in ("function", "loop") for entry in self.open):
+            return Returned(value)
+        conditional = False
+        for entry in reversed(self.open):
+            conditional |= entry.kind == "branch"
+            if entry.kind == "loop" and conditional and isinstance(entry.loop, Loop) and entry.loop.endless:
+                raise Retry(entry.loop)
+        active = self.tracer
+        assert active is not None
+        if self.is_kernel:
+            if value is not None:
+                raise located(ArgumentTypeError, f"return: a kernel returns no value, got {describe(value)}")
+            active.recorder.emit(Return(here()))
+            return GONE
+        if not self._early:
+            raise located(UsageError, f"return: {self.name} cannot be left here, where the GPU decides")
+        self._keep_result(value)
+        loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
+        if loops:
+            if self._done is None:
+                self._done = register(active, f"{self.name}_done", bool_)
+            active.recorder.store(self._done, ex.literal(True, bool_))
+            for loop in loops:
+                assert isinstance(loop, Loop)
+                loop.returned = True
+        active.recorder.emit(Break(here()))
+        return GONE
+
+    def leave_if_done(self) -> None:
+        """Leave the loop around one that a return has left."""
+        assert self.tracer is not None
+        assert self._done is not None
+        self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
+
+
+def _last_place(trace: TracebackType | None) -> Loc | None:
+    """Place where an exception came from."""
+    place = None
+    while trace is not None:
+        place = Loc(trace.tb_frame.f_code, trace.tb_lasti)
+        trace = trace.tb_next
+    return place
+
+
+def _inplace_power(value: Any, operand: Any) -> Any:
+    value **= operand
+    return value
+
+
+_OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "Add": (operator.iadd, operator.add),
+    "Sub": (operator.isub, operator.sub),
+    "Mult": (operator.imul, operator.mul),
+    "MatMult": (operator.imatmul, operator.matmul),
+    "Div": (operator.itruediv, operator.truediv),
+    "FloorDiv": (operator.ifloordiv, operator.floordiv),
+    "Mod": (operator.imod, operator.mod),
+    "Pow": (_inplace_power, operator.pow),
+    "LShift": (operator.ilshift, operator.lshift),
+    "RShift": (operator.irshift, operator.rshift),
+    "BitAnd": (operator.iand, operator.and_),
+    "BitOr": (operator.ior, operator.or_),
+    "BitXor": (operator.ixor, operator.xor),
+}
+
+
+def enter(
+    cells: Callable[[], Any],
+    name: str,
+    early: bool,
+    parameters: tuple[str, ...],
+    free: tuple[str, ...],
+    aliases: tuple[str, ...],
+    shared: tuple[str, ...],
+) -> Frame:
+    """Begin a call of a rewritten function, whose local variables `cells` mentions."""
+    code, closure = cells.__code__, cells.__closure__ or ()
+    named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
+    module = cells.__globals__
+    scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared)
+    return Frame(tracer(), name, early, parameters, scope)

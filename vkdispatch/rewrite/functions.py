@@ -1,0 +1,313 @@
+"""Rewriting functions that exist: when it is needed, and how a new one takes the place of the old one."""
+
+import ast
+import functools
+import os
+import sysconfig
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import UsageError
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.recording import current, is_tracing
+from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
+from vkdispatch.rewrite import runtime
+from vkdispatch.rewrite.operators import REPLACED
+from vkdispatch.rewrite.source import Source, compile_function, find_source
+from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
+from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
+
+_RUNTIME = "_vd_rt"
+_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
+_NUMPY = str(Path(np.__file__).resolve().parent) + os.sep
+_STANDARD = tuple({str(Path(sysconfig.get_path(name))) + os.sep for name in ("stdlib", "platstdlib")})
+_INSTALLED = tuple({str(Path(sysconfig.get_path(name))) + os.sep for name in ("purelib", "platlib")})
+# Methods of GPU values call nothing of the user's.
+_METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"sample", "append", "dtype"}
+_DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class__"))
+
+
+@dataclass(slots=True)
+class _Code:
+    """What is known about a function's code: its source, and once it was wanted, the rewritten code.
+
+    `reason` tells why there is none. `calls` are the dotted names of what it calls.
+    """
+
+    source: Source | None
+    reason: str = ""
+    calls: tuple[tuple[str, ...], ...] = ()
+    control_flow: bool = False
+    rewritten: types.CodeType | None = None
+    tried: bool = False
+
+
+_codes: dict[tuple[str, types.CodeType], _Code] = {}
+_lock = threading.Lock()
+
+
+def callee(function: Any) -> Any:
+    """Return what rewritten code calls in place of a function: the function itself, or a rewritten one."""
+    kind = type(function)
+    if kind is types.FunctionType:
+        return _of_function(function)
+    if kind is types.MethodType:
+        inner = callee(function.__func__)
+        return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+    if kind is functools.partial:
+        inner = callee(function.func)
+        same = inner is function.func
+        return function if same else functools.partial(inner, *function.args, **function.keywords)
+    try:
+        replaced = REPLACED.get(function)
+    except TypeError:
+        replaced = None
+    if replaced is not None:
+        return replaced
+    return _of_object(function)
+
+
+def _of_object(value: Any) -> Any:
+    """Return the rewritten `__call__` of an object of a class of the user's, or the object."""
+    method = getattr(type(value), "__call__", None)  # noqa: B004
+    if type(method) is types.FunctionType and not isinstance(value, type):
+        inner = _of_function(method)
+        if inner is not method:
+            return types.MethodType(inner, value)
+    return value
+
+
+def _of_function(function: types.FunctionType) -> Any:
+    code = function.__code__
+    if _is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
+        return function
+    active = tracer()
+    if active is not None and not active.enabled:
+        return function
+    found = _known_code(code)
+    if found.source is None:
+        _explain(active, code, found.reason)
+        return function
+    if not found.control_flow and not any(_may_be_users(function, names) for names in found.calls):
+        return function
+    with _lock:
+        if not found.tried:
+            found.rewritten, found.reason = _rewritten(code, found.source)
+            found.tried = True
+    if found.rewritten is None:
+        _explain(active, code, found.reason)
+        return function
+    return _remade(function, found.rewritten)
+
+
+def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
+    """Note for an error about a truth value why a function is not rewritten."""
+    if active is not None:
+        active.recorder.truth_notes[code] = reason.format(name=code.co_name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_foreign(file: str) -> bool:
+    if file.startswith((_OWN, _NUMPY, "<frozen")):
+        return True
+    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+
+
+def _known_code(code: types.CodeType) -> _Code:
+    # two files may hold equal code
+    key = (code.co_filename, code)
+    found = _codes.get(key)
+    if found is None:
+        found = _codes.setdefault(key, _looked_at(code))
+    return found
+
+
+def _looked_at(code: types.CodeType) -> _Code:
+    source = find_source(code)
+    if source is None:
+        return _Code(
+            None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
+        )
+    node = source.node
+    if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in ast.walk(node)):
+        return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
+    if isinstance(node, ast.FunctionDef) and is_generator(node):
+        return _Code(None, "{name!r} is a generator, and runs as it is")
+    calls = {_called(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)}
+    return _Code(source, "", tuple(calls), has_control_flow(node))
+
+
+def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
+    """Rewrite a function; returns its new code, or None and why there is none."""
+    # the tree is kept for others, and the rewriting changes it
+    fresh = _copy(source.node)
+    rewritten: ast.FunctionDef | ast.Lambda
+    try:
+        if isinstance(fresh, ast.FunctionDef):
+            rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
+        else:
+            rewritten = rewrite_lambda(fresh)
+        ast.fix_missing_locations(rewritten)
+        compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return None, f"{{name!r}} could not be rewritten ({error})"
+    if compiled is None:
+        return None, "{name!r} could not be rewritten"
+    return _named(compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname), code.co_name), ""
+
+
+def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
+    def copied(value: Any) -> Any:
+        if isinstance(value, ast.AST):
+            new = type(value)(**{name: copied(inner) for name, inner in ast.iter_fields(value)})
+            return ast.copy_location(new, value)
+        return [copied(inner) for inner in value] if isinstance(value, list) else value
+
+    result: ast.FunctionDef | ast.Lambda = copied(node)
+    return result
+
+
+def _named(code: types.CodeType, name: str) -> types.CodeType:
+    """Call the blocks of a function as the function, for tracebacks."""
+    constants = []
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            if value.co_name.startswith("_vd_"):
+                value = _named(value.replace(co_name=name, co_qualname=code.co_qualname), name)
+            else:
+                value = _named(value, value.co_name)
+        constants.append(value)
+    return code.replace(co_consts=tuple(constants))
+
+
+def _called(function: ast.expr) -> tuple[str, ...]:
+    """Dotted name of what a call calls; () for anything else."""
+    names: list[str] = []
+    while isinstance(function, ast.Attribute):
+        names.append(function.attr)
+        function = function.value
+    if not isinstance(function, ast.Name):
+        # a method of a value that an expression made
+        return ("", names[0]) if names else ()
+    return (function.id, *reversed(names))
+
+
+def _may_be_users(function: types.FunctionType, names: tuple[str, ...]) -> bool:
+    """Whether a call may lead to code of the user's, or to a function of Python that we replace."""
+    if not names:
+        return True
+    code = function.__code__
+    first, *rest = names
+    if first == "" or first in code.co_varnames or first in code.co_cellvars:
+        return not rest or rest[-1] not in _METHODS
+    if first in code.co_freevars:
+        cell = (function.__closure__ or ())[code.co_freevars.index(first)]
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            return True
+    elif first in function.__globals__:
+        value = function.__globals__[first]
+    else:
+        value = getattr(_builtins(function), first, None)
+    for name in rest:
+        if isinstance(value, ShaderVariable):
+            return False
+        value = getattr(value, name, None)
+    if isinstance(value, types.MethodType):
+        value = value.__func__
+    if isinstance(value, types.FunctionType):
+        return not _is_foreign(value.__code__.co_filename)
+    try:
+        if value in REPLACED:
+            return True
+    except TypeError:
+        pass
+    if value is None or isinstance(value, (type, types.BuiltinFunctionType)):
+        return False
+    method = getattr(type(value), "__call__", None)  # noqa: B004
+    if isinstance(value, functools.partial):
+        return True
+    return isinstance(method, types.FunctionType) and not _is_foreign(method.__code__.co_filename)
+
+
+def _builtins(function: types.FunctionType) -> Any:
+    found = function.__globals__.get("__builtins__", __builtins__)
+    return types.SimpleNamespace(**found) if isinstance(found, dict) else found
+
+
+def _remade(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """Make a function of new code that shares all else with the old one, closures included."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[_RUNTIME] = types.CellType(runtime)
+    new = types.FunctionType(
+        code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in code.co_freevars),
+    )
+    new.__kwdefaults__ = function.__kwdefaults__
+    new.__dict__.update(function.__dict__)
+    if hasattr(function, "__annotate__"):
+        # Python 3.14 evaluates them when they are asked for
+        new.__annotate__ = function.__annotate__  # type: ignore[attr-defined]
+    else:
+        new.__annotations__ = function.__annotations__
+    new.__qualname__ = function.__qualname__
+    new.__doc__ = function.__doc__
+    new.__module__ = function.__module__
+    return new
+
+
+def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
+    """Return what to call to trace a kernel, in the recording that is current.
+
+    Parameters
+    ----------
+    function
+        The user's function.
+    rewrite
+        Whether plain Python control flow may become that of the GPU.
+    """
+    recorder = current()
+    active = Tracer(recorder, enabled=rewrite)
+    recorder.extension = active
+    if not rewrite:
+        recorder.truth_notes[None] = "the kernel was declared with rewrite=False"
+        return function
+    inner = callee(function)
+    if inner is not function:
+        # a lambda has no statements, and so nothing that the next function called would be mistaken for
+        active.kernel_next = getattr(inner, "__name__", "<lambda>") != "<lambda>"
+    return _checked(inner, active)
+
+
+def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        result = function(*args)
+        if active.abandoned is not None:
+            raise located(
+                UsageError,
+                "an exception left a block that the GPU decides about, and was caught outside of it; "
+                "exceptions belong to the trace: catch it inside, or raise it where Python decides",
+                active.abandoned,
+            )
+        return result
+
+    return run
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what to call to trace a function as a part of the kernel that is being traced."""
+    return callee(function) if is_tracing() and need_tracer().enabled else function
+
+
+runtime.callee = callee

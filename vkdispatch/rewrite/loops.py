@@ -1,0 +1,500 @@
+"""Loops of rewritten functions: run at trace time as long as Python decides, recorded where the GPU does.
+
+A loop on the GPU keeps the variables that it changes in registers. Within a round they do not change: each
+way to the next round or out of the loop stores the new values. Which variables these are, and of which types,
+shows while the body is traced; when it shows too late, the loop is traced again.
+"""
+
+from collections.abc import Callable, Iterable, Set
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from vkdispatch.base.dtype import bool_, int32
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.ranges import GpuRange
+from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
+from vkdispatch.codegen.location import here, located
+from vkdispatch.rewrite.branches import breaks, without_last_breaks
+from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry
+from vkdispatch.rewrite.state import Scope, State, Variable, read, write
+from vkdispatch.rewrite.tracing import Retry, Tracer
+from vkdispatch.rewrite.values import (
+    UNBOUND,
+    Kind,
+    LocalValue,
+    Mismatch,
+    Typed,
+    as_expr,
+    describe,
+    dtype_of,
+    flat,
+    is_gpu,
+    join,
+    kind_of,
+    leaves,
+    rebuilt,
+    registers_in,
+)
+
+Block = Callable[[], Any]
+# Types of variables only ever widen, so that few rounds find them.
+_ATTEMPTS = 40
+
+
+class Caller(Protocol):
+    """What a loop needs of the function that it is in."""
+
+    tracer: Tracer | None
+    scope: Scope
+
+    def entered(self, entry: Entry) -> AbstractContextManager[None]:
+        """Have a construct open."""
+        ...
+
+    def is_live(self, variable: Variable, names: Set[str]) -> bool:
+        """Whether a variable's value matters, given the names of the function that do."""
+        ...
+
+    def branch(
+        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
+    ) -> Any:
+        """Record an if of two blocks."""
+        ...
+
+    def leave_if_done(self) -> None:
+        """Leave the loop around one that a return has left."""
+        ...
+
+
+class _Carried:
+    """A variable that a loop on the GPU changes: its type and registers."""
+
+    def __init__(self, variable: Variable, kind: Kind, registers: list[Expr]) -> None:
+        self.variable = variable
+        self.kind = kind
+        self.registers = registers
+        self.value = rebuilt(kind, map(LocalValue, registers))
+
+
+class Loop:
+    """A loop being run or recorded."""
+
+    def __init__(
+        self,
+        frame: Caller,
+        noun: str,
+        assigned: frozenset[str],
+        head: frozenset[str],
+        after: frozenset[str],
+        jumps: bool,
+    ) -> None:
+        self.frame = frame
+        self.noun = noun
+        self.assigned = assigned
+        self.head = head
+        self.after = after
+        self.jumps = jumps
+        # whether Python would go round for ever if the GPU alone knew when to stop
+        self.endless = noun == "while"
+        self.where = f"the {noun} loop ({here()})"
+        self.returned = False
+        self.broken = False
+        self._kinds: dict[int, Kind] = {}
+        self._more: set[int] = set()
+        self._carried: dict[int, _Carried] = {}
+        self._touched: set[int] = set()
+        self._state: State | None = None
+        self.left: Expr | None = None
+        self.in_rounds = False
+        self.target: str | None = None
+
+    @property
+    def tracer(self) -> Tracer:
+        """What belongs to the kernel."""
+        assert self.frame.tracer is not None
+        return self.frame.tracer
+
+    def live(self, variable: Variable) -> bool:
+        """Whether a variable's value matters beyond a round."""
+        return self.frame.is_live(variable, self.head | self.after)
+
+    # -- a loop on the GPU
+
+    def record(self, attempt: Callable[[State], Any]) -> Any:
+        """Record the loop, again and again until the types of its variables are known."""
+        active, recorder = self.tracer, self.tracer.recorder
+        active.enter_gpu(set(self.assigned | self.head | self.after))
+        mark, state = recorder.mark(), active.capture()
+        for _ in range(_ATTEMPTS):
+            try:
+                self._state = state
+                self.returned = self.broken = False
+                return attempt(state)
+            except Exception:
+                active.abandon()
+                raise
+            except Retry as retry:
+                if retry.target is not self:
+                    raise
+            recorder.rewind(mark)
+            state.restore()
+        raise located(UsageError, f"the types of the variables of {self.where} do not settle")
+
+    def begin(self, state: State) -> None:
+        """Put the variables that the loop changes in registers."""
+        self._carried = {}
+        self._touched = set()
+        for key, variable in state.variables.items():
+            value = state.values[key]
+            if not self._is_carried(key, variable, value):
+                continue
+            kind = self._kinds.get(key) or (Typed(int32) if value is UNBOUND else kind_of(value))
+            assert kind is not None
+            recorder = self.tracer.recorder
+            parts = (
+                [value] * len(flat(kind)) if value is UNBOUND else [part for part, _ in leaves(value, kind)]
+            )
+            registers = []
+            for part, leaf in zip(parts, flat(kind), strict=True):
+                dtype = dtype_of(leaf)
+                start = as_expr(0 if part is UNBOUND else part, dtype)
+                registers.append(recorder.declare(dtype, start, variable.name))
+            self._carried[key] = _Carried(variable, kind, registers)
+        self.reset()
+
+    def _is_carried(self, key: int, variable: Variable, value: Any) -> bool:
+        if key in self._more:
+            return True
+        own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
+        if not own or variable.name not in self.assigned or not self.live(variable):
+            return False
+        if value is UNBOUND:
+            return variable.name == self.target
+        if is_gpu(value) and not isinstance(value, LocalValue) and value.is_register():
+            # += changes it where it is; if it gets another value, that shows
+            return False
+        return kind_of(value) is not None
+
+    def expect_counter(self, state: State, start: Expr) -> None:
+        """Note the type of the variable that counts, for when its last value is read behind the loop."""
+        for key, variable in state.variables.items():
+            if variable.scope is self.frame.scope and variable.name == self.target and key not in self._kinds:
+                before = kind_of(state.values[key])
+                counter = Typed(start.dtype)
+                try:
+                    self._kinds[key] = counter if before is None else join(before, counter)
+                except Mismatch:
+                    self._kinds[key] = counter
+
+    def reset(self) -> None:
+        """Begin a round: the variables have what their registers hold."""
+        for carried in self._carried.values():
+            write(carried.variable.cell, carried.value)
+
+    def store(self) -> None:
+        """Store the variables for the next round, or for what follows the loop."""
+        state = self._state
+        assert state is not None
+        self._find_others(state)
+        pairs: list[tuple[Expr, Expr]] = []
+        for key, carried in self._carried.items():
+            value = read(carried.variable.cell)
+            if value is carried.value:
+                continue
+            self._touched.add(key)
+            kind = self._met(carried, value)
+            if [dtype_of(leaf) for leaf in flat(kind)] != [place.dtype for place in carried.registers]:
+                self._kinds[key] = kind
+                raise Retry(self)
+            for place, (part, _) in zip(carried.registers, leaves(value, kind), strict=True):
+                expr = as_expr(part, place.dtype)
+                if expr.value is not place.value:
+                    pairs.append((place, expr))
+        recorder = self.tracer.recorder
+        stored: set[int] = set()
+        settled: list[tuple[Expr, Expr]] = []
+        for place, expr in pairs:
+            # what reads a register that is stored before it must be evaluated before
+            late = bool(registers_in(expr) & stored)
+            settled.append((place, recorder.declare(expr.dtype, expr) if late else expr))
+            stored.add(id(place.value))
+        for place, expr in settled:
+            recorder.store(place, expr)
+
+    def _met(self, carried: _Carried, value: Any) -> Kind:
+        from_start = carried.kind
+        name = carried.variable.name
+        kind = kind_of(value)
+        if kind is not None:
+            try:
+                return _joined(from_start, kind)
+            except ValueError as error:
+                why = str(error)
+        else:
+            why = "only numbers, GPU values and tuples of them can be kept there"
+        assert self._state is not None
+        before = self._state.values[id(carried.variable.cell)]
+        raise located(
+            ArgumentTypeError,
+            f"{name!r} is {describe(before)} before {self.where} and {describe(value)} at the end of a "
+            f"round; this loop runs on the GPU, and {why}",
+        )
+
+    def _find_others(self, state: State) -> None:
+        """Look for variables that changed without being expected to."""
+        for key, value in state.changed().items():
+            if key in self._carried:
+                continue
+            variable, before = state.variables[key], state.values[key]
+            self._touched.add(key)
+            if before is UNBOUND or not self.live(variable):
+                continue
+            if kind_of(before) is not None and kind_of(value) is not None:
+                self._more.add(key)
+                raise Retry(self)
+            raise located(
+                ArgumentTypeError,
+                f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; "
+                "this loop runs on the GPU, where only numbers, GPU values and tuples of them can change",
+            )
+
+    def finish(self, state: State) -> None:
+        """Give the variables the values that they have behind the loop."""
+        self._touched.update(state.changed())
+        state.check_containers(self.where)
+        state.restore()
+        for key in self._touched:
+            variable = state.variables[key]
+            if key in self._carried:
+                continue
+            variable.scope.reasons[variable.name] = (
+                f"{variable.name!r} gets its value inside {self.where} only, which runs on the GPU and "
+                "perhaps for no round; give it a value before the loop"
+            )
+            write(variable.cell, UNBOUND)
+        self.reset()
+
+    def jump(self, what: str) -> None:
+        """Record a break or continue."""
+        recorder = self.tracer.recorder
+        self.store()
+        if what == "break":
+            self.broken = True
+            if self.left is not None:
+                recorder.store(self.left, ex.literal(True, bool_))
+        recorder.emit(Break(here()) if what == "break" or self.in_rounds else Continue(here()))
+
+    def behind(self, orelse: Block | None, *, endless: bool) -> Any:
+        """Go on behind the loop: with its else block, or with a return of the function around it."""
+        if self.returned:
+            self.frame.leave_if_done()
+        if endless and not self.broken:
+            return GONE
+        if orelse is None:
+            return None
+        if not self.broken or self.left is None:
+            return orelse()
+        return self.frame.branch(self.tracer, ex.invert(self.left), orelse, None, set(self.after))
+
+    def watch_breaks(self, orelse: Block | None) -> None:
+        """Note in a register whether a break leaves the loop, if somebody asks."""
+        recorder = self.tracer.recorder
+        needed = orelse is not None or self.in_rounds
+        self.left = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None
+
+
+def _joined(first: Kind, second: Kind) -> Kind:
+    try:
+        return join(first, second)
+    except Mismatch as error:
+        raise ValueError(f"{error} have no common type") from None
+
+
+# ---- while ---------------------------------------------------------------------------------------
+
+
+def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any:
+    """Run a while loop as long as Python knows its test, and record the rest of it."""
+    frame = loop.frame
+    if frame.tracer is None:
+        return _run_plainly(test, body, orelse)
+    recorder = loop.tracer.recorder
+    while True:
+        mark, state = recorder.mark(), loop.tracer.capture(containers=False)
+        try:
+            with frame.entered(Entry("loop", recorder.depth, loop)):
+                value = test()
+                if is_gpu(value):
+                    raise Retry(loop)
+                if not value:
+                    break
+                signal = body()
+        except Retry as retry:
+            if retry.target is not loop:
+                raise
+            recorder.rewind(mark)
+            state.restore()
+            return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
+        if signal is BREAK:
+            return None
+        if signal is not None and signal is not CONTINUE:
+            return signal
+    return None if orelse is None else orelse()
+
+
+def _run_plainly(test: Block, body: Block, orelse: Block | None) -> Any:
+    while test():
+        signal = body()
+        if signal is BREAK:
+            return None
+        if signal is not None and signal is not CONTINUE:
+            return signal
+    return None if orelse is None else orelse()
+
+
+def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Block | None) -> Any:
+    recorder, frame = loop.tracer.recorder, loop.frame
+    loop.begin(state)
+    loop.watch_breaks(orelse)
+    depth = recorder.depth
+    recorder.open_block("while")
+    with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+        at_head = [read(variable.cell) for variable in state.variables.values()]
+        value = test()
+        moved = any(
+            read(variable.cell) is not before
+            for variable, before in zip(state.variables.values(), at_head, strict=True)
+        )
+        condition = ex.condition(value._value()) if is_gpu(value) else ex.literal(bool(value), bool_)
+        endless = not is_gpu(value)
+        if not endless and (recorder.recorded or moved):
+            recorder.open_block("if")
+            loop.store()
+            recorder.emit(Break(here()))
+            leaving = recorder.take_block(depth + 1)
+            recorder.emit(If(((ex.invert(condition), tuple(leaving)),), None, here()))
+            condition = ex.literal(True, bool_)
+        signal = body()
+        if signal is None:
+            loop.store()
+    statements = recorder.take_block(depth)
+    if endless and not value:
+        raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
+    if endless and not loop.broken and not loop.returned and not _returns(statements):
+        raise located(
+            UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
+        )
+    recorder.emit(While(condition, tuple(statements), here()))
+    loop.finish(state)
+    return loop.behind(orelse, endless=endless)
+
+
+def _returns(block: Iterable[Statement]) -> bool:
+    return any(isinstance(statement, Return) for statement in walk(tuple(block)))
+
+
+# ---- for -----------------------------------------------------------------------------------------
+
+
+def run_for(
+    loop: Loop, items: Any, body: Callable[[Any], Any], target: str | None, orelse: Block | None
+) -> Any:
+    """Run a for loop over what Python knows, or record one over a range of the GPU."""
+    frame = loop.frame
+    loop.target = target
+    if isinstance(items, GpuRange):
+        return _start_range(loop, items, body, orelse)
+    iterator = iter(items)
+    position = 0
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            break
+        watched = loop.jumps and frame.tracer is not None
+        if watched:
+            mark, state = loop.tracer.recorder.mark(), loop.tracer.capture(containers=False)
+        try:
+            depth = loop.tracer.recorder.depth if frame.tracer is not None else 0
+            with frame.entered(Entry("loop", depth, loop)):
+                signal = body(item)
+        except Retry as retry:
+            if retry.target is not loop:
+                raise
+            loop.tracer.recorder.rewind(mark)
+            state.restore()
+            if isinstance(items, range):
+                return _start_range(loop, GpuRange(items[position:]), body, orelse)
+            return _start_rounds(loop, [item, *iterator], body, orelse)
+        position += 1
+        if signal is BREAK:
+            return None
+        if signal is not None and signal is not CONTINUE:
+            return signal
+    return None if orelse is None else orelse()
+
+
+def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:
+    if loop.target is None:
+        raise located(ArgumentValueError, "for: a loop over a range of the GPU has one plain variable")
+    return loop.record(lambda state: _record_for(loop, state, items, body, orelse))
+
+
+def _start_rounds(loop: Loop, items: list[Any], body: Callable[[Any], Any], orelse: Block | None) -> Any:
+    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse))
+
+
+def _record_for(
+    loop: Loop, state: State, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None
+) -> Any:
+    recorder, frame = loop.tracer.recorder, loop.frame
+    start, stop, step = items.bounds()
+    loop.expect_counter(state, start)
+    loop.begin(state)
+    loop.watch_breaks(orelse)
+    counter = recorder.open_for(start, stop, step, loop.target)
+    with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+        signal = body(LocalValue(counter))
+        if signal is None:
+            loop.store()
+    recorder.close()
+    loop.finish(state)
+    return loop.behind(orelse, endless=False)
+
+
+def _record_rounds(
+    loop: Loop, state: State, items: list[Any], body: Callable[[Any], Any], orelse: Block | None
+) -> Any:
+    """Unroll a loop that the GPU may leave: each round is a loop of one round, and so is their whole."""
+    recorder, frame = loop.tracer.recorder, loop.frame
+    loop.in_rounds = True
+    loop.begin(state)
+    loop.watch_breaks(orelse)
+    outer = recorder.depth
+    recorder.open_block("while")
+    forever = ex.literal(True, bool_)
+    for item in items:
+        loop.reset()
+        inner = recorder.depth
+        recorder.open_block("while")
+        with frame.entered(Entry("gpu loop", recorder.depth, loop)):
+            signal = body(item)
+            if signal is None:
+                loop.store()
+        statements = recorder.take_block(inner)
+        shorter = without_last_breaks(statements)
+        if breaks(shorter):
+            recorder.emit(While(forever, (*statements, Break(here())), here()))
+        else:
+            for statement in shorter:
+                recorder.emit(statement)
+        if loop.broken:
+            assert loop.left is not None
+            recorder.emit(If(((loop.left, (Break(here()),)),), None, here()))
+        if loop.returned:
+            frame.leave_if_done()
+    recorder.emit(Break(here()))
+    recorder.emit(While(forever, tuple(recorder.take_block(outer)), here()))
+    loop.finish(state)
+    return loop.behind(orelse, endless=False)

@@ -1,0 +1,361 @@
+"""`and`, `or`, `not`, comparisons and conditional expressions over values of Python or the GPU."""
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import bool_, int32, is_float_dtype, is_scalar
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions import common, elementwise, trigonometry
+from vkdispatch.codegen.functions.ranges import GpuRange
+from vkdispatch.codegen.ir import Expr, Op
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record
+from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
+from vkdispatch.rewrite.values import (
+    UNBOUND,
+    as_expr,
+    describe,
+    dtype_of,
+    flat,
+    is_gpu,
+    leaves,
+    rebuilt,
+    same,
+)
+
+Thunk = Callable[[], Any]
+
+
+def known(value: Any, what: str) -> Any:
+    """Return what Python decides by. Raises TypeError for a value of the GPU."""
+    if is_gpu(value):
+        raise located(
+            ArgumentTypeError,
+            f"{what} is decided while the kernel is traced, and this value is known on the GPU only; use an "
+            "if statement or a conditional expression",
+        )
+    return value
+
+
+def truth(value: ShaderVariable) -> Expr:
+    """Condition of a GPU value."""
+    return ex.condition(value._value())
+
+
+def not_(value: Any) -> Any:
+    """`not value`."""
+    return ShaderVariable(ex.invert(truth(value))) if is_gpu(value) else not value
+
+
+def and_(first: Any, *rest: Thunk) -> Any:
+    """`first and ...`: of values of the GPU a bool; each operand is evaluated only if it matters."""
+    return _fold("&&", first, rest)
+
+
+def or_(first: Any, *rest: Thunk) -> Any:
+    """`first or ...`: of values of the GPU a bool; each operand is evaluated only if it matters."""
+    return _fold("||", first, rest)
+
+
+def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...]) -> Any:
+    value = first
+    for thunk in rest:
+        if is_gpu(value):
+            value = _joined(symbol, value, thunk)
+        elif bool(value) == (symbol == "&&"):
+            value = thunk()
+        else:
+            return value
+    return value
+
+
+def _joined(symbol: str, left: ShaderVariable, thunk: Thunk) -> ShaderVariable:
+    active = need_tracer()
+    condition = truth(left)
+    state = active.capture()
+    way = record(active, state, thunk)
+    right = truth(way.result) if is_gpu(way.result) else ex.literal(bool(way.result), bool_)
+    if way.pure:
+        if right.op is Op.LITERAL:
+            return ShaderVariable(condition if right.value is (symbol == "&&") else right)
+        operands = (
+            condition.args if condition.op is Op.LOGICAL and condition.value == symbol else (condition,)
+        )
+        return ShaderVariable(ex.logical(symbol, (*operands, right)))
+    way.result = ShaderVariable(right)
+    other = Way(result=symbol == "||")
+    ways = (way, other) if symbol == "&&" else (other, way)
+    chosen = _meet(active, state, condition, *ways)
+    assert isinstance(chosen, ShaderVariable)
+    return chosen
+
+
+def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
+    """`then if test else orelse`."""
+    if not is_gpu(test):
+        return then() if test else orelse()
+    active = need_tracer()
+    condition = truth(test)
+    state = active.capture()
+    one, other = record(active, state, then), record(active, state, orelse)
+    if not (one.pure and other.pure):
+        return _meet(active, state, condition, one, other)
+    if same((one.result, other.result)):
+        return one.result
+    kind = _common(one.result, other.result)
+    parts = []
+    columns = [[value for value, _ in leaves(way.result, kind)] for way in (one, other)]
+    for first, second, leaf in zip(*columns, flat(kind), strict=True):
+        dtype = dtype_of(leaf)
+        parts.append(ShaderVariable(ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))))
+    return rebuilt(kind, iter(parts))
+
+
+def _common(first: Any, second: Any) -> Any:
+    kind, why = joined_kind(first, second)
+    if kind is None:
+        raise located(
+            ArgumentTypeError,
+            f"the GPU decides between {describe(first)} and {describe(second)}, and {why}",
+        )
+    return kind
+
+
+def _meet(active: Tracer, state: Any, condition: Expr, one: Way, other: Way) -> Any:
+    """Record an if of two ways; returns the value that both leave."""
+    where = f"the condition ({here()})"
+    state.check_containers(where)
+    active.enter_gpu()
+    # `a and (x := b)` followed by a use of x where both hold is fine
+    join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
+    kind = _common(one.result, other.result)
+    value = join_values(active, None, kind, UNBOUND, (one, one.result), (other, other.result))
+    emit_if(active, condition, one.statements, other.statements)
+    return value
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda a, b: contains(a, b, False),
+    "not in": lambda a, b: contains(a, b, True),
+}
+
+
+def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> Any:
+    """`first < second < ...`: each value is evaluated once, and only if it matters."""
+    result = _COMPARE[symbols[0]](first, second)
+    left = second
+    for symbol, thunk in zip(symbols[1:], rest, strict=True):
+        if not is_gpu(result):
+            if not result:
+                return result
+            right = thunk()
+            result = _COMPARE[symbol](left, right)
+        else:
+            right, result = _link(symbol, result, left, thunk, last=thunk is rest[-1])
+        left = right
+    return result
+
+
+def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
+    """Compare one value more if the comparisons before hold."""
+    found: list[Any] = []
+
+    def compare() -> Any:
+        found.append(thunk())
+        return _COMPARE[symbol](left, found[-1])
+
+    active = need_tracer()
+    before = active.recorder.recorded
+    joined = _joined("&&", result, compare)
+    if not last and active.recorder.recorded != before:
+        raise located(
+            UsageError,
+            "this comparison computes a value in the middle by statements of the GPU; put it in a variable "
+            "first",
+        )
+    return found[-1], joined
+
+
+def contains(left: Any, right: Any, negated: bool) -> Any:
+    """`left in right`, where either may be of the GPU."""
+    items: list[Any] | None = None
+    if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (
+        is_gpu(left) and isinstance(right, (set, frozenset, dict))
+    ):
+        items = list(right)
+    elif isinstance(right, (range, GpuRange)) and (is_gpu(left) or isinstance(right, GpuRange)):
+        return _in_range(left, right, negated)
+    if items is None:
+        return left not in right if negated else left in right
+    hits: Any = False
+    for item in items:
+        hit = left == item
+        hits = or_(hits, partial(_same, hit))
+    return not_(hits) if negated else hits
+
+
+def _in_range(left: Any, right: Any, negated: bool) -> Any:
+    step = right.step
+    if not ex.is_integer_number(step) or step != 1:
+        raise located(
+            ArgumentValueError, "in range(...): only a step of 1 is possible for a value of the GPU"
+        )
+    inside = and_(left >= right.start, lambda: left < right.stop)
+    return not_(inside) if negated else inside
+
+
+# ---- functions of Python that also take values of the GPU -----------------------------------------
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _range(*bounds: Any) -> Any:
+    return GpuRange(*bounds) if builtins.any(map(is_gpu, bounds)) else builtins.range(*bounds)
+
+
+def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    def choose_one(*args: Any, **kwargs: Any) -> Any:
+        values = args
+        if len(args) == 1 and not isinstance(args[0], ShaderVariable):
+            values = tuple(args[0])
+            args = (values,)
+        if kwargs or not builtins.any(map(is_gpu, values)):
+            return plain(*args, **kwargs)
+        result = values[0]
+        for value in values[1:]:
+            result = ours(result, value)
+        return result
+
+    choose_one.__name__ = name
+    return choose_one
+
+
+def _int(*args: Any, **kwargs: Any) -> Any:
+    if len(args) != 1 or kwargs or not is_gpu(args[0]):
+        return builtins.int(*args, **kwargs)
+    return _converted(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
+
+
+def _float(*args: Any) -> Any:
+    if len(args) != 1 or not is_gpu(args[0]):
+        return builtins.float(*args)
+    kind = args[0].var_type
+    return args[0] if is_scalar(kind) and is_float_dtype(kind) else _converted(args[0], dt.float32, "float")
+
+
+def _bool(*args: Any) -> Any:
+    return ShaderVariable(truth(args[0])) if len(args) == 1 and is_gpu(args[0]) else builtins.bool(*args)
+
+
+def _converted(value: ShaderVariable, kind: Any, what: str) -> ShaderVariable:
+    if not is_scalar(value.var_type):
+        raise located(ArgumentTypeError, f"{what}: expected a scalar, got {value.var_type.name}")
+    return ShaderVariable(ex.cast(value._value(), kind))
+
+
+def _round(value: Any, *digits: Any) -> Any:
+    if not is_gpu(value):
+        return builtins.round(value, *digits)
+    if digits:
+        raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
+    return _int(common.round(value))
+
+
+def _any(values: Any) -> Any:
+    result: Any = False
+    for value in values:
+        result = or_(result, partial(_same, value))
+        if not is_gpu(result) and result:
+            return True
+    return result if is_gpu(result) else bool(result)
+
+
+def _all(values: Any) -> Any:
+    result: Any = True
+    for value in values:
+        result = and_(result, partial(_same, value))
+        if not is_gpu(result) and not result:
+            return False
+    return result if is_gpu(result) else bool(result)
+
+
+def _of_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    def either(*args: Any) -> Any:
+        return ours(*args) if builtins.any(map(is_gpu, args)) else plain(*args)
+
+    return either
+
+
+_MATH = [
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "exp",
+    "exp2",
+    "sqrt",
+    "pow",
+    "radians",
+    "degrees",
+]
+
+
+def _replacements() -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {
+        builtins.range: _range,
+        builtins.min: _smallest("min", builtins.min, common.min),
+        builtins.max: _smallest("max", builtins.max, common.max),
+        builtins.int: _int,
+        builtins.float: _float,
+        builtins.bool: _bool,
+        builtins.round: _round,
+        builtins.any: _any,
+        builtins.all: _all,
+        math.isnan: _of_math(math.isnan, common.isnan),
+        math.isinf: _of_math(math.isinf, common.isinf),
+        math.fabs: _of_math(math.fabs, common.abs),
+        math.floor: _of_math(math.floor, lambda x: _int(common.floor(x))),
+        math.ceil: _of_math(math.ceil, lambda x: _int(common.ceil(x))),
+        math.trunc: _of_math(math.trunc, lambda x: _int(common.trunc(x))),
+    }
+    for name in _MATH:
+        for module in (trigonometry, elementwise, common):
+            ours, plain = getattr(module, name, None), getattr(math, name, None)
+            if ours is not None and plain is not None:
+                found[plain] = _of_math(plain, ours)
+                break
+    return found
+
+
+REPLACED = _replacements()
+
+
+def bind(value: Any, label: str | None, fresh: bool) -> Any:
+    """Return the value for a local variable that an expression binds."""
+    active = tracer()
+    return value if active is None else active.bind(value, label, fresh)

@@ -1,0 +1,39 @@
+"""What a block of a rewritten function returns when a jump leaves it, and what is open around it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+class Signal:
+    """How a block was left."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+BREAK = Signal("break")
+CONTINUE = Signal("continue")
+# The jump is recorded for the GPU: nothing behind it in this block runs.
+GONE = Signal("gone")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The function returns a value at trace time."""
+
+    value: Any
+
+
+@dataclass(slots=True)
+class Entry:
+    """Something open: the function, a branch on the GPU, a loop at trace time, or one on the GPU.
+
+    `depth` is the recorder's inside of it.
+    """
+
+    kind: Literal["function", "branch", "loop", "gpu loop"]
+    depth: int
+    loop: object | None = None

@@ -1,0 +1,210 @@
+"""The syntax tree of a function that exists: found in its file, and checked to be what was compiled."""
+
+import ast
+import linecache
+import types
+from dataclasses import dataclass
+from functools import lru_cache
+
+# What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
+_FUTURE_FLAGS = 0x1FF0000
+
+FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A function's tree. `class_name` is the class around it, by which Python mangles private names."""
+
+    node: FunctionNode
+    class_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    functions: dict[int, list[Source]]
+    codes: dict[tuple[int, str], list[types.CodeType]]
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> _File | None:
+    try:
+        tree = ast.parse(text)
+        compiled = compile(text, "<source>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    functions: dict[int, list[Source]] = {}
+    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while stack:
+        node, owner = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            line = node.lineno
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                # a code object starts at its first decorator
+                line = node.decorator_list[0].lineno
+            functions.setdefault(line, []).append(Source(node, owner))
+        if isinstance(node, ast.ClassDef):
+            owner = node.name
+        stack.extend((child, owner) for child in ast.iter_child_nodes(node))
+    codes: dict[tuple[int, str], list[types.CodeType]] = {}
+    pending = [compiled]
+    while pending:
+        code = pending.pop()
+        codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+        pending.extend(value for value in code.co_consts if isinstance(value, types.CodeType))
+    return _File(functions, codes)
+
+
+def future_flags(code: types.CodeType) -> int:
+    """Return the flags of the `from __future__` imports that a code object was compiled under."""
+    return code.co_flags & _FUTURE_FLAGS
+
+
+def find_source(code: types.CodeType) -> Source | None:
+    """Find the tree of a function, or None: no file, an edited file, two functions that look alike."""
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        return None
+    file = _parsed("".join(lines))
+    if file is None:
+        return None
+    alike = file.codes.get((code.co_firstlineno, code.co_name), [])
+    # pytest compiles asserts in its own way
+    if not any(_equal(other, code) for other in alike) and not _has_pytest_names(code):
+        return None
+    found = [source for source in file.functions.get(code.co_firstlineno, []) if _fits(source, code)]
+    if len(found) > 1:
+        # several lambdas of one line: the columns tell them apart
+        found = [source for source in found if _column_fits(source.node, code)]
+    return found[0] if len(found) == 1 else None
+
+
+def _fits(source: Source, code: types.CodeType) -> bool:
+    node = source.node
+    name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+    if name != code.co_name or _arguments(node.args) != _code_arguments(code, source.class_name):
+        return False
+    last = node.end_lineno or node.lineno
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return not lines or code.co_firstlineno <= min(lines) <= max(lines) <= last
+
+
+def _equal(a: types.CodeType, b: types.CodeType) -> bool:
+    same = a.co_code == b.co_code and a.co_names == b.co_names and a.co_varnames == b.co_varnames
+    return same and _constants(a) == _constants(b)
+
+
+def _has_pytest_names(code: types.CodeType) -> bool:
+    return any(local.startswith("@py_") for local in code.co_varnames) or any(
+        isinstance(value, types.CodeType) and _has_pytest_names(value) for value in code.co_consts
+    )
+
+
+def _constants(code: types.CodeType) -> list[object]:
+    return [
+        (type(value), value) for value in code.co_consts if not isinstance(value, (types.CodeType, frozenset))
+    ]
+
+
+def _arguments(args: ast.arguments) -> list[str]:
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return [arg.arg for arg in (*named, *rest)]
+
+
+def _code_arguments(code: types.CodeType, owner: str | None) -> list[str]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    prefix = f"_{owner.lstrip('_')}__" if owner else None
+    names = []
+    for name in code.co_varnames[:count]:
+        mangled = prefix is not None and name.startswith(prefix)
+        names.append("__" + name[len(prefix or "") :] if mangled else name)
+    return names
+
+
+def _column_fits(node: ast.AST, code: types.CodeType) -> bool:
+    columns = [
+        (line, column)
+        for line, _, column, _ in code.co_positions()
+        if line is not None and column is not None
+    ]
+    body = node.body if isinstance(node, ast.Lambda) else node
+    if not columns or not isinstance(body, ast.expr):
+        return False
+    first, last = min(columns[1:] or columns), max(columns)
+    start = (body.lineno, body.col_offset)
+    end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
+    return start <= first and last <= end
+
+
+def compile_function(
+    node: FunctionNode, code: types.CodeType, class_name: str | None, extra: tuple[str, ...] = ()
+) -> types.CodeType | None:
+    """Compile a function's tree to a code object whose free names are those of `code` and `extra`.
+
+    Raises SyntaxError or ValueError where Python refuses the tree.
+    """
+    if isinstance(node, ast.Lambda):
+        bare: ast.stmt = ast.Expr(ast.Lambda(_without_values(node.args), node.body))
+    else:
+        # under its own name, a function that calls itself would find this one instead of its global
+        bare = ast.FunctionDef("_vd_target", _without_values(node.args), node.body, [], None)
+        if hasattr(node, "type_params"):
+            bare.type_params = []  # type: ignore[attr-defined]
+    ast.copy_location(bare, node)
+    if isinstance(bare, ast.Expr):
+        ast.copy_location(bare.value, node)
+    free = [*code.co_freevars, *extra]
+    names: list[ast.stmt] = [
+        ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in free if name != "__class__"
+    ]
+    factory = _plain_def("_vd_factory", [*names, bare])
+    outer: ast.stmt = factory
+    if class_name is not None:
+        outer = ast.ClassDef(class_name, [], [], [factory], [])
+        if hasattr(factory, "type_params"):
+            outer.type_params = []  # type: ignore[attr-defined]
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    compiled = compile(module, code.co_filename, "exec", flags=future_flags(code), dont_inherit=True)
+    return _inner(compiled)
+
+
+def _plain_def(name: str, body: list[ast.stmt]) -> ast.FunctionDef:
+    args = ast.arguments([], [], None, [], [], None, [])
+    function = ast.FunctionDef(name, args, body, [], None)
+    if "type_params" in ast.FunctionDef._fields:
+        function.type_params = []  # type: ignore[attr-defined]
+    return function
+
+
+def _without_values(args: ast.arguments) -> ast.arguments:
+    """Return the arguments without defaults and annotations, which the existing function keeps."""
+
+    def bare(arg: ast.arg | None) -> ast.arg | None:
+        return None if arg is None else ast.copy_location(ast.arg(arg.arg), arg)
+
+    def all_bare(group: list[ast.arg]) -> list[ast.arg]:
+        return [ast.copy_location(ast.arg(arg.arg), arg) for arg in group]
+
+    return ast.arguments(
+        all_bare(args.posonlyargs),
+        all_bare(args.args),
+        bare(args.vararg),
+        all_bare(args.kwonlyargs),
+        [None for _ in args.kwonlyargs],
+        bare(args.kwarg),
+        [],
+    )
+
+
+def _inner(code: types.CodeType) -> types.CodeType | None:
+    """Return the one function inside the factory."""
+    pending = [code]
+    while pending:
+        code = pending.pop()
+        inner = [value for value in code.co_consts if isinstance(value, types.CodeType)]
+        if code.co_name == "_vd_factory":
+            return inner[-1] if inner else None
+        pending.extend(inner)
+    return None

@@ -1,0 +1,411 @@
+"""Syntax tree to syntax tree: control flow becomes calls of the run-time part.
+
+Every block of statements becomes a nested function without arguments whose assigned names are nonlocal, so
+that the run-time part can run it, not run it, or run it again, and can look at the local variables through
+their cells. Such a function returns None at its end and a signal where a jump leaves it. Positions stay those
+of the user's source.
+"""
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from vkdispatch.rewrite.expressions import ExpressionRewriter, call, constant, load, placed, store
+from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
+from vkdispatch.rewrite.matching import as_branches
+
+_GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
+_CONTROL = (
+    ast.If,
+    ast.While,
+    ast.For,
+    ast.Match,
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Not,
+    ast.Assert,
+    ast.comprehension,
+    ast.In,
+    ast.NotIn,
+)
+
+
+def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
+    """Nodes of a function's own scope: not those of functions and classes defined in it."""
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def has_control_flow(node: ast.AST) -> bool:
+    """Whether a function holds anything that this module gives a meaning of its own, calls apart."""
+    for inner in ast.walk(node):
+        if isinstance(inner, _CONTROL) or (isinstance(inner, ast.Compare) and len(inner.ops) > 1):
+            return True
+        if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+            return True
+        if isinstance(inner, (ast.With, ast.Try)) and any(
+            isinstance(jump, (ast.Return, ast.Break, ast.Continue)) for jump in ast.walk(inner)
+        ):
+            return True
+    return False
+
+
+def is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function yields or awaits: such functions stay as they are."""
+    return any(isinstance(inner, _GENERATORS) for inner in own_nodes(node.body))
+
+
+def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.FunctionDef:
+    """Rewrite a function. `enclosing` are the local names of the functions around it."""
+    return _Unit(node, enclosing).rewritten()
+
+
+def rewrite_lambda(node: ast.Lambda) -> ast.Lambda:
+    """Rewrite a function that is an expression."""
+    return ast.copy_location(ast.Lambda(node.args, ExpressionRewriter(in_scope=True).visit(node.body)), node)
+
+
+class _Unit:
+    """One function being rewritten: its names, and a counter for the names of its blocks."""
+
+    def __init__(self, node: ast.FunctionDef, enclosing: frozenset[str]) -> None:
+        self.node = node
+        declared: dict[type[ast.stmt], set[str]] = {ast.Global: set(), ast.Nonlocal: set()}
+        for inner in own_nodes(node.body):
+            if isinstance(inner, (ast.Global, ast.Nonlocal)):
+                declared[type(inner)].update(inner.names)
+        self.globals = declared[ast.Global]
+        self.nonlocals = declared[ast.Nonlocal]
+        args = node.args
+        rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+        self.parameters = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)]
+        self.assigned = bound_names(node.body) - self.globals - self.nonlocals
+        local = self.assigned | set(self.parameters)
+        mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        self.free = (mentioned & enclosing - local) | self.nonlocals
+        self.enclosing = enclosing | local
+        self.liveness: Liveness = liveness(node.body)
+        self.aliases = _stored_through(node.body)
+        self._count = 0
+
+    def rewritten(self) -> ast.FunctionDef:
+        node, body = self.node, self.node.body
+        early = any(isinstance(inner, ast.Return) for inner in own_nodes(body[:-1])) or (
+            not isinstance(body[-1], ast.Return)
+            and any(isinstance(inner, ast.Return) for inner in own_nodes(body[-1:]))
+        )
+        new_names = sorted(self.assigned - set(self.parameters))
+        prologue: list[ast.stmt] = []
+        if self.globals:
+            prologue.append(ast.Global(sorted(self.globals)))
+        if new_names:
+            # never runs: it makes the names local to this function, for the blocks to share
+            nothing = ast.Assign([store(name) for name in new_names], constant(None))
+            prologue.append(ast.If(constant(0), [nothing], []))
+        every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
+        cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
+        snapshots = tuple(name for name in self.parameters if name not in self.aliases)
+        sets = (self.free, self.aliases, self.globals)
+        facts = (node.name, early, snapshots, *(tuple(sorted(names)) for names in sets))
+        frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
+        prologue += [cells, ast.Assign([store("_vd_f")], frame)]
+        block = self.block("_vd_body", body, node)
+        ending = ast.Return(call(load("_vd_f"), "run", load("_vd_body")))
+        statements = [*prologue, block, ending]
+        for statement in statements:
+            placed(statement, node)
+        result = ast.FunctionDef(
+            node.name, node.args, statements, node.decorator_list, node.returns, node.type_comment
+        )
+        if hasattr(node, "type_params"):
+            result.type_params = node.type_params  # type: ignore[attr-defined]
+        return ast.copy_location(result, node)
+
+    def new_name(self) -> str:
+        self._count += 1
+        return f"_vd_b{self._count}"
+
+    def declarations(self, body: Sequence[ast.AST]) -> list[ast.stmt]:
+        """Say of the names that a block binds that they belong to the function."""
+        bound = bound_names(body)
+        result: list[ast.stmt] = []
+        shared = bound & (self.assigned | set(self.parameters) | self.nonlocals)
+        if shared:
+            result.append(ast.Nonlocal(sorted(shared)))
+        if bound & self.globals:
+            result.append(ast.Global(sorted(bound & self.globals)))
+        return result
+
+    def block(
+        self, name: str, body: Sequence[ast.stmt], at: ast.AST, prologue: Sequence[ast.stmt] = ()
+    ) -> ast.FunctionDef:
+        """Make the nested function of a block; `prologue` runs first, in the user's terms."""
+        statements = [*prologue, *body]
+        inner = _Statements(self).block(statements)
+        return placed(plain_def(name, [*self.declarations(statements), *inner]), at)
+
+
+def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
+    """Make a function of plain parameters."""
+    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
+    function = ast.FunctionDef(name, arguments, body or [ast.Pass()], [], None)
+    if "type_params" in ast.FunctionDef._fields:
+        function.type_params = []  # type: ignore[attr-defined]
+    return function
+
+
+def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
+    """Names of variables whose element, component or place is stored to: they must not become copies."""
+    names: set[str] = set()
+    for node in own_nodes(body):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            root: ast.expr = node
+            while isinstance(root, (ast.Subscript, ast.Attribute)):
+                root = root.value
+            if isinstance(root, ast.Name):
+                names.add(root.id)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
+            function = node.func
+            called = getattr(function, "attr", None) or getattr(function, "id", "")
+            if str(called).startswith("atomic"):
+                names.add(node.args[0].id)
+    return names
+
+
+def _tuple_of(names: Iterable[str]) -> ast.expr:
+    return constant(tuple(sorted(names)))
+
+
+class _Statements:
+    """Rewrites a list of statements of one block function."""
+
+    def __init__(self, unit: _Unit) -> None:
+        self.unit = unit
+        self.out: list[ast.stmt] = []
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        saved, self.out = self.out, []
+        for statement in statements:
+            self.statement(statement)
+        result, self.out = self.out, saved
+        return result
+
+    def expr(self, node: ast.expr) -> ast.expr:
+        """Rewrite an expression; the functions that it needs are defined in front of the statement."""
+        rewriter = ExpressionRewriter(make_thunk=self.thunk)
+        result: ast.expr = rewriter.visit(node)
+        return result
+
+    def thunk(self, node: ast.expr, rewritten: ast.expr) -> ast.expr:
+        """Define a function that evaluates an expression which binds names; returns its name."""
+        name = self.unit.new_name()
+        body = [*self.unit.declarations([node]), ast.Return(rewritten)]
+        self.out.append(placed(plain_def(name, body), node))
+        return placed(load(name), node)
+
+    def statement(self, node: ast.stmt) -> None:
+        method = getattr(self, f"on_{type(node).__name__}", None)
+        if method is not None:
+            method(node)
+            return
+        rewriter = ExpressionRewriter(make_thunk=self.thunk)
+        self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
+
+    def jump(self, value: ast.expr, at: ast.AST) -> None:
+        self.out.append(placed(ast.Return(value), at))
+
+    def signalled(self, value: ast.expr, at: ast.AST) -> None:
+        """Call a construct, and leave the block if a jump left it."""
+        name = "_vd_s"
+        test = ast.Compare(ast.NamedExpr(store(name), value), [ast.IsNot()], [constant(None)])
+        self.out.append(placed(ast.If(test, [ast.Return(load(name))], []), at))
+
+    # -- jumps
+
+    def on_Return(self, node: ast.Return) -> None:  # noqa: N802
+        value = [] if node.value is None else [self.expr(node.value)]
+        self.jump(call(load("_vd_f"), "return_", *value), node)
+
+    def on_Break(self, node: ast.Break) -> None:  # noqa: N802
+        self.jump(call(load("_vd_f"), "break_"), node)
+
+    def on_Continue(self, node: ast.Continue) -> None:  # noqa: N802
+        self.jump(call(load("_vd_f"), "continue_"), node)
+
+    # -- constructs
+
+    def on_If(self, node: ast.If) -> None:  # noqa: N802
+        unit = self.unit
+        test = self.expr(node.test)
+        names: list[ast.expr] = []
+        for body in (node.body, node.orelse):
+            if not body:
+                names.append(constant(None))
+                continue
+            block = unit.block(unit.new_name(), body, body[0])
+            self.out.append(block)
+            names.append(load(block.name))
+        after = _tuple_of(unit.liveness.after[node])
+        self.signalled(call(load("_vd_f"), "if_", test, *names, after), node.test)
+
+    def on_While(self, node: ast.While) -> None:  # noqa: N802
+        unit = self.unit
+        test = plain_def(unit.new_name(), [])
+        inner = _Statements(unit)
+        value = inner.expr(node.test)
+        test.body = [*unit.declarations([node.test]), *inner.out, placed(ast.Return(value), node.test)]
+        self.out.append(placed(test, node.test))
+        body = unit.block(unit.new_name(), node.body, node.body[0])
+        self.out.append(body)
+        assigned = bound_names([node.test, *node.body])
+        self.signalled(
+            call(load("_vd_f"), "while_", load(test.name), load(body.name), *self.loop_facts(node, assigned)),
+            node.test,
+        )
+
+    def on_For(self, node: ast.For) -> None:  # noqa: N802
+        unit = self.unit
+        items = self.expr(node.iter)
+        name = unit.new_name()
+        # the target is assigned like any other, from the block's one parameter
+        prologue = placed(ast.Assign([node.target], load("_vd_item")), node.target)
+        body = unit.block(name, node.body, node.body[0], [prologue])
+        body.args.args.append(placed(ast.arg("_vd_item"), node.target))
+        self.out.append(body)
+        target = node.target.id if isinstance(node.target, ast.Name) else None
+        assigned = bound_names([node.target, *node.body])
+        facts = self.loop_facts(node, assigned)
+        self.signalled(call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter)
+
+    def loop_facts(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
+        """Else block, names assigned in the loop, names read from its head, names read behind it."""
+        unit = self.unit
+        orelse: ast.expr = constant(None)
+        if node.orelse:
+            block = unit.block(unit.new_name(), node.orelse, node.orelse[0])
+            self.out.append(block)
+            orelse = load(block.name)
+        jumps = any(
+            isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in own_nodes(node.body)
+        )
+        return [
+            orelse,
+            _tuple_of(assigned),
+            _tuple_of(unit.liveness.head[node]),
+            _tuple_of(unit.liveness.after[node]),
+            constant(jumps),
+        ]
+
+    def on_Match(self, node: ast.Match) -> None:  # noqa: N802
+        name = self.unit.new_name()
+        branches = as_branches(node, name)
+        if branches is not None:
+            self.out.append(placed(ast.Assign([store(name)], self.expr(node.subject)), node.subject))
+            after = self.unit.liveness.after[node]
+            for branch in ast.walk(branches):
+                if isinstance(branch, ast.If) and branch not in self.unit.liveness.after:
+                    self.unit.liveness.after[branch] = after | read_names(branches)
+            self.on_If(branches)
+            return
+        cases = [
+            ast.match_case(
+                case.pattern, None if case.guard is None else self.expr(case.guard), self.block(case.body)
+            )
+            for case in node.cases
+        ]
+        self.out.append(ast.copy_location(ast.Match(self.expr(node.subject), cases), node))
+
+    def on_Assert(self, node: ast.Assert) -> None:  # noqa: N802
+        test = call(load("_vd_rt"), "known", self.expr(node.test), constant("assert"))
+        message = None if node.msg is None else self.expr(node.msg)
+        self.out.append(ast.copy_location(ast.Assert(placed(test, node.test), message), node))
+
+    # -- statements that hold others
+
+    def on_With(self, node: ast.With) -> None:  # noqa: N802
+        items = [
+            ast.withitem(
+                self.expr(item.context_expr),
+                None if item.optional_vars is None else self.expr(item.optional_vars),
+            )
+            for item in node.items
+        ]
+        self.out.append(ast.copy_location(ast.With(items, self.block(node.body)), node))
+
+    def on_Try(self, node: ast.Try) -> None:  # noqa: N802
+        handlers = [
+            ast.copy_location(
+                ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler
+            )
+            for handler in node.handlers
+        ]
+        parts = (self.block(node.body), handlers, self.block(node.orelse), self.block(node.finalbody))
+        self.out.append(ast.copy_location(type(node)(*parts), node))
+
+    on_TryStar = on_Try  # noqa: N815
+
+    def on_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+        if not is_generator(node):
+            outer = ExpressionRewriter(make_thunk=self.thunk)
+            node = rewrite_function(node, frozenset(self.unit.enclosing))
+            node.decorator_list = [outer.visit(decorator) for decorator in node.decorator_list]
+        self.out.append(node)
+
+    def keep(self, node: ast.stmt) -> None:
+        self.out.append(node)
+
+    on_AsyncFunctionDef = on_ClassDef = keep  # noqa: N815
+
+    def drop(self, node: ast.stmt) -> None:
+        """Leave out a declaration that each block makes for itself."""
+        self.out.append(ast.copy_location(ast.Pass(), node))
+
+    on_Global = on_Nonlocal = drop  # noqa: N815
+
+    # -- assignments
+
+    def on_Assign(self, node: ast.Assign) -> None:  # noqa: N802
+        value = self.bound(node.targets, node.value)
+        targets = [self.expr(target) for target in node.targets]
+        self.out.append(ast.copy_location(ast.Assign(targets, value), node))
+
+    def on_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
+        if node.value is None:
+            self.drop(node)
+        else:
+            self.on_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def on_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
+        if not isinstance(node.target, ast.Name):
+            rewriter = ExpressionRewriter(make_thunk=self.thunk)
+            self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
+            return
+        name = node.target.id
+        operands = (constant(type(node.op).__name__), load(name), self.expr(node.value))
+        value = call(load("_vd_f"), "augment", *operands, constant(name))
+        self.out.append(placed(ast.Assign([node.target], placed(value, node)), node))
+
+    def bound(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+        """Rewrite an assigned value: what goes into a local variable is a value of its own, as in Python."""
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        patterns = [target for target in targets if isinstance(target, (ast.Tuple, ast.List))]
+        if (not names and not patterns) or any(name in self.unit.aliases for name in names):
+            return self.expr(value)
+        if isinstance(value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in value.elts):
+            of_part = [
+                [target.elts[i] for target in patterns if len(target.elts) == len(value.elts)] or [store("_")]
+                for i in range(len(value.elts))
+            ]
+            parts = [
+                self.bound(inner if not names else [store("_")], part)
+                for inner, part in zip(of_part, value.elts, strict=True)
+            ]
+            return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
+        if isinstance(value, ast.Name) and value.id == "_vd_item":
+            return value
+        label = names[0] if names and names[0] != "_" else None
+        fresh = isinstance(value, ast.Call)
+        return placed(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)

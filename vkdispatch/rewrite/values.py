@@ -1,0 +1,310 @@
+"""Values of local variables: which can live in registers, of which type, and how two of them meet."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    complex64,
+    float32,
+    int32,
+    int64,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_vector,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.analysis import nodes
+from vkdispatch.codegen.ir import Expr, Op, Register
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+
+_STEADY = frozenset(
+    (
+        Op.LITERAL,
+        Op.ARGUMENT,
+        Op.BUILTIN,
+        Op.INDEX,
+        Op.COMPONENT,
+        Op.SWIZZLE,
+        Op.UNARY,
+        Op.BINARY,
+        Op.COMPARE,
+        Op.LOGICAL,
+        Op.SELECT,
+        Op.LENGTH,
+        Op.CALL,
+        Op.CONSTRUCT,
+    )
+)
+
+
+class LocalValue(ShaderVariable):
+    """What a local variable of a rewritten kernel holds: a value that never changes, kept in a register.
+
+    In-place operators make a new value, as they do with Python's numbers.
+    """
+
+    __slots__ = ()
+
+    def _update(self, symbol: str, result: Any) -> Any:
+        return result
+
+    def _refuse(self) -> NoReturn:
+        raise located(
+            ArgumentValueError,
+            "a local variable holds a copy of the value, so assigning to a part of it would be lost; assign "
+            "to the variable itself, to buffer[index], or to a register made by .to_register()",
+        )
+
+    def _assign(self, value: object) -> None:
+        self._refuse()
+
+    def _set_component(self, letter: str, value: object) -> None:
+        self._refuse()
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        self._refuse()
+
+    def _component(self, letter: str) -> ShaderVariable:
+        return LocalValue(super()._component(letter).expr)
+
+    def _part(self, index: int, name: str) -> ShaderVariable:
+        return LocalValue(super()._part(index, name).expr)
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        return LocalValue(super().__getitem__(index).expr)
+
+
+class Unbound:
+    """Stands for a variable without a value."""
+
+    def __repr__(self) -> str:
+        return "no value"
+
+
+UNBOUND = Unbound()
+
+
+def is_gpu(value: object) -> bool:
+    """Whether a value is known on the GPU alone."""
+    return isinstance(value, ShaderVariable) and not isinstance(value, BoundVariable)
+
+
+def is_steady(expr: Expr) -> bool:
+    """Whether an expression has one value wherever it is evaluated: it reads no storage and no register."""
+    return all(node.op in _STEADY for node in nodes((expr,)))
+
+
+def registers_in(expr: Expr) -> set[int]:
+    """Identities of the registers that an expression reads."""
+    return {id(node.value) for node in nodes((expr,)) if isinstance(node.value, Register)}
+
+
+@dataclass(frozen=True, slots=True)
+class Weak:
+    """A Python number, which takes the type of the GPU value that it meets."""
+
+    value: bool | int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A GPU value."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A tuple of values that live in registers."""
+
+    parts: tuple["Kind", ...]
+    maker: Any
+
+
+Kind = Weak | Typed | Group
+
+
+class Mismatch(Exception):
+    """Two values have no common type. The message says why."""
+
+
+def kind_of(value: object) -> Kind | None:
+    """Type that a value has in registers, or None if it is no number, GPU value or tuple of them."""
+    if isinstance(value, ShaderVariable):
+        return None if isinstance(value, BoundVariable) else Typed(value._value().dtype)
+    if isinstance(value, np.bool_):
+        return Weak(bool(value))
+    if isinstance(value, np.integer):
+        return Weak(int(value))
+    if isinstance(value, (np.floating, np.complexfloating)):
+        return Weak(value.item())
+    if isinstance(value, (bool, int, float, complex)):
+        return Weak(value)
+    if isinstance(value, tuple) and value:
+        parts = [kind_of(part) for part in value]
+        known = tuple(part for part in parts if part is not None)
+        return Group(known, type(value)) if len(known) == len(parts) else None
+    return None
+
+
+def describe(value: object) -> str:
+    """Say what a value is, in an error."""
+    if isinstance(value, ShaderVariable) and is_gpu(value):
+        return f"a GPU value of type {value.var_type.name}"
+    if isinstance(value, Unbound):
+        return "no value"
+    text = repr(value)
+    return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
+
+
+def dtype_of(kind: Weak | Typed) -> DType:
+    """Type of the register for a value; Python's numbers become int32, float32 or bool."""
+    if isinstance(kind, Typed):
+        return kind.dtype
+    value = kind.value
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        for candidate in (int32, uint32, int64, uint64):
+            if _fits(value, candidate):
+                return candidate
+        raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
+    return complex64 if isinstance(value, complex) else float32
+
+
+def _fits(value: int, kind: DType) -> bool:
+    bits = 8 * kind.item_size
+    low = 0 if kind in (uint32, uint64) or kind.name.startswith("u") else -(1 << (bits - 1))
+    return low <= value < low + (1 << bits)
+
+
+def join(first: Kind, second: Kind) -> Kind:
+    """Type in which two values meet. Raises Mismatch where there is none."""
+    if isinstance(first, Group) or isinstance(second, Group):
+        if not isinstance(first, Group) or not isinstance(second, Group):
+            raise Mismatch("a tuple and a single value")
+        if len(first.parts) != len(second.parts):
+            raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values")
+        return Group(tuple(map(join, first.parts, second.parts)), first.maker)
+    if isinstance(first, Typed) and isinstance(second, Typed):
+        return Typed(_promoted(first.dtype, second.dtype))
+    if isinstance(first, Weak) and isinstance(second, Weak):
+        return _join_numbers(first, second)
+    typed, weak = (first, second) if isinstance(first, Typed) else (second, first)
+    assert isinstance(typed, Typed)
+    assert isinstance(weak, Weak)
+    return Typed(_adopted(weak.value, typed.dtype))
+
+
+def _join_numbers(first: Weak, second: Weak) -> Kind:
+    a, b = first.value, second.value
+    if isinstance(a, bool) and isinstance(b, bool):
+        return first
+    for wide in (complex, float):
+        if isinstance(a, wide) or isinstance(b, wide):
+            return first if isinstance(a, wide) else second
+    # of two integers the one that needs the larger type
+    return max(first, second, key=lambda kind: (dtype_of(kind) is not int32, abs(kind.value)))
+
+
+def _adopted(value: Any, kind: DType) -> DType:
+    if isinstance(value, bool) and kind is bool_:
+        return kind
+    if isinstance(value, complex):
+        return _promoted(kind, complex64)
+    if not (is_scalar(kind) or is_complex(kind)):
+        raise Mismatch(f"{kind.name} and the number {value!r}")
+    if isinstance(value, int):
+        if kind is bool_:
+            return int32
+        if not is_integer_dtype(kind) or _fits(value, kind):
+            return kind
+        return _promoted(kind, dtype_of(Weak(value)))
+    return kind if is_float_dtype(kind) or is_complex(kind) else _promoted(kind, float32)
+
+
+def _promoted(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    same_shape = (is_scalar(a) or is_complex(a)) and (is_scalar(b) or is_complex(b))
+    if not same_shape and not (is_vector(a) and is_vector(b)):
+        raise Mismatch(f"{a.name} and {b.name}")
+    a, b = (int32 if kind is bool_ else kind for kind in (a, b))
+    try:
+        return ex.promote(a, b, "assignment")
+    except VkDispatchError:
+        raise Mismatch(f"{a.name} and {b.name}") from None
+
+
+def leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
+    """Each single value of a value, with its type."""
+    if isinstance(kind, Group):
+        assert isinstance(value, tuple)
+        for part, inner in zip(value, kind.parts, strict=True):
+            yield from leaves(part, inner)
+    else:
+        yield value, kind
+
+
+def rebuilt(kind: Kind, parts: Iterator[Any]) -> Any:
+    """Put single values together again."""
+    if not isinstance(kind, Group):
+        return next(parts)
+    made = [rebuilt(inner, parts) for inner in kind.parts]
+    return kind.maker(*made) if hasattr(kind.maker, "_fields") else tuple(made)
+
+
+def flat(kind: Kind) -> list[Weak | Typed]:
+    """Types of the single values."""
+    return [leaf for part in kind.parts for leaf in flat(part)] if isinstance(kind, Group) else [kind]
+
+
+def as_expr(value: Any, kind: DType) -> Expr:
+    """Expression of type `kind` for a number or GPU value."""
+    if isinstance(value, ShaderVariable):
+        return ex.cast(value._value(), kind)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, complex) or is_complex(kind):
+        return ex.construct(kind, (value,))
+    if isinstance(value, bool) and kind is not bool_:
+        value = int(value)
+    return ex.cast(ex.literal(value, kind), kind) if is_scalar(kind) else ex.construct(kind, (value,))
+
+
+def zero(kind: DType) -> Expr:
+    """First value of a register that is assigned before it is read."""
+    return ex.literal(False, bool_) if kind is bool_ else ex.construct(kind, ())
+
+
+def same(values: Sequence[object]) -> bool:
+    """Whether all values are one: the same object, or equal numbers or texts of one type."""
+    first = values[0]
+    for other in values[1:]:
+        if other is first:
+            continue
+        if isinstance(first, ShaderVariable) and isinstance(other, ShaderVariable):
+            if first.expr is other.expr:
+                continue
+            return False
+        if type(first) is not type(other):
+            return False
+        if isinstance(first, tuple) and isinstance(other, tuple):
+            if len(first) != len(other) or not all(same(pair) for pair in zip(first, other, strict=True)):
+                return False
+            continue
+        simple = isinstance(first, (bool, int, float, complex, str, bytes, np.generic))
+        if not simple or not (first == other or (first != first and other != other)):
+            return False
+    return True
