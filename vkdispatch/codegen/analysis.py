@@ -132,7 +132,7 @@ def _mentioned(text: str) -> set[int]:
 
 
 def _note_read(expr: Expr, access: Access) -> None:
-    # its length is no part of what a buffer holds
+    # its size is no part of what a buffer or image holds
     if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
         access.reads.add(expr.value.index)
     elif isinstance(expr.value, RawText):

@@ -14,7 +14,8 @@ from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.messages import word_count
 
 # Words of the head: the end of the ring so far, how many messages there were, how many violations, the most
-# rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high), length.
+# rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high) and
+# length; of an image the texel (x, y, z) and the size of the image.
 CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
 HEAD_WORDS = 16
 MESSAGE_HEAD_WORDS = 5
@@ -115,6 +116,15 @@ class BoundsSite:
 
 
 @dataclass(frozen=True, slots=True)
+class TexelSite:
+    """An access to a texel of an image by so many coordinates."""
+
+    what: str
+    coordinates: int
+    loc: Loc | None
+
+
+@dataclass(frozen=True, slots=True)
 class NanSite:
     """A place that takes a floating value; `indexed` if it is an element of something."""
 
@@ -130,4 +140,4 @@ class LoopSite:
     loc: Loc | None
 
 
-Site = PrintSite | BoundsSite | NanSite | LoopSite
+Site = PrintSite | BoundsSite | TexelSite | NanSite | LoopSite

@@ -25,7 +25,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.analysis import Numbering
-from vkdispatch.codegen.diagnostics import BoundsSite, Checks, LoopSite, NanSite, PrintSite, Site
+from vkdispatch.codegen.diagnostics import BoundsSite, Checks, LoopSite, NanSite, PrintSite, Site, TexelSite
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -34,6 +34,7 @@ from vkdispatch.codegen.ir import (
     Expr,
     For,
     If,
+    ImageBinding,
     ImageStore,
     Kernel,
     Op,
@@ -96,7 +97,8 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
         return None
     storage = Storage(len(kernel.resources), uint32, "diagnostics")
     launch = Argument(_free_member(kernel, "launch_number"), uint32)
-    lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel)))
+    images = any(isinstance(resource, ImageBinding) for resource in kernel.resources)
+    lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel), images=images))
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
@@ -174,6 +176,8 @@ class _Lowering:
             self._declare(statement, out)
         elif isinstance(statement, Store):
             self._store(statement, out)
+        elif isinstance(statement, ImageStore):
+            self._image_store(statement, out)
         elif isinstance(statement, If):
             self._if(statement.branches, statement.orelse, statement.loc, out)
         elif isinstance(statement, While):
@@ -188,9 +192,6 @@ class _Lowering:
             out.append(replace(statement, value=value, cases=cases, default=default))
         elif isinstance(statement, Scope):
             out.append(replace(statement, body=self.block(statement.body)))
-        elif isinstance(statement, ImageStore):
-            coordinate, value = self._value(statement.coordinate, out), self._value(statement.value, out)
-            out.append(replace(statement, coordinate=coordinate, value=value))
         elif isinstance(statement, Print):
             self._print(statement, out)
         else:
@@ -245,6 +246,25 @@ class _Lowering:
             out.append(Scope(tuple(inside), None, loc))
         else:
             out.extend(inside)
+
+    def _image_store(self, statement: ImageStore, out: list[Statement]) -> None:
+        loc, image = statement.loc, statement.image
+        if self._checks.bounds:
+            coordinate, good = self._checked_texel(image, statement.coordinate, (), loc, out)
+        else:
+            coordinate, good = self._value(statement.coordinate, out), None
+        value = self._value(statement.value, out)
+        inside: list[Statement] = []
+        if self._watches(value.dtype) and not is_constant(value):
+            register = self.report.names.register(value.dtype)
+            inside.append(Declare(register, value, loc))
+            value = read(register)
+            inside.append(self._nan_check(value, f"image {image.label!r}", None, loc))
+        inside.append(replace(statement, coordinate=coordinate, value=value))
+        if good is not None:
+            out.append(If(((good, tuple(inside)),), None, loc))
+        else:
+            out.append(Scope(tuple(inside), None, loc))
 
     def _if(
         self,
@@ -340,8 +360,10 @@ class _Lowering:
 
     def _is_checked(self, expr: Expr) -> bool:
         """Whether an expression indexes something by what may be out of bounds."""
-        if not self._checks.bounds or expr.op not in (Op.ELEMENT, Op.INDEX):
+        if not self._checks.bounds or expr.op not in (Op.ELEMENT, Op.INDEX, Op.IMAGE_LOAD):
             return False
+        if expr.op is Op.IMAGE_LOAD:
+            return True
         index = expr.args[-1]
         size = _static_size(expr)
         known = index.op is Op.LITERAL and isinstance(index.value, int) and size is not None
@@ -387,6 +409,11 @@ class _Lowering:
         changed = replace(expr, args=tuple(map(self._operand, expr.args)))
         if not self._is_checked(expr):
             return changed
+        if isinstance(expr.value, ImageBinding):
+            written, *level = expr.args
+            texel, good = self._checked_texel(expr.value, written, tuple(level), expr.loc, out)
+            safe = Expr(Op.SELECT, texel.dtype, (good, texel, zero(texel.dtype)), None, expr.loc)
+            return replace(changed, args=(safe, *changed.args[1:]))
         index, good = self._checked(expr, out)
         safe = Expr(Op.SELECT, index.dtype, (good, index, zero(index.dtype)), None, expr.loc)
         return replace(changed, args=(*changed.args[:-1], safe))
@@ -446,6 +473,30 @@ class _Lowering:
         kept = self._known if self._numbering.pure[number] else self._local
         kept[key] = index, read(good)
         return kept[key]
+
+    def _checked_texel(
+        self,
+        image: ImageBinding,
+        written: Expr,
+        level: tuple[Expr, ...],
+        loc: Loc | None,
+        out: list[Statement],
+    ) -> tuple[Expr, Expr]:
+        """Check a texel's coordinate at a mip level, if one is given; returns it, and whether it is good."""
+        texel = self._steady(self._value(written, out), self._numbering.number(written), out)
+        levels = tuple(self._value(each, out) for each in level)
+        size = self.report.names.register(texel.dtype)
+        out.append(Declare(size, Expr(Op.IMAGE_SIZE, size.dtype, levels, image, loc), loc))
+        parts = [cast(part, uint32) for part in components(texel)]
+        limits = [cast(part, uint32) for part in components(read(size))]
+        inside = [less(part, limit) for part, limit in zip(parts, limits, strict=True)]
+        good = self.report.names.register(bool_)
+        out.append(Declare(good, all_of(inside), loc))
+        padding = [uint(0)] * (3 - len(parts))
+        site = TexelSite(f"image {image.label!r}", len(parts), loc)
+        told = self.report.violation(site, loc, (*parts, *padding, *limits, *padding))
+        out.append(If(((negation(read(good)), told),), None, loc))
+        return texel, read(good)
 
     def _steady(self, value: Expr, number: int, out: list[Statement]) -> Expr:
         """Return a value that is the same however often it is evaluated in this statement."""

@@ -161,7 +161,7 @@ class CommandGraph(CommandList):
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
         probe
             Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
-            its reports mean. `resources` then have the one of `diagnostics`.
+            its reports mean. `resources` then have the buffer of `diagnostics`.
 
         Returns
         -------

@@ -19,7 +19,7 @@ from vkdispatch.base.errors import (
     NanError,
 )
 from vkdispatch.codegen import diagnostics as words
-from vkdispatch.codegen.diagnostics import BoundsSite, LoopSite, NanSite, PrintSite, Site
+from vkdispatch.codegen.diagnostics import BoundsSite, LoopSite, NanSite, PrintSite, Site, TexelSite
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.messages import message_text, value_of_words, word_count
 
@@ -226,6 +226,13 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
         index = _index_text(site, low, high)
         of = _extent(site, length, probe.shapes)
         message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
+        return located(BoundsError, message, site.loc)
+    if isinstance(site, TexelSite):
+        numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.coordinates]
+        texel, size = (", ".join(map(str, row)) for row in numbers.tolist())
+        message = (
+            f"{probe.who}: texel ({texel}) is out of bounds for {site.what} of ({size}), {where}{others}"
+        )
         return located(BoundsError, message, site.loc)
     if isinstance(site, NanSite):
         what = f"{site.what} at index {low}" if site.indexed else site.what

@@ -42,7 +42,7 @@ def shader(
     arg_names, arg_defaults
         Names and default values that go with them.
     check
-        What the device checks, at a price: "bounds" (every index of a buffer, shared buffer, vector or
+        What the device checks, at a price: "bounds" (every index of a buffer, shared buffer, image, vector or
         matrix; the first bad one raises IndexError, and nothing is written out of bounds), "nan" (stored
         values; FloatingPointError), "loops" (`while` loops end after so many rounds; "loops=5000" says how
         many), several of them in a set or with commas. True: bounds and loops. None takes the environment's
