@@ -194,6 +194,28 @@ def iterated(out: Any) -> None:
         out[0] = k
 
 
+def break_past_finally(out: Any) -> None:
+    for k in range(index()):
+        try:
+            if k > 3:
+                break  # HERE
+        finally:
+            out[0] += 1
+
+
+class Noted:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *reason: object) -> None: ...
+
+
+def return_past_exit(out: Any) -> None:
+    with Noted():
+        if index() > 3:
+            return  # HERE
+    out[0] = 1
+
+
 def declared_in_a_manual_block(out: Any) -> None:
     k = 0
     while k < index():
@@ -231,6 +253,8 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (wide_range, TypeError, "int64, but loops of the GPU count in 32 bits"),
     (unpacked_range, ValueError, "one plain variable"),
     (iterated, TypeError, "scalar"),
+    (break_past_finally, RuntimeError, "break: the GPU decides whether it leaves a try with `finally`"),
+    (return_past_exit, RuntimeError, "return: the GPU decides whether it leaves"),
     (declared_in_a_manual_block, RuntimeError, "exist"),
 ]
 

@@ -496,3 +496,81 @@ def test_vc_range_always_loops_on_the_gpu(count: int) -> None:
     kernel(out)
     assert out.read(0).tolist() == [sum(range(count))] * 3
     assert "for (" in str(kernel.get_src(build=False))
+
+
+def test_registers_of_the_user_and_plain_control_flow() -> None:
+    @vd.shader("out.size")
+    def kernel(out: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x.to_dtype(i32)
+        total = vc.new_int_register(1)
+        k = vc.new_int_register()
+        with vc.while_block(k < i):
+            if k % 3 == 1:
+                total += k
+            elif k > 4:
+                total[:] = total - 1
+            k += 1
+        j = 0
+        while j < 4:
+            with vc.scope_block():
+                after = j + 1
+                if after == i:
+                    break
+            with vc.if_block(j == 2):
+                total += 100
+            with vc.else_block():
+                total += 10
+            j = after
+            if j == 2:
+                total[:] = total * 2
+        out[i] = total
+
+    def expected(i: int) -> int:
+        total = 1
+        for k in range(i):
+            total += k if k % 3 == 1 else -(k > 4)
+        for j in range(4):
+            if j + 1 == i:
+                break
+            total += 100 if j == 2 else 10
+            if j == 1:
+                total = total * 2
+        return total
+
+    out = zeros(i32, 12)
+    kernel(out)
+    assert out.read(0).tolist() == [expected(i) for i in range(12)]
+
+
+def test_swap_of_elements_in_a_branch() -> None:
+    @vd.shader("data.size // 2")
+    def kernel(data: Buff[i32]) -> None:
+        i = 2 * vc.global_invocation_id().x
+        if data[i] < data[i + 1]:
+            larger = data[i + 1]
+            data[i + 1] = data[i]
+            data[i] = larger
+
+    values = np.random.default_rng(3).integers(0, 9, 40).astype(np.int32)
+    data = buffer(i32, values)
+    kernel(data)
+    assert (data.read(0).reshape(-1, 2) == np.sort(values.reshape(-1, 2), axis=1)[:, ::-1]).all()
+
+
+def test_parameters_that_are_places_stay_places() -> None:
+    def raise_by(place: Any, amount: int) -> None:
+        place[:] = place + amount
+
+    def count(place: Any) -> None:
+        vc.atomic_add(place, 1)
+
+    @vd.shader("data.size")
+    def kernel(data: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        if data[i] > 3:
+            raise_by(data[i], 10)
+            count(data[i])
+
+    data = buffer(i32, np.arange(8, dtype=np.int32))
+    kernel(data)
+    assert data.read(0).tolist() == [0, 1, 2, 3, 15, 16, 17, 18]

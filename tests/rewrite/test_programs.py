@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -365,7 +366,59 @@ def with_block(n: Any) -> Any:
     return total
 
 
+def jumps_inside_finally(n: Any) -> Any:
+    total = 0
+    try:
+        for k in range(n % 9):
+            with contextlib.suppress(KeyError):
+                total += 1
+            if k == 5:
+                break
+        for k in [1, 2, 3]:
+            try:
+                if k == 2:
+                    continue
+                total += k * n
+            finally:
+                total += 1
+    finally:
+        total += 1000
+    return total
+
+
+def many_branches(n: Any) -> Any:
+    x = 0
+    if n % 12 == 0:
+        x = 1
+    elif n % 12 == 1:
+        x = 20
+    elif n % 12 == 2:
+        return n
+    elif n % 12 == 3:
+        x = n * 3
+    elif x == 1:
+        x = "never"
+    elif n % 12 == 4 and n > 50:
+        x = 5
+    elif n % 12 == 5:
+        for _ in range(n):
+            x += 2
+    elif n % 12 == 6:
+        x = -n
+    elif n % 12 == 7:
+        x = 8
+    elif (y := n % 12) == 8:
+        x = y
+    elif 9 <= n % 12 < 11:
+        x = 10
+    else:
+        x = 99
+    return x + 1
+
+
 FUNCTIONS = [
+    many_branches,
+    jumps_inside_finally,
     early_collatz,
     fibonacci_small := lambda n: fibonacci(n % 20),
     nested,

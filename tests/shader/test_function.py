@@ -226,7 +226,7 @@ def test_a_python_if_on_a_gpu_value_names_the_line() -> None:
             data[0] = 2
 
     with pytest.raises(ValueError, match=r"test_function\.py:\d+"):
-        vd.shader(1)(branch)
+        vd.shader(1, rewrite=False)(branch)
 
 
 def test_make_shader_function() -> None:

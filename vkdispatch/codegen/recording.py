@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Literal
 
-from vkdispatch.base.dtype import DType, float32, ivec4
+from vkdispatch.base.dtype import DType, bool_, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.analysis import nodes
+from vkdispatch.codegen.expressions import construct, literal
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -67,6 +68,8 @@ class _Frame:
     cases: list[tuple[tuple[int, ...], Block]] = field(default_factory=list)
     default: Block | None = None
     comment: str | None = None
+    # whether open_block made it: who took its statements knows what to make of them
+    apart: bool = False
     statements: list[Statement] = field(default_factory=list)
 
 
@@ -144,6 +147,19 @@ class Recorder:
         if fixed:
             self._fixed[register] = value
         return Expr(Op.REGISTER, kind, (), register, loc)
+
+    def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+        """Declare a register that outlives the plain scopes that are open; it gets its value here."""
+        frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
+        if frame is self._frames[-1]:
+            return self.declare(kind, value, name)
+        loc = here()
+        register = Register(self.claim_name(name), kind)
+        zero = literal(False, bool_) if kind is bool_ else construct(kind, ())
+        frame.statements.append(Declare(register, zero, loc))
+        place = Expr(Op.REGISTER, kind, (), register, loc)
+        self.store(place, value)
+        return place
 
     def add_argument(self, name: str, kind: DType) -> Argument:
         """Add a member to the argument block."""
@@ -379,6 +395,9 @@ class Recorder:
         while self.depth > goal:
             frame = self._frames.pop()
             block = tuple(frame.statements)
+            if frame.apart:
+                # an error passes, or an end too many, of which take_block will hear
+                continue
             if frame.kind == "case":
                 self._frames[-1].cases.append((frame.values, block))
             elif frame.kind == "default":
@@ -390,13 +409,15 @@ class Recorder:
 
     def open_block(self, kind: Literal["if", "while"]) -> None:
         """Start to record statements apart, as the branch of an if or the body of a loop."""
-        self._frames.append(_Frame(kind, here()))
+        self._frames.append(_Frame(kind, here(), apart=True))
 
     def take_block(self, depth: int) -> list[Statement]:
         """Return the statements of the block that `open_block` started at a depth, and go on behind it.
 
         Raises RuntimeError if blocks opened inside are open still.
         """
+        if self.depth <= depth:
+            raise located(UsageError, "end: it closes a block that it did not open")
         if self.depth != depth + 1:
             opened = self._frames[-1]
             raise located(UsageError, f"the {opened.kind} block opened here was never closed", opened.loc)
@@ -406,6 +427,11 @@ class Recorder:
     def recorded(self) -> int:
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
+
+    @property
+    def innermost(self) -> list[Statement]:
+        """The statements of the innermost open block, to be changed in place."""
+        return self._frames[-1].statements
 
     def kinds_above(self, depth: int) -> list[str]:
         """Kinds of the open blocks deeper than a depth."""

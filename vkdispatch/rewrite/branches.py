@@ -1,11 +1,25 @@
 """Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Break, Declare, Expr, If, Op, Register, Scope, Statement, Store, Switch
+from vkdispatch.codegen.analysis import nodes
+from vkdispatch.codegen.ir import (
+    Break,
+    Declare,
+    Expr,
+    If,
+    Op,
+    Register,
+    Scope,
+    Statement,
+    Store,
+    Switch,
+    expressions_of,
+    walk,
+)
 from vkdispatch.codegen.location import here
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import State, Variable, write
@@ -25,6 +39,7 @@ from vkdispatch.rewrite.values import (
     kind_of,
     leaves,
     rebuilt,
+    registers_in,
     same,
     zero,
 )
@@ -227,3 +242,41 @@ def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
         if any(breaks(body) for body in inner):
             return True
     return False
+
+
+def tidy(block: list[Statement]) -> None:
+    """Store values directly where a block ends by `T t = value; r = t;` and nothing else reads t."""
+    start = len(block)
+    while start and _stores_register(block[start - 1]):
+        start -= 1
+    if start == len(block):
+        return
+    uses: dict[int, int] = {}
+    for statement in walk(tuple(block)):
+        for node in nodes(expressions_of(statement)):
+            if isinstance(node.value, Register):
+                uses[id(node.value)] = uses.get(id(node.value), 0) + 1
+    known: dict[int, int] = {}
+    for position in range(start - 1, -1, -1):
+        statement = block[position]
+        if not isinstance(statement, Declare) or statement.value.op is Op.ATOMIC:
+            break
+        known[id(statement.register)] = position
+    gone: set[int] = set()
+    stored: set[int] = set()
+    for position in range(start, len(block)):
+        store = block[position]
+        assert isinstance(store, Store)
+        source = id(store.value.value)
+        if store.value.op is Op.REGISTER and source in known and uses[source] == 1:
+            first = block[known[source]]
+            assert isinstance(first, Declare)
+            if not registers_in(first.value) & stored:
+                block[position] = replace(store, value=first.value)
+                gone.add(known[source])
+        stored.add(id(store.place.value))
+    block[:] = [statement for position, statement in enumerate(block) if position not in gone]
+
+
+def _stores_register(statement: Statement) -> bool:
+    return isinstance(statement, Store) and statement.place.op is Op.REGISTER and statement.operator is None

@@ -1,5 +1,6 @@
 """Running a rewritten function: its branches and jumps."""
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Iterator, Set
@@ -21,6 +22,7 @@ from vkdispatch.rewrite.branches import (
     joined_kind,
     record,
     register,
+    tidy,
     without_last_breaks,
 )
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
@@ -236,9 +238,25 @@ class Frame:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
-        live = set(after).union(*(block.__code__.co_freevars for block in (then, orelse) if block))
+        live = set(after).union(*map(_mentioned, (then, orelse)))
         active.enter_gpu(live)
         return self.branch(active, condition, then, orelse, set(after))
+
+    def ifs_(
+        self, branches: tuple[tuple[Block, Block], ...], orelse: Block | None, after: tuple[str, ...]
+    ) -> Any:
+        """Run one of many blocks, or record those that the GPU decides between."""
+        for position, (test, body) in enumerate(branches):
+            value = test()
+            if is_gpu(value):
+                rest = branches[position + 1 :]
+                blocks = [block for pair in rest for block in pair]
+                mentioned = set(after).union(*map(_mentioned, blocks))
+                others = functools.partial(self.ifs_, rest, orelse, after)
+                return self.if_(value, body, others, tuple(mentioned))
+            if value:
+                return body()
+        return None if orelse is None else orelse()
 
     def branch(
         self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
@@ -256,6 +274,8 @@ class Frame:
             join_variables(
                 active, state, first, second, lambda variable: self.is_live(variable, after), where
             )
+            tidy(first.statements)
+            tidy(second.statements)
             emit_if(active, condition, first.statements, second.statements)
             return None
         if all(gone):
@@ -312,15 +332,23 @@ class Frame:
                 "traced, for all invocations; use a plain `if` or `while` around it",
             )
 
-    def break_(self) -> Any:
-        """Leave the innermost loop."""
-        return self._leave_round("break")
+    def _check_guard(self, what: str, guarded: bool) -> None:
+        if guarded:
+            raise located(
+                UsageError,
+                f"{what}: the GPU decides whether it leaves a try with `finally`, or a `with` block, whose "
+                "end Python runs while the kernel is traced; put that block around less, or more",
+            )
 
-    def continue_(self) -> Any:
+    def break_(self, guarded: bool) -> Any:
+        """Leave the innermost loop; `guarded` if this also leaves a block that Python runs the end of."""
+        return self._leave_round("break", guarded)
+
+    def continue_(self, guarded: bool) -> Any:
         """Go on with the next round of the innermost loop."""
-        return self._leave_round("continue")
+        return self._leave_round("continue", guarded)
 
-    def _leave_round(self, what: str) -> Any:
+    def _leave_round(self, what: str, guarded: bool) -> Any:
         self._check_jump(what)
         conditional = False
         for entry in reversed(self.open):
@@ -330,14 +358,15 @@ class Frame:
         loop = entry.loop
         assert isinstance(loop, Loop)
         if entry.kind == "gpu loop":
+            self._check_guard(what, guarded)
             loop.jump(what)
             return GONE
         if conditional:
             raise Retry(loop)
         return BREAK if what == "break" else CONTINUE
 
-    def return_(self, *values: Any) -> Any:
-        """End the function."""
+    def return_(self, guarded: bool, *values: Any) -> Any:
+        """End the function; `guarded` if this leaves a block that Python runs the end of."""
         self._check_jump("return")
         value = values[0] if values else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
@@ -347,6 +376,7 @@ class Frame:
             conditional |= entry.kind == "branch"
             if entry.kind == "loop" and conditional and isinstance(entry.loop, Loop) and entry.loop.endless:
                 raise Retry(entry.loop)
+        self._check_guard("return", guarded)
         active = self.tracer
         assert active is not None
         if self.is_kernel:
@@ -373,6 +403,12 @@ class Frame:
         assert self.tracer is not None
         assert self._done is not None
         self.tracer.recorder.emit(If(((self._done, (Break(here()),)),), None, here()))
+
+
+def _mentioned(block: Block | None) -> tuple[str, ...]:
+    """Names of variables that a block uses."""
+    code = getattr(block, "__code__", None)
+    return () if code is None else code.co_freevars
 
 
 def _last_place(trace: TracebackType | None) -> Loc | None:

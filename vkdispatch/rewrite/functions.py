@@ -90,7 +90,7 @@ def _of_function(function: types.FunctionType) -> Any:
     active = tracer()
     if active is not None and not active.enabled:
         return function
-    found = _known_code(code)
+    found = _known_code(function)
     if found.source is None:
         _explain(active, code, found.reason)
         return function
@@ -119,17 +119,18 @@ def _is_foreign(file: str) -> bool:
     return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
 
 
-def _known_code(code: types.CodeType) -> _Code:
+def _known_code(function: types.FunctionType) -> _Code:
+    code = function.__code__
     # two files may hold equal code
     key = (code.co_filename, code)
     found = _codes.get(key)
     if found is None:
-        found = _codes.setdefault(key, _looked_at(code))
+        found = _codes.setdefault(key, _looked_at(code, function.__globals__))
     return found
 
 
-def _looked_at(code: types.CodeType) -> _Code:
-    source = find_source(code)
+def _looked_at(code: types.CodeType, module: dict[str, Any]) -> _Code:
+    source = find_source(code, module)
     if source is None:
         return _Code(
             None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
@@ -145,10 +146,10 @@ def _looked_at(code: types.CodeType) -> _Code:
 
 def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
     """Rewrite a function; returns its new code, or None and why there is none."""
-    # the tree is kept for others, and the rewriting changes it
-    fresh = _copy(source.node)
     rewritten: ast.FunctionDef | ast.Lambda
     try:
+        # the tree is kept for others, and the rewriting changes it
+        fresh = _copy(source.node)
         if isinstance(fresh, ast.FunctionDef):
             rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
         else:

@@ -15,7 +15,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.codegen.location import here, located
-from vkdispatch.rewrite.branches import breaks, without_last_breaks
+from vkdispatch.rewrite.branches import breaks, tidy, without_last_breaks
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
@@ -221,6 +221,7 @@ class Loop:
             stored.add(id(place.value))
         for place, expr in settled:
             recorder.store(place, expr)
+        tidy(recorder.innermost)
 
     def _met(self, carried: _Carried, value: Any) -> Kind:
         from_start = carried.kind

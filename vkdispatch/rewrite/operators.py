@@ -16,7 +16,7 @@ from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Expr, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record
+from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record, tidy
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
@@ -137,6 +137,8 @@ def _meet(active: Tracer, state: Any, condition: Expr, one: Way, other: Way) -> 
     join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
     kind = _common(one.result, other.result)
     value = join_values(active, None, kind, UNBOUND, (one, one.result), (other, other.result))
+    tidy(one.statements)
+    tidy(other.statements)
     emit_if(active, condition, one.statements, other.statements)
     return value
 

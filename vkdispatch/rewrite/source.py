@@ -5,6 +5,7 @@ import linecache
 import types
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 # What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
 _FUTURE_FLAGS = 0x1FF0000
@@ -60,9 +61,12 @@ def future_flags(code: types.CodeType) -> int:
     return code.co_flags & _FUTURE_FLAGS
 
 
-def find_source(code: types.CodeType) -> Source | None:
-    """Find the tree of a function, or None: no file, an edited file, two functions that look alike."""
-    lines = linecache.getlines(code.co_filename)
+def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> Source | None:
+    """Find the tree of a function, or None: no file, an edited file, two functions that look alike.
+
+    `module` are the variables of its module, whose loader knows files in archives.
+    """
+    lines = linecache.getlines(code.co_filename, module)
     if not lines:
         return None
     file = _parsed("".join(lines))

@@ -90,7 +90,7 @@ class Tracer:
             return value
         if (expr.op is Op.RAW and is_place(expr)) or _is_leaf(expr) or (not steady_too and is_steady(expr)):
             return value
-        copy = LocalValue(self.recorder.declare(expr.dtype, expr, label))
+        copy = LocalValue(self.recorder.declare_around(expr.dtype, expr, label))
         copy.is_conjugate = value.is_conjugate
         return copy
 

@@ -7,12 +7,15 @@ of the user's source.
 """
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from vkdispatch.rewrite.expressions import ExpressionRewriter, call, constant, load, placed, store
 from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
 from vkdispatch.rewrite.matching import as_branches
 
+# Ifs of more branches are kept flat.
+_LONG_CHAIN = 8
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _CONTROL = (
     ast.If,
@@ -89,6 +92,8 @@ class _Unit:
         self.enclosing = enclosing | local
         self.liveness: Liveness = liveness(node.body)
         self.aliases = _stored_through(node.body)
+        # what is open around a statement: loops, and blocks that Python runs code at the end of
+        self.around: list[str] = []
         self._count = 0
 
     def rewritten(self) -> ast.FunctionDef:
@@ -175,6 +180,21 @@ def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
     return names
 
 
+def _elifs(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
+    """Return the branches of an if in order, and the statements of its else."""
+    branches = [node]
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node = node.orelse[0]
+        branches.append(node)
+    return branches, node.orelse
+
+
+def _is_block_of_ours(context: ast.expr) -> bool:
+    """Whether a with statement opens a block of the kernel, such as `vc.scope_block()`."""
+    function = context.func if isinstance(context, ast.Call) else context
+    return str(getattr(function, "attr", None) or getattr(function, "id", "")).endswith("_block")
+
+
 def _tuple_of(names: Iterable[str]) -> ast.expr:
     return constant(tuple(sorted(names)))
 
@@ -214,8 +234,22 @@ class _Statements:
         rewriter = ExpressionRewriter(make_thunk=self.thunk)
         self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
 
-    def jump(self, value: ast.expr, at: ast.AST) -> None:
+    def jump(self, method: str, at: ast.AST, *values: ast.expr) -> None:
+        """Leave the block; Python's own code at the end of blocks in between would run while tracing only."""
+        guarded = False
+        for entry in reversed(self.unit.around):
+            if entry == "loop" and method != "return_":
+                break
+            guarded |= entry == "guard"
+        value = call(load("_vd_f"), method, constant(guarded), *values)
         self.out.append(placed(ast.Return(value), at))
+
+    @contextmanager
+    def inside(self, *entries: str) -> Iterator[None]:
+        """Note what is open around the statements rewritten meanwhile."""
+        self.unit.around.extend(entries)
+        yield
+        del self.unit.around[len(self.unit.around) - len(entries) :]
 
     def signalled(self, value: ast.expr, at: ast.AST) -> None:
         """Call a construct, and leave the block if a jump left it."""
@@ -227,18 +261,22 @@ class _Statements:
 
     def on_Return(self, node: ast.Return) -> None:  # noqa: N802
         value = [] if node.value is None else [self.expr(node.value)]
-        self.jump(call(load("_vd_f"), "return_", *value), node)
+        self.jump("return_", node, *value)
 
     def on_Break(self, node: ast.Break) -> None:  # noqa: N802
-        self.jump(call(load("_vd_f"), "break_"), node)
+        self.jump("break_", node)
 
     def on_Continue(self, node: ast.Continue) -> None:  # noqa: N802
-        self.jump(call(load("_vd_f"), "continue_"), node)
+        self.jump("continue_", node)
 
     # -- constructs
 
     def on_If(self, node: ast.If) -> None:  # noqa: N802
         unit = self.unit
+        branches, last = _elifs(node)
+        if len(branches) > _LONG_CHAIN:
+            self.long_chain(node, branches, last)
+            return
         test = self.expr(node.test)
         names: list[ast.expr] = []
         for body in (node.body, node.orelse):
@@ -251,18 +289,41 @@ class _Statements:
         after = _tuple_of(unit.liveness.after[node])
         self.signalled(call(load("_vd_f"), "if_", test, *names, after), node.test)
 
+    def long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
+        """Rewrite many branches side by side: one inside the other, they would be too deep for Python."""
+        unit = self.unit
+        pairs: list[ast.expr] = []
+        for branch in branches:
+            test = self.test_block(branch.test)
+            body = unit.block(unit.new_name(), branch.body, branch.body[0])
+            self.out.append(body)
+            pairs.append(ast.Tuple([load(test), load(body.name)], ast.Load()))
+        orelse: ast.expr = constant(None)
+        if last:
+            block = unit.block(unit.new_name(), last, last[0])
+            self.out.append(block)
+            orelse = load(block.name)
+        after = _tuple_of(unit.liveness.after[node])
+        self.signalled(call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test)
+
+    def test_block(self, test: ast.expr) -> str:
+        """Define a function that evaluates a condition; returns its name."""
+        function = plain_def(self.unit.new_name(), [])
+        inner = _Statements(self.unit)
+        value = inner.expr(test)
+        function.body = [*self.unit.declarations([test]), *inner.out, placed(ast.Return(value), test)]
+        self.out.append(placed(function, test))
+        return function.name
+
     def on_While(self, node: ast.While) -> None:  # noqa: N802
         unit = self.unit
-        test = plain_def(unit.new_name(), [])
-        inner = _Statements(unit)
-        value = inner.expr(node.test)
-        test.body = [*unit.declarations([node.test]), *inner.out, placed(ast.Return(value), node.test)]
-        self.out.append(placed(test, node.test))
-        body = unit.block(unit.new_name(), node.body, node.body[0])
+        test = self.test_block(node.test)
+        with self.inside("loop"):
+            body = unit.block(unit.new_name(), node.body, node.body[0])
         self.out.append(body)
         assigned = bound_names([node.test, *node.body])
         self.signalled(
-            call(load("_vd_f"), "while_", load(test.name), load(body.name), *self.loop_facts(node, assigned)),
+            call(load("_vd_f"), "while_", load(test), load(body.name), *self.loop_facts(node, assigned)),
             node.test,
         )
 
@@ -272,7 +333,8 @@ class _Statements:
         name = unit.new_name()
         # the target is assigned like any other, from the block's one parameter
         prologue = placed(ast.Assign([node.target], load("_vd_item")), node.target)
-        body = unit.block(name, node.body, node.body[0], [prologue])
+        with self.inside("loop"):
+            body = unit.block(name, node.body, node.body[0], [prologue])
         body.args.args.append(placed(ast.arg("_vd_item"), node.target))
         self.out.append(body)
         target = node.target.id if isinstance(node.target, ast.Name) else None
@@ -333,17 +395,23 @@ class _Statements:
             )
             for item in node.items
         ]
-        self.out.append(ast.copy_location(ast.With(items, self.block(node.body)), node))
+        known = all(_is_block_of_ours(item.context_expr) for item in node.items)
+        with self.inside(*([] if known else ["guard"])):
+            body = self.block(node.body)
+        self.out.append(ast.copy_location(ast.With(items, body), node))
 
     def on_Try(self, node: ast.Try) -> None:  # noqa: N802
-        handlers = [
-            ast.copy_location(
-                ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler
-            )
-            for handler in node.handlers
-        ]
-        parts = (self.block(node.body), handlers, self.block(node.orelse), self.block(node.finalbody))
-        self.out.append(ast.copy_location(type(node)(*parts), node))
+        with self.inside(*(["guard"] if node.finalbody else [])):
+            body = self.block(node.body)
+            handlers = [
+                ast.copy_location(
+                    ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler
+                )
+                for handler in node.handlers
+            ]
+            orelse = self.block(node.orelse)
+        last = self.block(node.finalbody)
+        self.out.append(ast.copy_location(type(node)(body, handlers, orelse, last), node))
 
     on_TryStar = on_Try  # noqa: N815
 
