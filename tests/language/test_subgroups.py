@@ -262,7 +262,7 @@ def test_a_sum_is_taken_where_it_is_called() -> None:
         with vc.if_block(vc.subgroup_elect()):
             out[i // vc.subgroup_size()] = total
         with pytest.raises(ValueError, match="cannot be assigned to"):
-            total += 1
+            total[:] = 1
 
     out = filled(ROWS // size, i32)
     kernel(out, buffer_of(i32, values))
