@@ -1,6 +1,8 @@
 """Sphinx configuration. `make docs` builds the site with warnings as errors."""
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import vkdispatch
@@ -10,7 +12,9 @@ author = "The vkdispatch authors"
 copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# reference.py lies beside this file
+sys.path.insert(0, str(Path(__file__).parent))
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
 html_theme = "furo"
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False

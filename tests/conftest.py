@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,6 +22,30 @@ def _complaints() -> list[str]:
 def pytest_report_header() -> str:
     """Say which mode the tests run in."""
     return f"vkdispatch: debug mode {'on' if os.environ.get('VKDISPATCH_DEBUG') == '1' else 'off'}"
+
+
+def _run_python(
+    code: str | None, *arguments: str, timeout: float = 120, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    begin = [sys.executable] if code is None else [sys.executable, "-c", code]
+    return subprocess.run(
+        [*begin, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs code in a fresh interpreter, as a user would.
+
+    `run_python(code, *arguments, timeout=seconds, VARIABLE="value")`; with no code (None) the arguments are
+    the interpreter's own, such as "-m", "vkdispatch".
+    """
+    return _run_python
 
 
 @pytest.fixture(autouse=True)

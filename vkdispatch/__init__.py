@@ -37,6 +37,7 @@ from vkdispatch.base.allocators import (
 from vkdispatch.base.buffer import (
     Buffer,
     EmptyBufferError,
+    OversizedBufferError,
     asbuffer,
     from_cuda_array,
 )
@@ -47,6 +48,11 @@ from vkdispatch.base.context import (
     make_context,
     queue_wait_idle,
     select_queue_families,
+)
+from vkdispatch.base.cuda_capture import (
+    CUDAGraphCapture,
+    cuda_graph_capture,
+    get_cuda_capture,
 )
 from vkdispatch.base.devices import (
     DeviceInfo,
@@ -94,13 +100,18 @@ from vkdispatch.base.dtype import (
     vec3,
     vec4,
 )
+from vkdispatch.base.dummy_context import set_dummy_context_params
 from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
     ArgumentValueError,
     BackendUnavailableError,
+    BoundsError,
+    CheckError,
     ComponentError,
     DeviceLostError,
+    LoopLimitError,
+    NanError,
     OutOfDeviceMemoryError,
     ShaderBuildError,
     UnsupportedError,
@@ -108,6 +119,15 @@ from vkdispatch.base.errors import (
     VkDispatchError,
     VulkanError,
     WaitTimeoutError,
+)
+from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
+from vkdispatch.base.image_format import (
+    AddressMode,
+    BorderColor,
+    Filter,
+    image_format,
+    image_type,
+    image_view_type,
 )
 from vkdispatch.base.init import (
     get_backend,
@@ -132,39 +152,63 @@ from vkdispatch.base.rfft_buffer import (
     RFFTBuffer,
     asrfftbuffer,
 )
+from vkdispatch.base.signal import Signal
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
     BufferBindInfo,
     CommandGraph,
+    ImageBindInfo,
     default_graph,
     global_graph,
     set_global_graph,
 )
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
+
+# Submodules that programs reach as attributes.
+from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AddressMode",
     "ArgumentIndexError",
     "ArgumentTypeError",
     "ArgumentValueError",
     "BackendUnavailableError",
+    "BorderColor",
+    "BoundsError",
     "Buffer",
     "BufferBindInfo",
+    "CUDAGraphCapture",
+    "CheckError",
     "CommandGraph",
     "ComponentError",
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
+    "Filter",
+    "Image",
+    "Image1D",
+    "Image2D",
+    "Image2DArray",
+    "Image3D",
+    "ImageBindInfo",
     "LogLevel",
+    "LoopLimitError",
     "MappingFunction",
+    "NanError",
     "OutOfDeviceMemoryError",
+    "OversizedBufferError",
     "RFFTBuffer",
+    "RawKernel",
+    "Sampler",
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
+    "Signal",
     "UnsupportedError",
     "UsageError",
     "VkDispatchError",
@@ -207,6 +251,7 @@ __all__ = [
     "complex32",
     "complex64",
     "complex128",
+    "cuda_graph_capture",
     "default_graph",
     "dtype",
     "dvec2",
@@ -219,14 +264,19 @@ __all__ = [
     "get_backend",
     "get_context",
     "get_context_handle",
+    "get_cuda_capture",
     "get_devices",
     "global_graph",
+    "glsl_kernel",
     "hvec2",
     "hvec3",
     "hvec4",
     "ihvec2",
     "ihvec3",
     "ihvec4",
+    "image_format",
+    "image_type",
+    "image_view_type",
     "initialize",
     "int8",
     "int16",
@@ -254,9 +304,11 @@ __all__ = [
     "mat4",
     "queue_wait_idle",
     "select_queue_families",
+    "set_dummy_context_params",
     "set_global_graph",
     "set_log_level",
     "shader",
+    "spirv_kernel",
     "uhvec2",
     "uhvec3",
     "uhvec4",

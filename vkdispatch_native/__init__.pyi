@@ -52,11 +52,26 @@ class Engine:
     def max_storage_range(self) -> int:
         """Most bytes of a buffer that a kernel can be given on every device of the engine."""
 
+    def image_features(self, format: int) -> int:
+        """Return the VkFormatFeatureFlags (optimal tiling) that every device has for a VkFormat.
+
+        Raises ValueError for formats that images are not made of.
+        """
+
     @property
     def lost(self) -> bool:
         """Whether a device was lost; nothing on this engine works any more."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
+    def last_value(self, queue: int) -> int:
+        """Return the number of the last batch that was given to a queue."""
+
+    def flush(self, queue: int, value: int) -> None:
+        """Submit a queue's batches up to this number."""
+
+    def wait_for(self, queue: int, value: int, block: bool) -> bool:
+        """Submit a queue's batches up to this number; return whether they are done, waiting if `block`."""
+
     def close(self) -> None:
         """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
 
@@ -86,19 +101,86 @@ class Buffer:
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
 
+    def copy_between(self, source: int, target: int) -> None:
+        """Copy one queue's copy to another's, in the order of both queues' work."""
+
+    def last_write(self, queue: int) -> int:
+        """Return the number of the last batch of a queue that writes its copy."""
+
     def destroy(self) -> None:
         """Free the memory once the device is done with it. Never blocks. Idempotent."""
 
-class Plan:
-    """A compute pipeline. binding_types as `BindingType`: 1 storage buffer, 3 uniform buffer, 5 sampler."""
+class Image:
+    """An image in device memory, one copy for each queue of the engine, its contents undefined.
+
+    view_type: 0 1D, 1 2D, 2 3D, 5 array of 2D layers. format: VkFormat. storage: kernels may store to it.
+    """
 
     def __init__(
-        self, engine: Engine, spirv: bytes, binding_types: Sequence[int], push_constant_size: int, name: str
+        self,
+        engine: Engine,
+        view_type: int,
+        format: int,
+        extent: tuple[int, int, int],
+        layers: int,
+        levels: int,
+        storage: bool,
     ) -> None: ...
+    @property
+    def sampleable(self) -> bool: ...
+    @property
+    def storable(self) -> bool: ...
+    def write(self, queue: int, data: ReadableBuffer, level: int = 0) -> None:
+        """Copy contiguous host bytes into a whole mip level of one queue's copy (queue -1: all).
+
+        The copy takes its place in the queue. Layers and slices lie one after another, rows in them likewise.
+        """
+
+    def read_into(self, queue: int, out: ReadableBuffer, level: int = 0) -> None:
+        """Wait for the last write to one queue's copy, and copy a whole mip level to contiguous memory."""
+
+    def destroy(self) -> None:
+        """Free the memory once the device is done with it. Never blocks. Idempotent."""
+
+class Sampler:
+    """A way to sample an image; the numbers are those of Vulkan's enumerations."""
+
+    def __init__(
+        self,
+        image: Image,
+        mag_filter: int,
+        min_filter: int,
+        mip_filter: int,
+        address_mode: int,
+        mip_lod_bias: float,
+        min_lod: float,
+        max_lod: float,
+        border_color: int,
+    ) -> None: ...
+
+class Plan:
+    """A compute pipeline.
+
+    binding_types as `BindingType`: 1 storage buffer, 3 uniform buffer, 4 storage image, 5 sampler.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        spirv: bytes,
+        binding_types: Sequence[int],
+        push_constant_size: int,
+        name: str,
+        entry_point: str = "main",
+        specialization: Sequence[tuple[int, bytes]] = (),
+    ) -> None:
+        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced."""
+
     def destroy(self) -> None: ...
 
-# A binding: (buffer, binding index, byte offset, byte range or 0 for the rest, reads, writes)
-Binding = tuple[Buffer, int, int, int, bool, bool]
+# A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)
+# Offset and range are a buffer's; an `Image` is bound as a storage image.
+Binding = tuple[Buffer | Image | Sampler, int, int, int, bool, bool]
 
 class CommandList:
     """Recorded dispatches that can be submitted again and again."""
@@ -139,6 +221,8 @@ class Launcher:
 
     slots: one per shader argument, in call order:
         ("buffer", binding, shape_offset or -1, reads, writes)
+        ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
+        ("image", binding, view type, format, reads, writes)
         ("scalar", offset, struct format character)    packed here
         ("value", offset, size)     packed by `pack(position, value) -> bytes`
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
@@ -162,7 +246,8 @@ class Launcher:
         """Queue one dispatch on every queue.
 
         `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
-        Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple.
+        Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple,
+        sampler and image arguments objects whose `_native` is a `Sampler` or `Image`.
         Returns False, having queued nothing, if an argument or the limit is not of the expected kind or the
         grid is too large: the caller then takes the checking path, which raises or folds.
         """

@@ -11,6 +11,7 @@ namespace vkd {
 namespace {
 
 constexpr uint64_t kForever = ~uint64_t{0};
+constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
 
 VkDescriptorType descriptor_type(int binding_type) {
   switch (binding_type) {
@@ -18,11 +19,26 @@ VkDescriptorType descriptor_type(int binding_type) {
       return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     case 3:
       return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    case 4:
+      return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
     case 5:
       return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
     default:
       throw Error(ErrorKind::invalid_value, "binding type " + std::to_string(binding_type) +
-                                                " is unknown: 1 storage buffer, 3 uniform buffer, 5 sampler");
+                                                " is unknown: 1 storage buffer, 3 uniform buffer, "
+                                                "4 storage image, 5 sampler");
+  }
+}
+
+void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
+  if (level >= image.shape().levels) {
+    throw Error(ErrorKind::invalid_value, "level: the image has " + std::to_string(image.shape().levels) +
+                                              " mip levels, got " + std::to_string(level));
+  }
+  if (size != image.level_size(level)) {
+    throw Error(ErrorKind::invalid_value, "data: mip level " + std::to_string(level) + " takes " +
+                                              std::to_string(image.level_size(level)) + " bytes, got " +
+                                              std::to_string(size));
   }
 }
 
@@ -99,31 +115,56 @@ void Engine::check_open() const {
   }
 }
 
-Buffer* Engine::create_buffer(VkDeviceSize size) {
-  const Use use(*this);
-  std::unique_ptr<Buffer> buffer;
+template <typename Make>
+auto Engine::create(Make make) {
+  decltype(make()) made;
   try {
-    buffer = std::make_unique<Buffer>(queue_devices_, size);
+    made = make();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory || graveyard_->empty()) {
       throw;
     }
-    for (const auto& queue : queues_) {  // freed buffers may still be waiting for the device
+    for (const auto& queue : queues_) {  // freed memory may still be waiting for the device
       queue->wait(queue->last_value(), kForever);
     }
-    buffer = std::make_unique<Buffer>(queue_devices_, size);
+    made = make();
   }
   std::lock_guard lock(live_mutex_);
-  live_.insert(buffer.get());
-  return buffer.release();
+  live_.insert(made.get());
+  return made.release();
+}
+
+Buffer* Engine::create_buffer(VkDeviceSize size) {
+  const Use use(*this);
+  return create([&] { return std::make_unique<Buffer>(queue_devices_, size); });
+}
+
+Image* Engine::create_image(const ImageShape& shape) {
+  const Use use(*this);
+  Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape); });
+  for (const auto& queue : queues_) {
+    queue->append(*image);
+  }
+  return image;
+}
+
+Sampler* Engine::create_sampler(const SamplerSettings& settings) {
+  const Use use(*this);
+  return create([&] { return std::make_unique<Sampler>(queue_devices_, settings); });
+}
+
+uint32_t Engine::image_features(int format) const {
+  return format_features(queue_devices_, static_cast<VkFormat>(format));
 }
 
 Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
-                          uint32_t push_constant_size, const std::string& name) {
+                          uint32_t push_constant_size, const std::string& name,
+                          const std::string& entry_point, const Specialization& specialization) {
   const Use use(*this);
   std::vector<VkDescriptorType> types(binding_types.size());
   std::transform(binding_types.begin(), binding_types.end(), types.begin(), descriptor_type);
-  auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name);
+  auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name, entry_point,
+                                     specialization);
   std::lock_guard lock(live_mutex_);
   live_.insert(plan.get());
   return plan.release();
@@ -179,6 +220,65 @@ void Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   queues_.at(queue)->download(buffer, offset, data, size);
+}
+
+void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
+  const Use use(*this);
+  check_level(image, level, size);
+  queues_.at(queue)->upload(image, level, data);
+}
+
+void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
+  const Use use(*this);
+  check_level(image, level, size);
+  queues_.at(queue)->download(image, level, data);
+}
+
+void Engine::flush(size_t queue, uint64_t value) {
+  const Use use(*this);
+  queues_.at(queue)->flush(value);
+}
+
+size_t Engine::least_busy() {
+  const Use use(*this);
+  const size_t first = next_queue_.fetch_add(1) % queues_.size();
+  size_t best = first;
+  uint64_t least = queues_[first]->backlog();
+  for (size_t step = 1; step < queues_.size() && least > 0; ++step) {
+    const size_t queue = (first + step) % queues_.size();
+    const uint64_t backlog = queues_[queue]->backlog();
+    if (backlog < least) {
+      best = queue;
+      least = backlog;
+    }
+  }
+  return best;
+}
+
+void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
+  const Use use(*this);
+  Queue& source = *queues_.at(from);
+  Queue& target = *queues_.at(to);
+  if (from == to) {
+    return;
+  }
+  if (queue_devices_[from] == queue_devices_[to]) {
+    // Each side is submitted before the other waits for it: both may share one queue of the device, where a
+    // wait for something submitted later would never end.
+    const uint64_t written = source.last_value();
+    source.flush(written);
+    target.append_wait(*timelines_[from], written);
+    const uint64_t copied = target.append_copy_of(buffer, buffer.memory(from).handle());
+    target.flush(copied);
+    buffer.mark_read(from, source.append_wait(*timelines_[to], copied));
+    return;
+  }
+  std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
+  for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
+    const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
+    source.download(buffer, offset, block.data(), size);
+    target.upload(buffer, offset, block.data(), size);
+  }
 }
 
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,

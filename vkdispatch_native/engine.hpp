@@ -41,22 +41,34 @@ class Engine {
 
   size_t queue_count() const noexcept { return queue_devices_.size(); }
   const Limits& limits() const noexcept { return limits_; }
+  uint32_t image_features(int format) const;  // VkFormatFeatureFlags that every device has
   bool lost() const noexcept { return shared_.lost.load(); }
   bool closed() const noexcept { return closed_.load(); }
   void check_open() const;
 
   // From here on every call throws when the engine is closed, and close() waits for those under way.
   Buffer* create_buffer(VkDeviceSize size);
+  Image* create_image(const ImageShape& shape);
+  Sampler* create_sampler(const SamplerSettings& settings);
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
-                    uint32_t push_constant_size, const std::string& name);
+                    uint32_t push_constant_size, const std::string& name, const std::string& entry_point,
+                    const Specialization& specialization);
   CommandList* create_command_list();
 
   bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due
   void make_room();
   uint64_t last_value(size_t queue);
   bool wait(size_t queue, uint64_t value, uint64_t timeout_ns);
+  void flush(size_t queue, uint64_t value);
+  size_t least_busy();  // the queue with the fewest batches before it; in turn where several have
+  // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
+  // next and before `from` changes it. On one device without a look from the host.
+  void copy_between(Buffer& buffer, size_t from, size_t to);
   void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // One mip level of an image; throws unless `size` is what it takes.
+  void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
+  void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);
   // To the queues from `first` up to, without it, `last`.
   void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
               size_t instance_count);
@@ -66,6 +78,8 @@ class Engine {
 
   // These never block on the device and never throw.
   void retire(Buffer* buffer) noexcept { retire_resource(buffer); }
+  void retire(Image* image) noexcept { retire_resource(image); }
+  void retire(Sampler* sampler) noexcept { retire_resource(sampler); }
   void retire(Plan* plan) noexcept { retire_resource(plan); }
   void destroy(CommandList* list) noexcept;
 
@@ -75,6 +89,9 @@ class Engine {
  private:
   class Use;
 
+  // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
+  template <typename Make>
+  auto create(Make make);
   void tidy() noexcept;
   void retire_resource(Resource* resource) noexcept;
 
@@ -94,6 +111,7 @@ class Engine {
   std::atomic<bool> finished_{false};               // nothing of Vulkan is left
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
+  std::atomic<size_t> next_queue_{0};
 };
 
 }  // namespace vkd

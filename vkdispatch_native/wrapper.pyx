@@ -71,6 +71,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
     ctypedef struct VkPhysicalDeviceIDProperties:
         uint8_t deviceUUID[16]
     ctypedef struct VkPhysicalDeviceFeatures:
+        uint32_t shaderStorageImageExtendedFormats
         uint32_t shaderFloat64
         uint32_t shaderInt64
         uint32_t shaderInt16
@@ -80,13 +81,41 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t storagePushConstant16
         uint32_t storageInputOutput16
     ctypedef struct VkPhysicalDeviceVulkan12Features:
+        uint32_t samplerMirrorClampToEdge
         uint32_t shaderFloat16
         uint32_t scalarBlockLayout
         uint32_t storageBuffer8BitAccess
         uint32_t timelineSemaphore
+        uint32_t shaderInt8
+        uint32_t uniformAndStorageBuffer8BitAccess
+        uint32_t storagePushConstant8
+        uint32_t shaderBufferInt64Atomics
+        uint32_t shaderSharedInt64Atomics
+        uint32_t shaderSubgroupExtendedTypes
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
         uint32_t shaderBufferFloat32AtomicAdd
+        uint32_t shaderBufferFloat64Atomics
+        uint32_t shaderBufferFloat64AtomicAdd
+        uint32_t shaderSharedFloat32Atomics
+        uint32_t shaderSharedFloat32AtomicAdd
+        uint32_t shaderSharedFloat64Atomics
+        uint32_t shaderSharedFloat64AtomicAdd
+    ctypedef struct VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT:
+        uint32_t shaderBufferFloat16Atomics
+        uint32_t shaderBufferFloat16AtomicAdd
+        uint32_t shaderBufferFloat16AtomicMinMax
+        uint32_t shaderBufferFloat32AtomicMinMax
+        uint32_t shaderBufferFloat64AtomicMinMax
+        uint32_t shaderSharedFloat16Atomics
+        uint32_t shaderSharedFloat16AtomicAdd
+        uint32_t shaderSharedFloat16AtomicMinMax
+        uint32_t shaderSharedFloat32AtomicMinMax
+        uint32_t shaderSharedFloat64AtomicMinMax
+    ctypedef struct VkSpecializationMapEntry:
+        uint32_t constantID
+        uint32_t offset
+        size_t size
     ctypedef struct VkQueueFamilyProperties:
         uint32_t queueFlags
         uint32_t queueCount
@@ -100,6 +129,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         VkPhysicalDeviceVulkan11Features features11
         VkPhysicalDeviceVulkan12Features features12
         VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
+        VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
         vector[VkQueueFamilyProperties] queue_families
         vector[string] missing
     CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
@@ -121,6 +151,48 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
 
+cdef extern from * nogil:
+    """
+    #include "objects/image.hpp"
+    #include "objects/sampler.hpp"
+    // Plain numbers for enumerations, which Cython would not convert by itself.
+    inline vkd::ImageShape image_shape(int view_type, int format, uint32_t width, uint32_t height, uint32_t depth,
+                                       uint32_t layers, uint32_t levels, bool storage) {
+      return {static_cast<VkImageViewType>(view_type), static_cast<VkFormat>(format), {width, height, depth},
+              layers, levels, storage};
+    }
+    inline vkd::SamplerSettings sampler_settings(uint32_t mag, uint32_t min, uint32_t mip, uint32_t address, float bias,
+                                                 float min_lod, float max_lod, uint32_t border) {
+      return {static_cast<VkFilter>(mag), static_cast<VkFilter>(min), static_cast<VkSamplerMipmapMode>(mip),
+              static_cast<VkSamplerAddressMode>(address), bias, min_lod, max_lod, static_cast<VkBorderColor>(border)};
+    }
+    inline int view_type(const vkd::Image& image) { return image.shape().view_type; }
+    inline int image_format(const vkd::Image& image) { return image.shape().format; }
+    inline bool storable(const vkd::Image& image) { return image.shape().storage; }
+    inline bool sampleable(const vkd::Image& image) { return image.sampled_view(0) != VK_NULL_HANDLE; }
+    inline int numeric_kind(const vkd::Image& image) { return static_cast<int>(image.numeric()); }
+    """
+    ctypedef struct CppImageShape "vkd::ImageShape":
+        uint32_t levels
+    ctypedef struct CppSamplerSettings "vkd::SamplerSettings":
+        pass
+    cdef cppclass CppImage "vkd::Image":
+        uint64_t last_use(size_t queue)
+        uint64_t last_write(size_t queue)
+        uint64_t level_size(uint32_t level)
+        const CppImageShape& shape()
+    cdef cppclass CppSampler "vkd::Sampler":
+        pass
+    CppImageShape image_shape(int view_type, int format, uint32_t width, uint32_t height, uint32_t depth,
+                              uint32_t layers, uint32_t levels, cbool storage)
+    CppSamplerSettings sampler_settings(uint32_t mag, uint32_t min, uint32_t mip, uint32_t address, float bias,
+                                        float min_lod, float max_lod, uint32_t border)
+    int view_type(const CppImage& image)
+    int image_format(const CppImage& image)
+    cbool storable(const CppImage& image)
+    cbool sampleable(const CppImage& image)
+    int numeric_kind(const CppImage& image)
+
 cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppBuffer "vkd::Buffer":
         uint64_t size()
@@ -132,9 +204,15 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppPlan "vkd::Plan":
         size_t binding_count()
         int type(uint32_t binding)
+        cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+    cdef cppclass CppSpecialization "vkd::Specialization":
+        vector[VkSpecializationMapEntry] entries
+        vector[byte] data
     cdef cppclass CppBinding "vkd::Binding":
         CppBuffer* buffer
+        CppImage* image
+        CppSampler* sampler
         uint64_t offset
         uint64_t range
         uint32_t index
@@ -179,18 +257,29 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool closed()
         void check_open() except +raise_error
         CppBuffer* create_buffer(uint64_t size) except +raise_error
+        CppImage* create_image(const CppImageShape& shape) except +raise_error
+        CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
+        uint32_t image_features(int format) except +raise_error
         CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
-                             const string& name) except +raise_error
+                             const string& name, const string& entry_point,
+                             const CppSpecialization& specialization) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         void retire(CppBuffer* buffer)
+        void retire(CppImage* image)
+        void retire(CppSampler* sampler)
         void retire(CppPlan* plan)
         cbool append(const CppDispatch& dispatch) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        void flush(size_t queue, uint64_t value) except +raise_error
+        size_t least_busy() except +raise_error
+        void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
         void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
+        void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
+        void download(size_t queue, CppImage& image, uint32_t level, byte* data, uint64_t size) except +raise_error
         void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
                     size_t count) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
@@ -199,7 +288,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppStatistics statistics() except +raise_error
         void set_barriers_enabled(cbool enabled)
 
-DEF UNIFORM_BUFFER = 6  # VK_DESCRIPTOR_TYPE_*
+DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
+DEF STORAGE_IMAGE = 3
+DEF UNIFORM_BUFFER = 6
 DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
@@ -252,6 +343,37 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
+cdef dict _optional(CppDeviceProperties& p):
+    """Vulkan features that kernels may need beyond those with an attribute of their own."""
+    return {
+        "shaderInt8": p.features12.shaderInt8,
+        "storageBuffer8BitAccess": p.features12.storageBuffer8BitAccess,
+        "uniformAndStorageBuffer8BitAccess": p.features12.uniformAndStorageBuffer8BitAccess,
+        "storagePushConstant8": p.features12.storagePushConstant8,
+        "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
+        "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
+        "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
+        "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
+        "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,
+        "shaderBufferFloat64Atomics": p.atomic_float.shaderBufferFloat64Atomics,
+        "shaderBufferFloat64AtomicAdd": p.atomic_float.shaderBufferFloat64AtomicAdd,
+        "shaderSharedFloat32Atomics": p.atomic_float.shaderSharedFloat32Atomics,
+        "shaderSharedFloat32AtomicAdd": p.atomic_float.shaderSharedFloat32AtomicAdd,
+        "shaderSharedFloat64Atomics": p.atomic_float.shaderSharedFloat64Atomics,
+        "shaderSharedFloat64AtomicAdd": p.atomic_float.shaderSharedFloat64AtomicAdd,
+        "shaderBufferFloat16Atomics": p.atomic_float2.shaderBufferFloat16Atomics,
+        "shaderBufferFloat16AtomicAdd": p.atomic_float2.shaderBufferFloat16AtomicAdd,
+        "shaderBufferFloat16AtomicMinMax": p.atomic_float2.shaderBufferFloat16AtomicMinMax,
+        "shaderBufferFloat32AtomicMinMax": p.atomic_float2.shaderBufferFloat32AtomicMinMax,
+        "shaderBufferFloat64AtomicMinMax": p.atomic_float2.shaderBufferFloat64AtomicMinMax,
+        "shaderSharedFloat16Atomics": p.atomic_float2.shaderSharedFloat16Atomics,
+        "shaderSharedFloat16AtomicAdd": p.atomic_float2.shaderSharedFloat16AtomicAdd,
+        "shaderSharedFloat16AtomicMinMax": p.atomic_float2.shaderSharedFloat16AtomicMinMax,
+        "shaderSharedFloat32AtomicMinMax": p.atomic_float2.shaderSharedFloat32AtomicMinMax,
+        "shaderSharedFloat64AtomicMinMax": p.atomic_float2.shaderSharedFloat64AtomicMinMax,
+    }
+
+
 cdef dict _properties(int index, CppDeviceProperties& p):
     cdef uint32_t version = p.core.apiVersion
     limits = p.core.limits
@@ -293,8 +415,11 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "scalar_block_layout": p.features12.scalarBlockLayout,
         "timeline_semaphores": p.features12.timelineSemaphore,
         "uuid": bytes([p.id.deviceUUID[i] for i in range(16)]),
+        "storage_image_extended_formats": p.features.shaderStorageImageExtendedFormats,
+        "sampler_mirror_clamp_to_edge": p.features12.samplerMirrorClampToEdge,
         "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
+        "features": frozenset([name for name, has in _optional(p).items() if has]),
     }
 
 
@@ -321,6 +446,7 @@ def compile_glsl(str source not None):
 
 cdef class Engine:
     cdef shared_ptr[CppEngine] ptr
+    cdef object samplers  # settings -> SamplerState: devices grant a few thousand samplers only
     cdef object __weakref__
 
     def __init__(self, device_indices, queue_families, bint debug, bint force_staging):
@@ -330,6 +456,7 @@ cdef class Engine:
             raise RuntimeError("an engine is initialized once")
         if _ending:
             raise RuntimeError("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
+        self.samplers = weakref.WeakValueDictionary()
         with nogil:
             self.ptr.reset(new CppEngine(devices, families, debug, force_staging))
         _engines.add(self)
@@ -368,6 +495,11 @@ cdef class Engine:
     def max_storage_range(self):
         return self.open().limits().storage_range
 
+    def image_features(self, int format):
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
+        return self.open().image_features(format)
+
     @property
     def lost(self):
         return bool(self.ptr.get() != NULL and self.ptr.get().lost())
@@ -376,6 +508,24 @@ cdef class Engine:
         cdef size_t q
         for q in _queue_range(self, queue):
             self.wait(q, self.open().last_value(q))
+
+    def last_value(self, size_t queue):
+        return self.open().last_value(queue)
+
+    def wait_for(self, size_t queue, uint64_t value, bint block):
+        cdef CppEngine* engine = self.open()
+        cdef cbool done
+        if block:
+            self.wait(queue, value)
+            return True
+        with nogil:
+            done = engine.wait(queue, value, 0)
+        return bool(done)
+
+    def flush(self, size_t queue, uint64_t value):
+        cdef CppEngine* engine = self.open()
+        with nogil:
+            engine.flush(queue, value)
 
     def close(self):
         cdef CppEngine* engine = self.ptr.get()
@@ -403,7 +553,7 @@ cdef _queue_range(Engine engine, int queue):
 
 
 cdef uint64_t _destroyed = 0  # explicit destroy() calls so far: command lists look again when it moved
-cdef uint64_t _deallocated = 0  # buffers that went away by themselves
+cdef uint64_t _deallocated = 0  # buffers, images and samplers that went away by themselves
 
 # ---- buffers
 
@@ -501,6 +651,23 @@ cdef class Buffer:
         finally:
             self.leave()
 
+    def copy_between(self, int source, int target):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t first, second
+        (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
+        (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
+        self.users += 1
+        try:
+            with nogil:
+                engine.copy_between(buffer[0], first, second)
+        finally:
+            self.leave()
+
+    def last_write(self, int queue):
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        return self.open().last_write(q)
+
     def destroy(self):
         global _destroyed
         if self.ptr != NULL and not self.doomed:
@@ -508,6 +675,150 @@ cdef class Buffer:
             self.doomed = True
             self.users += 1
             self.leave()
+
+# ---- images
+
+
+cdef class Image:
+    cdef Engine engine
+    cdef shared_ptr[CppEngine] keep
+    cdef CppImage* ptr
+    cdef int users
+    cdef bint doomed
+
+    def __init__(self, Engine engine not None, int view_type, int format, extent, uint32_t layers, uint32_t levels,
+                 bint storage):
+        cdef CppEngine* e = engine.open()
+        cdef uint32_t width, height, depth
+        cdef CppImageShape shape
+        if self.ptr != NULL:
+            raise RuntimeError("an image is initialized once")
+        if view_type not in (0, 1, 2, 5):
+            raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
+        width, height, depth = extent
+        shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
+        self.engine = engine
+        self.keep = engine.ptr
+        with nogil:
+            self.ptr = e.create_image(shape)
+
+    def __dealloc__(self):
+        global _deallocated
+        if self.ptr != NULL:
+            _deallocated += 1
+            self.keep.get().retire(self.ptr)
+
+    cdef CppImage* open(self) except NULL:
+        if self.ptr == NULL or self.doomed:
+            raise RuntimeError("the image was destroyed")
+        self.engine.open()
+        return self.ptr
+
+    cdef int leave(self) except -1:
+        self.users -= 1
+        if self.doomed and self.users == 0:
+            self.keep.get().retire(self.ptr)
+            self.ptr = NULL
+        return 0
+
+    @property
+    def sampleable(self):
+        return sampleable(self.open()[0])
+
+    @property
+    def storable(self):
+        return storable(self.open()[0])
+
+    def write(self, int queue, data, uint32_t level=0):
+        cdef CppImage* image = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        queues = _queue_range(self.engine, queue)
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(data, False)
+            for q in queues:
+                with nogil:
+                    engine.upload(q, image[0], level, <const byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+
+    def read_into(self, int queue, out, uint32_t level=0):
+        cdef CppImage* image = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(out, True)
+            self.engine.wait(q, image.last_write(q))
+            with nogil:
+                engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+
+    def destroy(self):
+        global _destroyed
+        if self.ptr != NULL and not self.doomed:
+            _destroyed += 1
+            self.doomed = True
+            self.users += 1
+            self.leave()
+
+
+cdef class SamplerState:
+    """A VkSampler, shared by all samplers of the same settings."""
+
+    cdef shared_ptr[CppEngine] keep
+    cdef CppSampler* ptr
+    cdef object __weakref__
+
+    def __dealloc__(self):
+        global _deallocated
+        if self.ptr != NULL:
+            _deallocated += 1
+            self.keep.get().retire(self.ptr)
+
+
+cdef class Sampler:
+    cdef Engine engine
+    cdef Image image
+    cdef SamplerState state
+
+    def __init__(self, Image image not None, uint32_t mag_filter, uint32_t min_filter, uint32_t mip_filter,
+                 uint32_t address_mode, float mip_lod_bias, float min_lod, float max_lod, uint32_t border_color):
+        cdef CppSamplerSettings settings
+        cdef SamplerState state
+        cdef CppEngine* e
+        if self.state is not None:
+            raise RuntimeError("a sampler is initialized once")
+        if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
+            raise ValueError("a filter, address mode or border colour is unknown")
+        if not sampleable(image.open()[0]):
+            raise ValueError("the device cannot sample images of this format")
+        e = image.engine.open()
+        key = (mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color)
+        state = image.engine.samplers.get(key)
+        if state is None:
+            settings = sampler_settings(mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod,
+                                        border_color)
+            state = SamplerState.__new__(SamplerState)
+            state.keep = image.engine.ptr
+            state.ptr = e.create_sampler(settings)
+            image.engine.samplers[key] = state
+        self.engine = image.engine
+        self.image = image
+        self.state = state
+
+    cdef int open(self) except -1:
+        if self.state is None or self.image is None:
+            raise RuntimeError("the sampler was not created")
+        self.image.open()
+        return 0
 
 # ---- plans
 
@@ -518,10 +829,13 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None):
+                 str name not None, str entry_point not None="main", specialization=()):
         cdef CppEngine* e = engine.open()
         cdef vector[int] types = binding_types
         cdef string text = name.encode()
+        cdef string entry = entry_point.encode()
+        cdef CppSpecialization constants
+        cdef VkSpecializationMapEntry constant
         cdef vector[uint32_t] words
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
@@ -529,10 +843,19 @@ cdef class Plan:
             raise ValueError("spirv: these bytes are no SPIR-V module")
         words.resize(len(spirv) // 4)
         memcpy(words.data(), <const char*>spirv, len(spirv))
+        for number, value in specialization:
+            if len(value) not in (1, 2, 4, 8):
+                raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
+            constant.constantID = number
+            constant.offset = <uint32_t>constants.data.size()
+            constant.size = len(value)
+            constants.data.resize(constant.offset + constant.size)
+            memcpy(&constants.data[constant.offset], <const char*><bytes>value, constant.size)
+            constants.entries.push_back(constant)
         self.engine = engine
         self.keep = engine.ptr
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text)
+            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -557,13 +880,61 @@ cdef class Plan:
 cdef int _check_range(const CppLimits& limits, int kind, index, uint64_t offset, uint64_t size) except -1:
     """Raise ValueError where Vulkan gives no meaning to binding these bytes."""
     if kind not in (STORAGE_BUFFER, UNIFORM_BUFFER):
-        raise ValueError(f"binding {index}: the plan wants an image there, a buffer was given")
+        what = "a storage image" if kind == STORAGE_IMAGE else "a sampler"
+        raise ValueError(f"binding {index}: the plan wants {what} there, a buffer was given")
     cdef uint64_t most = limits.storage_range if kind == STORAGE_BUFFER else limits.uniform_range
     cdef uint64_t alignment = limits.storage_alignment if kind == STORAGE_BUFFER else limits.uniform_alignment
     if size > most:
         raise ValueError(f"binding {index}: {size} bytes are more than the {most} that a kernel on this device reaches")
     if offset % alignment != 0:
         raise ValueError(f"binding {index}: the offset {offset} is no multiple of {alignment}, as this device needs")
+    return 0
+
+
+cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
+    """Fill in a binding of (buffer, image or sampler; index; offset; range; reads; writes)."""
+    cdef uint64_t offset, size
+    cdef Buffer buffer
+    cdef Image image
+    cdef Sampler sampler
+    resource, index, offset, size, reads, writes = item
+    if not 0 <= index < plan.binding_count():
+        raise ValueError(f"binding {index}: the plan has no such binding")
+    memset(b, 0, sizeof(b[0]))
+    b.index, b.reads, b.writes = index, reads, writes
+    if isinstance(resource, Buffer):
+        buffer = <Buffer>resource
+        b.buffer = buffer.open()
+        owner = buffer.engine
+        if offset >= b.buffer.size() or size > b.buffer.size() - offset:
+            raise ValueError(f"binding {index}: bytes {offset} to {offset + size} reach beyond the buffer's "
+                             f"{b.buffer.size()}")
+        b.offset = offset
+        b.range = size if size > 0 else b.buffer.size() - offset
+        _check_range(engine.open().limits(), plan.type(index), index, b.offset, b.range)
+    elif isinstance(resource, Sampler):
+        sampler = <Sampler>resource
+        sampler.open()
+        b.image = sampler.image.open()
+        b.sampler = sampler.state.ptr
+        owner = sampler.engine
+        b.writes = False
+        if plan.type(index) != SAMPLED_IMAGE:
+            raise ValueError(f"binding {index}: the plan wants no sampler there")
+    elif isinstance(resource, Image):
+        image = <Image>resource
+        b.image = image.open()
+        owner = image.engine
+        if plan.type(index) != STORAGE_IMAGE:
+            raise ValueError(f"binding {index}: the plan wants no storage image there")
+        if not storable(b.image[0]):
+            raise ValueError(f"binding {index}: the image cannot be stored to")
+    else:
+        raise TypeError(f"binding {index}: expected a buffer, an image or a sampler, got {type(resource).__name__}")
+    if owner is not engine:
+        raise ValueError(f"binding {index}: what is bound belongs to another context")
+    if b.image != NULL and plan.refuses(b.index, b.image[0]):
+        raise ValueError(f"binding {index}: the shader declares an image of other axes or texels there")
     return 0
 
 
@@ -584,7 +955,7 @@ cdef class CommandList:
     cdef Engine engine
     cdef shared_ptr[CppEngine] keep
     cdef CppCommandList* ptr
-    cdef dict objects  # id -> Buffer or Plan that the recorded commands point at
+    cdef dict objects  # id -> Buffer, Image, Sampler or Plan that the recorded commands point at
     cdef uint64_t checked  # the value of _destroyed when they were last found alive
     cdef int users
     cdef bint doomed
@@ -621,6 +992,10 @@ cdef class CommandList:
         for item in self.objects.values():
             if isinstance(item, Buffer):
                 (<Buffer>item).open()
+            elif isinstance(item, Image):
+                (<Image>item).open()
+            elif isinstance(item, Sampler):
+                (<Sampler>item).open()
             else:
                 (<Plan>item).open()
         self.checked = _destroyed
@@ -640,33 +1015,18 @@ cdef class CommandList:
         cdef CppBinding b
         cdef CppDispatch dispatch
         cdef uint32_t x, y, z
-        cdef uint64_t offset, size
-        cdef Buffer buffer
         cdef CppPlan* p = plan.open()
         self.open()
         if plan.engine is not self.engine:
             raise ValueError("plan: it belongs to another context")
         bindings = list(bindings)
         bound = set()
-        for buffer, index, offset, size, reads, writes in bindings:
-            if buffer is None:
-                raise TypeError(f"binding {index}: expected a buffer, got None")
-            b.buffer = buffer.open()
-            if buffer.engine is not self.engine:
-                raise ValueError(f"binding {index}: the buffer belongs to another context")
-            if offset >= b.buffer.size() or size > b.buffer.size() - offset:
-                raise ValueError(f"binding {index}: bytes {offset} to {offset + size} reach beyond the buffer's "
-                                 f"{b.buffer.size()}")
-            b.offset = offset
-            b.range = size if size > 0 else b.buffer.size() - offset
-            if index in bound or not 0 <= index < p.binding_count():
-                raise ValueError(f"binding {index}: the plan has no such binding, or it is bound twice")
-            _check_range(self.engine.open().limits(), p.type(index), index, b.offset, b.range)
-            b.index = index
-            b.reads = reads
-            b.writes = writes
+        for item in bindings:
+            _bind(self.engine, p, item, &b)
+            if b.index in bound:
+                raise ValueError(f"binding {b.index}: it is bound twice")
             recorded.push_back(b)
-            bound.add(int(index))
+            bound.add(b.index)
         if uniform_binding >= 0:
             if uniform_binding in bound:
                 raise ValueError(f"uniform_binding: {uniform_binding} is bound already")
@@ -704,7 +1064,7 @@ cdef class CommandList:
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, last
-        queues = (0,) if queue == -1 else _queue_range(self.engine, queue)
+        queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
         self.users += 1
@@ -725,17 +1085,20 @@ cdef class CommandList:
 # ---- launching
 
 cdef enum SlotKind:
-    BUFFER_SLOT, SCALAR_SLOT, VALUE_SLOT
+    BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT, SCALAR_SLOT, VALUE_SLOT
 
 cdef struct Slot:
     SlotKind kind
     uint32_t offset  # in the argument block; of a buffer: its shape's, if it has one
     cbool has_shape
+    cbool planar  # the kernel indexes it by two axes: its shape must have no third
     uint32_t size
     char code  # struct format character of a scalar
     uint32_t binding
     cbool reads
     cbool writes
+    int view_type  # of an image
+    int kind_or_format  # of a sampled image: vkd::Numeric; of a storage image: VkFormat
 
 
 cdef bint _pack_scalar(char code, char* target, object value):
@@ -806,8 +1169,9 @@ cdef class Launcher:
             raise ValueError(f"the arguments take {argument_size} bytes, {MAX_ARGUMENTS} are possible")
         _check_arguments(plan.open(), argument_size, uniform_binding)
         if plan.open().binding_count() > MAX_BINDINGS:
-            raise ValueError(f"{plan.open().binding_count()} bound buffers are more than {MAX_BINDINGS}")
+            raise ValueError(f"{plan.open().binding_count()} bound buffers and images are more than {MAX_BINDINGS}")
         bound = {uniform_binding} if uniform_binding >= 0 else set()
+        kinds = {}  # binding -> VK_DESCRIPTOR_TYPE_*
         for item in slots:
             memset(&slot, 0, sizeof(slot))
             if item[0] == "buffer":
@@ -818,6 +1182,17 @@ cdef class Launcher:
                 slot.size = 16 if item[2] >= 0 else 0
                 slot.reads = item[3]
                 slot.writes = item[4]
+                slot.planar = len(item) > 5 and item[5]
+                if int(item[1]) in bound:
+                    raise ValueError(f"slots: binding {item[1]} is bound twice")
+                bound.add(int(item[1]))
+            elif item[0] in ("sampler", "image"):
+                slot.kind = SAMPLER_SLOT if item[0] == "sampler" else IMAGE_SLOT
+                slot.binding = item[1]
+                slot.view_type = item[2]
+                slot.kind_or_format = item[3]
+                slot.reads = item[4]
+                slot.writes = item[5] and slot.kind == IMAGE_SLOT
                 if int(item[1]) in bound:
                     raise ValueError(f"slots: binding {item[1]} is bound twice")
                 bound.add(int(item[1]))
@@ -837,11 +1212,14 @@ cdef class Launcher:
             if <uint64_t>slot.offset + slot.size > argument_size:
                 raise ValueError("slots: a slot lies beyond the argument block")
             bound_slots.push_back(slot)
+            if slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT):
+                kinds[int(item[1])] = {BUFFER_SLOT: STORAGE_BUFFER, SAMPLER_SLOT: SAMPLED_IMAGE}.get(
+                    slot.kind, STORAGE_IMAGE)
         if bound != set(range(plan.open().binding_count())):
             raise ValueError(f"slots: they bind {sorted(bound)}, the plan has {plan.open().binding_count()} bindings")
-        for binding in bound:
-            if binding != uniform_binding and plan.open().type(binding) != STORAGE_BUFFER:
-                raise ValueError(f"slots: binding {binding} of the plan is no storage buffer")
+        for binding, kind in kinds.items():
+            if plan.open().type(binding) != kind:
+                raise ValueError(f"slots: binding {binding} of the plan is of another kind")
         if farthest >= 0 and farthest + 12 > <int64_t>argument_size:
             raise ValueError("exec_offset, groups_offset: beyond the argument block")
         for axis in range(3):
@@ -907,9 +1285,41 @@ cdef class Launcher:
         groups.x, groups.y, groups.z = <uint32_t>counts[0], <uint32_t>counts[1], <uint32_t>counts[2]
         return True
 
+    cdef bint put_image(self, Slot* slot, object native, CppBinding* b) except -1:
+        """Fill in the binding of a sampler or storage image; false when it is not what the slot wants."""
+        cdef Sampler sampler
+        cdef Image image
+        memset(b, 0, sizeof(b[0]))
+        if slot.kind == SAMPLER_SLOT:
+            if not isinstance(native, Sampler):
+                return False
+            sampler = <Sampler>native
+            if sampler.state is None or sampler.image is None:
+                return False
+            image = sampler.image
+            b.sampler = sampler.state.ptr
+        else:
+            if not isinstance(native, Image):
+                return False
+            image = <Image>native
+        if image.engine is not self.engine or image.ptr == NULL or image.doomed:
+            return False
+        if self.plan.open().refuses(slot.binding, image.ptr[0]):
+            return False
+        if view_type(image.ptr[0]) != slot.view_type:
+            return False
+        if slot.kind == SAMPLER_SLOT:
+            if numeric_kind(image.ptr[0]) != slot.kind_or_format:
+                return False
+        elif image_format(image.ptr[0]) != slot.kind_or_format or not storable(image.ptr[0]):
+            return False
+        b.image = image.ptr
+        b.index, b.reads, b.writes = slot.binding, slot.reads, slot.writes
+        return True
+
     cdef bint prepare(self, tuple arguments, object limit, bint limit_is_groups, char* block, CppBinding* bindings,
-                      CppDispatch* dispatch, list buffers) except -1:
-        """Fill in the dispatch, and `buffers` unless None; false when an argument is not of the expected kind."""
+                      CppDispatch* dispatch, list resources) except -1:
+        """Fill in the dispatch, and `resources` unless None; false when an argument is not of the expected kind."""
         cdef size_t i
         cdef Slot* slot
         cdef uint32_t count = 0
@@ -935,19 +1345,28 @@ cdef class Launcher:
                     return False
                 if buffer.ptr.size() > engine.limits().storage_range:
                     return False
-                if buffers is not None:
-                    buffers.append(buffer)
+                if resources is not None:
+                    resources.append(buffer)
                 b = &bindings[count]
                 count += 1
+                memset(b, 0, sizeof(b[0]))
                 b.buffer = buffer.ptr
-                b.offset = 0
                 b.range = buffer.ptr.size()
                 b.index = slot.binding
                 b.reads = slot.reads
                 b.writes = slot.writes
                 if slot.has_shape:
                     shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
+                    if slot.planar and shape[2] != 1:
+                        return False
                     memcpy(block + slot.offset, shape, 16)
+            elif slot.kind == SAMPLER_SLOT or slot.kind == IMAGE_SLOT:
+                native = getattr(argument, "_native", None)
+                if not self.put_image(slot, native, &bindings[count]):
+                    return False
+                count += 1
+                if resources is not None:
+                    resources.append(native)
             elif slot.kind == SCALAR_SLOT:
                 if not _pack_scalar(slot.code, block + slot.offset, argument):
                     return False
@@ -988,15 +1407,15 @@ cdef class Launcher:
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
-        cdef list buffers = []
+        cdef list resources = []
         cdef uint64_t destroyed = _destroyed
         commands.open()
         if commands.engine is not self.engine:
             return None
-        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, buffers) or _destroyed != destroyed:
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources) or _destroyed != destroyed:
             return None
         offset = commands.open().record(dispatch)
         commands.objects[id(self.plan)] = self.plan
-        for buffer in buffers:
-            commands.objects[id(buffer)] = buffer
+        for resource in resources:
+            commands.objects[id(resource)] = resource
         return offset, (<const char*>block)[: self.argument_size]

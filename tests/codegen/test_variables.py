@@ -153,8 +153,8 @@ def test_buffer_index_forms():
 
 def test_buffer_misuse():
     def body(b):
-        with pytest.raises(ValueError, match="one index"):
-            b[0, 1]
+        with pytest.raises(ValueError, match="one to three indices"):
+            b[0, 1, 2, 3]
         with pytest.raises(ValueError, match="slice"):
             b[:]
         with pytest.raises(ValueError, match="slice"):
@@ -413,8 +413,7 @@ def test_shared_buffers():
         vc.barrier()
         b[lid] = tile[63 - lid] + other[0].x
         assert tile.binding == -1
-        with pytest.raises(AttributeError):
-            _ = tile.shape
+        assert tile.shape.name == "ivec4(64, 1, 1, 64)"
         with pytest.raises(IndexError):
             tile[64]
         for bad in (0, -1):

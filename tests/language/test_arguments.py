@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import subprocess
-import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ from vkdispatch.codegen.abbreviations import (
 )
 
 from .running import filled, host, need, same
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 ALL: list[DType] = [
     f16, f32, f64, i16, i32, i64, u16, u32, u64, c64, c128, v2, v3, v4, dv2, dv3, dv4, hv2, hv3, hv4, iv2,
@@ -155,7 +157,7 @@ def test_all_types_at_once() -> None:
         check([Const[kind] for kind in kinds], [value_of(kind, seed) for seed, kind in enumerate(kinds)])
 
 
-def test_too_many_buffers_are_an_error_and_no_crash() -> None:
+def test_too_many_buffers_are_an_error_and_no_crash(run_python: RunPython) -> None:
     code = """
 import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
 count = 100
@@ -171,9 +173,7 @@ try:
 except (ValueError, NotImplementedError) as error:
     print("buffers" in str(error))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_python(code)
     assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
 
 

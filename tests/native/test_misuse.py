@@ -7,9 +7,9 @@ import gc
 import os
 import struct
 import subprocess
-import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ import vkdispatch_native as native
 
 from .conftest import first_device
 from .kernels import AFFINE, AFFINE_UNIFORM, SPIN, Array, affine_launcher
+
+Run = Callable[[str], subprocess.CompletedProcess[str]]
 
 BUFFER = ("buffer", 0, -1, True, True)
 FACTOR = ("scalar", 12, "f")
@@ -244,8 +246,9 @@ def test_very_long_sources() -> None:
         native.compile_glsl(AFFINE + " " * (5 << 20))
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own."""
+@pytest.fixture
+def run(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> Run:
+    """Return a function that runs a program over an engine in a process of its own."""
     begin = f"""
 import gc, os, struct, sys, threading, time
 import numpy as np
@@ -256,13 +259,11 @@ initialize()
 SPIRV = {native.compile_glsl(AFFINE)!r}
 def make(): return native.Engine([{first_device()}], [[0]], False, False)
 """
-    return subprocess.run(
-        [sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=60, check=False
-    )
+    return lambda code: run_python(begin + code, timeout=60)
 
 
 @pytest.mark.parametrize("milliseconds", [0, 7, 40])
-def test_exit_while_a_daemon_thread_works(milliseconds: int) -> None:
+def test_exit_while_a_daemon_thread_works(run: Run, milliseconds: int) -> None:
     done = run(
         f"""
 def work():
@@ -279,7 +280,7 @@ print("exits")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_says_so_and_ends() -> None:
+def test_a_forked_child_says_so_and_ends(run: Run) -> None:
     done = run(
         """
 engine = make()

@@ -281,6 +281,9 @@ def test_from_cuda_array() -> None:
 def test_too_big_for_the_device() -> None:
     with pytest.raises(MemoryError, match=re.compile("bytes|memory", re.IGNORECASE)):
         Buffer(1 << 50, dtype.float32)
+    for size in (1 << 50, 1 << 61):
+        with pytest.raises(ValueError, match=r"shape: .*bytes"):
+            Buffer(size, dtype.float32)
     asbuffer(np.zeros(4, np.float32))
 
 

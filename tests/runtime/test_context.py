@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import functools
+import re
 import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from vkdispatch.base import context as context_module
 from vkdispatch.base import devices as devices_module
@@ -35,18 +37,9 @@ from vkdispatch.base.logging import (
     log_warning,
     set_log_level,
 )
+from vkdispatch.cli import cli_entrypoint
 
-
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter, as a user would."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 
 # -- devices
@@ -210,7 +203,7 @@ def test_queue_wait_idle() -> None:
         ("device_ids=0, queue_counts=0", "queue_count"),
     ],
 )
-def test_bad_contexts(arguments: str, text: str) -> None:
+def test_bad_contexts(run_python: RunPython, arguments: str, text: str) -> None:
     done = run_python(
         "from vkdispatch.base.context import make_context, get_context\n"
         f"try: make_context({arguments})\n"
@@ -225,7 +218,7 @@ def test_bad_contexts(arguments: str, text: str) -> None:
 @pytest.mark.parametrize(
     "arguments", ["", "device_ids=0", "device_ids=[0]", "use_cpu=True", "multi_queue=True", "queue_counts=1"]
 )
-def test_good_contexts(arguments: str) -> None:
+def test_good_contexts(run_python: RunPython, arguments: str) -> None:
     done = run_python(
         "import numpy as np\n"
         "from vkdispatch.base.context import make_context, queue_wait_idle\n"
@@ -238,7 +231,7 @@ def test_good_contexts(arguments: str) -> None:
     assert done.stdout.strip().endswith("good"), done.stderr
 
 
-def test_destroyed_context() -> None:
+def test_destroyed_context(run_python: RunPython) -> None:
     done = run_python(
         "import numpy as np\n"
         "from vkdispatch.base.buffer import asbuffer\n"
@@ -258,7 +251,7 @@ def test_destroyed_context() -> None:
     assert "destroyed" in done.stdout
 
 
-def test_two_threads_make_one_context() -> None:
+def test_two_threads_make_one_context(run_python: RunPython) -> None:
     done = run_python(
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from vkdispatch.base.context import get_context\n"
@@ -269,7 +262,7 @@ def test_two_threads_make_one_context() -> None:
     assert done.stdout.strip().endswith("good"), done.stderr
 
 
-def test_staging_can_be_forced() -> None:
+def test_staging_can_be_forced(run_python: RunPython) -> None:
     done = run_python(
         "import numpy as np\n"
         "from vkdispatch.base.buffer import asbuffer\n"
@@ -283,7 +276,7 @@ def test_staging_can_be_forced() -> None:
     assert done.stdout.strip().endswith("good"), done.stderr
 
 
-def test_environment_picks_the_device() -> None:
+def test_environment_picks_the_device(run_python: RunPython) -> None:
     code = "from vkdispatch.base.context import get_context\nprint(get_context().device_infos[0].device_name)"
     name = get_devices()[0].device_name
     for wanted in ("0", name[:6].upper()):
@@ -294,7 +287,7 @@ def test_environment_picks_the_device() -> None:
     assert "ArgumentValueError" in done.stderr.splitlines()[-1] and name in done.stderr.splitlines()[-1]
 
 
-def test_interpreter_exit_with_live_objects_is_silent() -> None:
+def test_interpreter_exit_with_live_objects_is_silent(run_python: RunPython) -> None:
     done = run_python(
         "import numpy as np\n"
         "from vkdispatch.base.buffer import Buffer, asbuffer\n"
@@ -315,7 +308,7 @@ def test_interpreter_exit_with_live_objects_is_silent() -> None:
 @pytest.mark.parametrize(
     "use", ["vd.get_devices()", "vd.get_context()", "vd.Buffer(3, vd.float32)", "vd.initialize()"]
 )
-def test_no_vulkan_driver(use: str) -> None:
+def test_no_vulkan_driver(run_python: RunPython, use: str) -> None:
     done = run_python(
         "import vkdispatch as vd\n"
         f"try: {use}\n"
@@ -331,7 +324,7 @@ def test_no_vulkan_driver(use: str) -> None:
     assert "mesa-vulkan-drivers" in done.stdout
 
 
-def test_kernels_can_be_written_without_vulkan() -> None:
+def test_kernels_can_be_written_without_vulkan(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch as vd, vkdispatch.codegen as vc\n"
         "@vd.shader('data.size', local_size=64)\n"
@@ -369,8 +362,8 @@ def test_initialize() -> None:
         init.initialize(backend=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["cuda", "opencl", "dummy"])
-def test_unavailable_backends(name: str) -> None:
+@pytest.mark.parametrize("name", ["cuda", "opencl"])
+def test_unavailable_backends(run_python: RunPython, name: str) -> None:
     done = run_python(
         "import vkdispatch as vd\n"
         f"try: vd.initialize(backend='{name}')\n"
@@ -380,12 +373,12 @@ def test_unavailable_backends(name: str) -> None:
     assert done.stdout.split() == [name, "True"], done.stderr
 
 
-def test_backend_environment() -> None:
+def test_backend_environment(run_python: RunPython) -> None:
     done = run_python("import vkdispatch as vd\nvd.initialize()", VKDISPATCH_BACKEND="bogus")
     assert "ArgumentValueError" in done.stderr and "bogus" in done.stderr
 
 
-def test_import_initialises_nothing() -> None:
+def test_import_initialises_nothing(run_python: RunPython) -> None:
     done = run_python(
         "import sys, vkdispatch as vd\n"
         "assert not vd.is_initialized() and not vd.is_context_initialized()\n"
@@ -420,7 +413,7 @@ def test_logging(capsys: pytest.CaptureFixture[str]) -> None:
         set_log_level(2)  # type: ignore[arg-type]
 
 
-def test_the_cpu_driver_is_named_aloud() -> None:
+def test_the_cpu_driver_is_named_aloud(run_python: RunPython) -> None:
     done = run_python("import vkdispatch as vd\nvd.initialize(log_level=vd.LogLevel.INFO)\nvd.get_context()")
     cpu = "CPU driver" in done.stdout
     assert "using device" in done.stdout
@@ -430,19 +423,13 @@ def test_the_cpu_driver_is_named_aloud() -> None:
 # -- the command line
 
 
-def vdlist(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m vkdispatch`."""
-    return subprocess.run(
-        [sys.executable, "-m", "vkdispatch", *flags],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@pytest.fixture
+def vdlist(run_python: RunPython) -> RunPython:
+    """Return a function that runs `python -m vkdispatch`."""
+    return functools.partial(run_python, None, "-m", "vkdispatch")
 
 
-def test_vdlist() -> None:
+def test_vdlist(vdlist: RunPython) -> None:
     plain, verbose = vdlist(), vdlist("--verbose", "--vulkan")
     assert plain.returncode == verbose.returncode == 0, plain.stderr
     for device in get_devices():
@@ -452,7 +439,7 @@ def test_vdlist() -> None:
     assert ("CPU driver" in plain.stdout) == any(device.is_cpu() for device in get_devices())
 
 
-def test_vdlist_options() -> None:
+def test_vdlist_options(vdlist: RunPython) -> None:
     assert "0.1.0" in vdlist("--version").stdout
     assert vdlist("--cuda", "--vulkan").returncode == 2
     unavailable = vdlist("--cuda")
@@ -462,6 +449,40 @@ def test_vdlist_options() -> None:
     assert "Traceback" not in nothing.stderr
     wrong = vdlist(VKDISPATCH_DEVICE="bogus")
     assert "VKDISPATCH_DEVICE" in wrong.stderr and get_devices()[0].device_name in wrong.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--log_info"], "CPU driver|Device 0"),
+        (["--debug"], "Device 0"),
+        (["--vulkan", "--verbose"], "Vendor ID"),
+    ],
+)
+def test_vdlist_levels(vdlist: RunPython, flags: list[str], said: str) -> None:
+    done = vdlist(*flags)
+    assert done.returncode == 0, done.stderr
+    assert re.search(said, done.stdout)
+
+
+@pytest.mark.parametrize("flag", ["--loader_debug", "--vulkan_loader_debug_logs", "--debug"])
+def test_the_loader_speaks(vdlist: RunPython, flag: str) -> None:
+    assert len(vdlist(flag).stderr.splitlines()) > len(vdlist().stderr.splitlines()) + 5
+
+
+def test_vdlist_with_other_backends(vdlist: RunPython) -> None:
+    for name in ("cuda", "opencl"):
+        done = vdlist(VKDISPATCH_BACKEND=name)
+        assert done.returncode == 0 and name in done.stderr and "Traceback" not in done.stderr
+    assert "Dummy" in vdlist(VKDISPATCH_BACKEND="dummy").stdout
+    done = vdlist("--opencl", "--cuda")
+    assert done.returncode == 2 and "one backend" in done.stderr
+
+
+def test_unavailable_backends_are_said_in_red() -> None:
+    # In this process another backend is active, which is said the same way.
+    done = CliRunner().invoke(cli_entrypoint, ["--cuda"], color=True)
+    assert "already initialised" in str(done.exception) or "\x1b[31m" in done.output
 
 
 def test_errors_share_a_base() -> None:

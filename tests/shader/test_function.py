@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, v3
 from vkdispatch.shader import launcher as launcher_module
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def zeros(size: Any, host: Any = np.float32) -> vd.Buffer[Any]:
@@ -32,7 +33,7 @@ def increment(data: Buff[f32]) -> None:
 # -- decoration
 
 
-def test_the_readme_example() -> None:
+def test_the_readme_example(run_python: RunPython) -> None:
     for spelling in ("abbreviations", "abreviations"):
         code = f"""
 import numpy as np
@@ -52,9 +53,7 @@ scale_inplace(buf, 2.0)
 out = buf.read(0)
 print(out.tolist() == (arr * 2).tolist())
 """
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-        )
+        done = run_python(code)
         assert done.stdout.strip() == "True", done.stderr
 
 
@@ -344,7 +343,7 @@ def test_compiler_messages_lead_to_python() -> None:
 # -- contexts that go
 
 
-def test_kernels_survive_their_context() -> None:
+def test_kernels_survive_their_context(run_python: RunPython) -> None:
     code = """
 import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
 from vkdispatch.base.context import destroy_context
@@ -373,14 +372,12 @@ add(newer, 1.0, graph=vd.default_graph())
 assert (newer.read(0) == 1).all()
 print("good")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_python(code)
     assert done.stdout.splitlines()[-1:] == ["good"], done.stderr
     assert done.stdout.count("refused") == 5
 
 
-def test_a_lost_device_ends_its_context_and_the_next_use_makes_a_new_one() -> None:
+def test_a_lost_device_ends_its_context_and_the_next_use_makes_a_new_one(run_python: RunPython) -> None:
     code = """
 import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import *
@@ -394,7 +391,7 @@ context = vd.get_context()
 class LostEngine:
     lost = True
     close = context._native.close
-context._native = LostEngine()
+context._engine = LostEngine()
 new = vd.asbuffer(np.zeros(4, np.float32))
 assert vd.get_context() is not context and context.closed and old.destroyed
 for use in (lambda: add(old), lambda: old.read(0), lambda: old.write(bytes(4))):
@@ -404,14 +401,12 @@ add(new); add(new)
 assert (new.read(0) == 2).all()
 print("good")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_python(code)
     assert done.stdout.splitlines()[-1:] == ["good"], done.stdout + done.stderr
     assert done.stdout.count("lost:") == 3
 
 
-def test_exit_with_work_in_flight_is_silent() -> None:
+def test_exit_with_work_in_flight_is_silent(run_python: RunPython) -> None:
     code = """
 import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import *
@@ -425,14 +420,7 @@ for _ in range(50): add(data, graph=graph)
 for _ in range(20): graph.submit()
 for _ in range(500): add(data)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "VKDISPATCH_DEBUG": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_python(code, VKDISPATCH_DEBUG="1")
     # A machine without the validation layer says so, and that is all that may be said.
     spoken = [line for line in done.stdout.splitlines() if "not installed" not in line]
     assert (done.returncode, spoken, done.stderr) == (0, [], "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import subprocess
-import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, i64, u32, v2, v3
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 SIZES = [1, 2, 7, 255, 256, 257, 1000, 4099]
 
@@ -567,7 +569,7 @@ def test_many_eager_calls() -> None:
     assert after["device_memory"] <= before["device_memory"] + (16 << 20)
 
 
-def test_memory_stays_flat_over_eager_calls() -> None:
+def test_memory_stays_flat_over_eager_calls(run_python: RunPython) -> None:
     code = """
 import numpy as np, resource, vkdispatch as vd, vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import *
@@ -586,9 +588,7 @@ assert data.read(0)[0] == 25000
 assert grown < 8 << 10, grown
 print("good")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run_python(code, timeout=300)
     assert done.stdout.strip().endswith("good"), done.stderr
 
 

@@ -10,16 +10,17 @@ import numpy as np
 import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.context import checked_queue
+from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     OutOfDeviceMemoryError,
-    UsageError,
     VkDispatchError,
 )
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype, from_bfloat16, to_bfloat16
+from vkdispatch.base.signal import Signal
 
 Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]
@@ -27,10 +28,15 @@ _D = TypeVar("_D", bound=dtype.dtype)
 
 _MAX_DIMENSIONS = 3
 _MAX_BYTES = 1 << 62
+_USUAL_ELEMENTS = 1 << 30
 
 
 class EmptyBufferError(VkDispatchError, ValueError, RuntimeError):
     """A buffer of no elements was asked for."""
+
+
+class OversizedBufferError(OutOfDeviceMemoryError, ValueError):
+    """A buffer of more than 2**30 elements was asked for, and the device cannot hold it."""
 
 
 class Buffer(Handle, Generic[_D]):
@@ -60,12 +66,22 @@ class Buffer(Handle, Generic[_D]):
     cuda_array_stream = None
 
     @overload
-    def __init__(self, shape: Shape, var_type: "type[_D]") -> None: ...
+    def __init__(self, shape: Shape, var_type: "type[_D]", external_buffer: None = None) -> None: ...
 
     @overload
-    def __init__(self: "Buffer[Any]", shape: Shape, var_type: "np.dtype[Any] | type[np.generic]") -> None: ...
+    def __init__(
+        self: "Buffer[Any]",
+        shape: Shape,
+        var_type: "np.dtype[Any] | type[np.generic]",
+        external_buffer: None = None,
+    ) -> None: ...
 
-    def __init__(self, shape: Shape, var_type: "type[_D] | np.dtype[Any] | type[np.generic]") -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        var_type: "type[_D] | np.dtype[Any] | type[np.generic]",
+        external_buffer: object = None,
+    ) -> None:
         """Allocate device memory.
 
         Parameters
@@ -74,6 +90,8 @@ class Buffer(Handle, Generic[_D]):
             An int or up to 3 ints.
         var_type
             A dtype such as `vd.float32` (a NumPy dtype is understood too).
+        external_buffer
+            Memory to be aliased; only the CUDA backend could do that, so it must be None.
 
         Raises
         ------
@@ -82,8 +100,12 @@ class Buffer(Handle, Generic[_D]):
         ValueError
             Too many axes, or a negative or zero size.
         MemoryError
-            The device has no room.
+            The device has no room. Beyond 2**30 elements it is a ValueError as well.
+        RuntimeError
+            `external_buffer` is given, or the backend is the dummy one.
         """
+        if external_buffer is not None:
+            raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
         self.var_type: DType = checked_dtype(var_type)
         self.shape = checked_shape(shape)
         self.size = math.prod(self.shape)
@@ -91,10 +113,42 @@ class Buffer(Handle, Generic[_D]):
             raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
         self.mem_size = self.size * self.var_type.item_size
         if self.mem_size > _MAX_BYTES:
-            raise OutOfDeviceMemoryError(f"shape: {self.mem_size} bytes are more memory than any device has")
+            raise OversizedBufferError(f"shape: {self.mem_size} bytes are more memory than any device has")
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
         super().__init__()
-        self._native = native.Buffer(self.context._native, self.mem_size)
+        try:
+            self._native = native.Buffer(self.context._native, self.mem_size)
+        except OutOfDeviceMemoryError as error:
+            if self.size <= _USUAL_ELEMENTS:
+                raise
+            raise OversizedBufferError(f"shape: {error}") from None
+
+    @property
+    def signals(self) -> list[Signal]:
+        """One signal per queue, for the last work given to it so far that writes this buffer."""
+        self.require_alive()
+        return [Signal._of(self.context, self._native.last_write) for _ in range(self.context.queue_count)]
+
+    def copy_between_queues(self, source: int, target: int | None = None) -> None:
+        """Copy what queue `source` has of this buffer to queue `target`, or with None to every other queue.
+
+        It takes its place in the work of both queues: it comes after what was given to `source` and to
+        `target` before, and before what is given to either of them later. Between queues of one device the
+        copy is the device's, and this call returns at once; between devices it goes through host memory.
+
+        Raises
+        ------
+        ValueError
+            There is no such queue.
+        """
+        self.require_alive()
+        start = checked_queue(source, self.context, "source")
+        if target is None:
+            ends = [queue for queue in range(self.context.queue_count) if queue != start]
+        else:
+            ends = [checked_queue(target, self.context, "target")]
+        for end in ends:
+            self._native.copy_between(start, end)
 
     def write(self, data: "Array | bytes | bytearray | memoryview", index: int | None = None) -> None:
         """Copy host data in, after the work already given to the queue; `data` may be reused on return.
@@ -113,9 +167,11 @@ class Buffer(Handle, Generic[_D]):
         TypeError
             `data` is neither an array nor bytes.
         ValueError
-            `data` has the wrong size, or there is no such queue.
+            `data` has the wrong size, there is no such queue, or the buffer is read-only.
         """
         self.require_alive()
+        if not self.is_writable:
+            raise ArgumentValueError("the buffer is read-only memory of another library")
         queue = -1 if index is None else checked_queue(index, self.context, "index")
         self._native.write(queue, self._checked_bytes(data))
 
@@ -325,6 +381,4 @@ def from_cuda_array(
     RuntimeError
         The backend is not CUDA.
     """
-    raise UsageError(
-        "from_cuda_array: only the cuda backend can alias CUDA arrays; copy with vd.asbuffer(array.get())"
-    )
+    raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")

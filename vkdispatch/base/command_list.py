@@ -53,7 +53,10 @@ class CommandList(Handle):
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
         groups = self._checked_blocks(blocks)
-        self._native.record(plan._native, descriptor_set.bindings(), groups, plan.pc_size)
+        try:
+            self._native.record(plan._native, descriptor_set.bindings(), groups, plan.pc_size)
+        except ValueError as error:
+            raise ArgumentValueError(f"{plan.shader_name!r}: {error}") from None
         self.register_parent(plan)
         self.register_parent(descriptor_set)
 

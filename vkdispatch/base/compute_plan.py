@@ -7,7 +7,7 @@ import vkdispatch_native as native
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ShaderBuildError
 from vkdispatch.base.handle import Handle
 
-_BINDING_TYPES = (1, 3, 5)
+_BINDING_TYPES = (1, 3, 4, 5)
 
 
 class ComputePlan(Handle):
@@ -18,7 +18,8 @@ class ComputePlan(Handle):
     shader_source
         The GLSL.
     binding_list
-        The type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 5 sampler.
+        The type of each binding of descriptor set 0: 1 storage buffer, 3 uniform buffer, 4 storage image,
+        5 sampler.
     pc_size
         Bytes of push constants.
     shader_name
@@ -26,9 +27,35 @@ class ComputePlan(Handle):
     """
 
     def __init__(
-        self, shader_source: str, binding_type_list: Sequence[int], pc_size: int, shader_name: str = "shader"
+        self,
+        shader_source: str,
+        binding_type_list: Sequence[int],
+        pc_size: int,
+        shader_name: str = "shader",
+        *,
+        spirv: bytes | None = None,
+        entry_point: str = "main",
+        specialization: Sequence[tuple[int, bytes]] = (),
     ) -> None:
-        """Compile `shader_source`.
+        """Compile `shader_source`, or take it as compiled already.
+
+        Parameters
+        ----------
+        shader_source
+            GLSL.
+        binding_type_list
+            The type of binding 0, 1, ... of descriptor set 0.
+        pc_size
+            Bytes of push constants.
+        shader_name
+            What tools and messages call the plan.
+        spirv
+            The compiled code; `shader_source` is then only shown. It must be valid, as
+            `vkdispatch.base.spirv.read_module` finds out.
+        entry_point
+            The function of the code that is run.
+        specialization
+            Specialization constants to be replaced: id and bytes of each.
 
         Raises
         ------
@@ -50,11 +77,18 @@ class ComputePlan(Handle):
         if self.pc_size < 0:
             raise ArgumentValueError(f"pc_size: expected bytes, 0 or more, got {pc_size}")
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
-        spirv = _compile(shader_source, self.shader_name)
+        if spirv is None:
+            spirv = compile_glsl(shader_source, self.shader_name)
         super().__init__()
         try:
             self._native = native.Plan(
-                self.context._native, spirv, self.binding_list, self.pc_size, self.shader_name
+                self.context._native,
+                spirv,
+                self.binding_list,
+                self.pc_size,
+                self.shader_name,
+                entry_point,
+                specialization,
             )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
@@ -70,12 +104,14 @@ def _checked_binding_type(kind: int) -> int:
     value = operator.index(kind)
     if value not in _BINDING_TYPES:
         raise ArgumentValueError(
-            f"binding_type_list: expected 1 (storage buffer), 3 (uniform buffer) or 5 (sampler), got {kind!r}"
+            "binding_type_list: expected 1 (storage buffer), 3 (uniform buffer), 4 (storage image) or "
+            f"5 (sampler), got {kind!r}"
         )
     return value
 
 
-def _compile(source: str, name: str) -> bytes:
+def compile_glsl(source: str, name: str) -> bytes:
+    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the whole log."""
     try:
         return native.compile_glsl(source)
     except ValueError as error:

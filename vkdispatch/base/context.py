@@ -1,27 +1,24 @@
-"""The one global context: the devices in use, their limits, their queues."""
+"""The one global context: the devices in use, their limits, their queues, and the objects made on them."""
 
 import atexit
+import itertools
+import operator
 import os
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeGuard
 
 import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo, by_preference
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.init import debug_enabled, get_devices, initialize, no_driver_error
+from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, UnsupportedError, UsageError
+from vkdispatch.base.init import debug_enabled, get_devices, initialize, is_dummy, no_driver_error
 from vkdispatch.base.logging import log_info, log_warning
 
 _COMPUTE = 0x2
 _GRAPHICS = 0x1
-
-
-class Destroyable(Protocol):
-    """An object whose device resources can be given back."""
-
-    def destroy(self) -> None:
-        """Give the device resources back."""
+# Each queue has a thread and a copy of every buffer.
+_MAX_QUEUES = 64
+_numbers = itertools.count(1)
 
 
 class Context:
@@ -36,15 +33,27 @@ class Context:
         self.mapped_device_ids = [devices[index].dev_index for index in device_ids]
         self.device_infos = [devices[index] for index in device_ids]
         self.queue_families = [list(families) for families in queue_families]
-        self.handles_dict: weakref.WeakValueDictionary[int, Destroyable] = weakref.WeakValueDictionary()
+        self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self.closed = False
         force_staging = os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
-        self._native = native.Engine(
-            self.mapped_device_ids, self.queue_families, debug_enabled(), force_staging
+        # None on the dummy backend, which has nothing to run on.
+        self._engine = (
+            None
+            if is_dummy()
+            else native.Engine(self.mapped_device_ids, self.queue_families, debug_enabled(), force_staging)
         )
-        self._handle = id(self._native)
-        self.queue_count = self._native.queue_count
+        self._handle = id(self)
+        self.queue_count = sum(map(len, self.queue_families))
         self.refresh_limits_from_device_infos()
+
+    @property
+    def _native(self) -> native.Engine:
+        """The engine. Raises RuntimeError on the dummy backend."""
+        if self._engine is None:
+            raise UsageError(
+                "the dummy backend has no device: kernels can be traced and their source be read, no more"
+            )
+        return self._engine
 
     def refresh_limits_from_device_infos(self) -> None:
         """Compute the limits again from `device_infos`."""
@@ -57,17 +66,22 @@ class Context:
         self.max_workgroup_count = _smallest(info.max_workgroup_count for info in infos)
         self.uniform_buffer_alignment = max(info.uniform_buffer_alignment for info in infos)
         self.max_shared_memory = min(info.max_compute_shared_memory_size for info in infos)
-        self.max_storage_buffer_range = self._native.max_storage_range
+        self.max_storage_buffer_range = min(info.max_storage_buffer_range for info in infos)
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is anything to run kernels on: false on the dummy backend."""
+        return self._engine is not None
 
     @property
     def usable(self) -> bool:
         """Whether work can still be given to this context."""
-        return not (self.closed or self._native.lost)
+        return not (self.closed or self.lost)
 
     @property
     def lost(self) -> bool:
         """Whether a device stopped working."""
-        return self._native.lost
+        return self._engine is not None and self._engine.lost
 
     def is_apple(self) -> bool:
         """Whether any of the devices is one of Apple's."""
@@ -80,7 +94,70 @@ class Context:
         self.closed = True
         for handle in list(self.handles_dict.values()):
             handle.destroy()
-        self._native.close()
+        if self._engine is not None:
+            self._engine.close()
+
+
+class Handle:
+    """A device object. Children hold their parents alive; destroying a parent destroys its children first.
+
+    An object that nobody holds any more has no children, and its native part frees itself: there is no need
+    of a `__del__`.
+    """
+
+    context: Context
+    _handle: int
+    destroyed: bool = True
+    parents: dict[int, "Handle"]
+
+    def __init__(self, context: Context | None = None) -> None:
+        self.context = context if context is not None else get_context()
+        self._handle = next(_numbers)
+        self.parents = {}
+        # Made on first use: most buffers never have children.
+        self._children: weakref.WeakValueDictionary[int, Handle] | None = None
+        self.destroyed = False
+        self.context.handles_dict[self._handle] = self
+
+    @property
+    def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
+        """The objects that cannot outlive this one, by number."""
+        if self._children is None:
+            self._children = weakref.WeakValueDictionary()
+        return self._children
+
+    def register_parent(self, parent: "Handle") -> None:
+        """Make this object end with `parent`, and keep `parent` alive until then."""
+        if parent._handle not in self.parents:
+            self.parents[parent._handle] = parent
+            parent.children_dict[self._handle] = self
+
+    def clear_parents(self) -> None:
+        """Undo every `register_parent`."""
+        for parent in self.parents.values():
+            parent.children_dict.pop(self._handle, None)
+        self.parents = {}
+
+    def destroy(self) -> None:
+        """Give the device memory back as soon as the device is done with it. Never blocks. Idempotent."""
+        if self.destroyed:
+            return
+        self.destroyed = True
+        if self._children:
+            for child in list(self._children.values()):
+                child.destroy()
+        self.clear_parents()
+        self._release()
+
+    def _release(self) -> None:
+        """Destroy the native object."""
+
+    def require_alive(self) -> None:
+        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
+        if self.destroyed and self.context.lost:
+            raise DeviceLostError(f"the device of this {type(self).__name__} was lost; make a new one")
+        if self.destroyed:
+            raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 
 
 def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
@@ -88,9 +165,14 @@ def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-def is_int(value: object) -> TypeGuard[int]:
-    """Whether `value` is an int and no truth value."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def as_int(value: object) -> int | None:
+    """Return a Python or NumPy integer as an int; None for everything else, truth values included."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None  # an array of several integers, say
 
 
 _lock = threading.RLock()
@@ -150,7 +232,6 @@ def make_context(
         families = _queue_families(chosen, queue_counts, queue_families, multi_queue)
         context = Context(chosen, families)
         _announce(context)
-        context._native.wait_idle()
         _context = context
         return context
 
@@ -162,16 +243,28 @@ def _announce(context: Context) -> None:
 
 
 def _explicit_devices(device_ids: int | Sequence[int]) -> list[int]:
-    indices = [device_ids] if isinstance(device_ids, int) else list(device_ids)
+    given = _as_list("device_ids", device_ids)
     count = len(get_devices())
-    if not indices:
+    if not given:
         raise ArgumentValueError("device_ids: at least one device is needed, got an empty list")
-    for index in indices:
-        if not is_int(index) or not 0 <= index < count:
-            raise ArgumentValueError(f"device_ids: expected indices from 0 to {count - 1}, got {index!r}")
+    indices = []
+    for item in given:
+        index = as_int(item)
+        if index is None or not 0 <= index < count:
+            raise ArgumentValueError(f"device_ids: expected indices from 0 to {count - 1}, got {item!r}")
+        indices.append(index)
     if len(set(indices)) != len(indices):
         raise ArgumentValueError(f"device_ids: each device may be named once, got {indices}")
     return indices
+
+
+def _as_list(argument: str, value: object) -> list[object]:
+    """Return the items of a sequence, or one integer as a list."""
+    if as_int(value) is not None:
+        return [value]
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ArgumentValueError(f"{argument}: expected an int or a list of ints, got {value!r}")
+    return list(value)
 
 
 def _automatic_devices(device_count: int | None, use_cpu: bool, multi_device: bool) -> list[int]:
@@ -187,10 +280,12 @@ def _automatic_devices(device_count: int | None, use_cpu: bool, multi_device: bo
         return [0]
     gpus = [index for index in order if not devices[index].is_cpu()]
     candidates = order if use_cpu or not gpus else gpus
-    count = device_count if device_count is not None else (len(candidates) if multi_device else 1)
-    if not is_int(count) or not 1 <= count <= len(candidates):
+    if device_count is None:
+        return candidates if multi_device else candidates[:1]
+    count = as_int(device_count)
+    if count is None or not 1 <= count <= len(candidates):
         raise ArgumentValueError(
-            f"device_count: expected 1 to {len(candidates)} (devices available), got {count!r}"
+            f"device_count: expected 1 to {len(candidates)} (devices available), got {device_count!r}"
         )
     return candidates[:count]
 
@@ -239,30 +334,58 @@ def _queue_families(
         return _explicit_families(device_ids, queue_families)
     if queue_counts is None:
         return [select_queue_families(index, None if multi_queue else 1) for index in device_ids]
-    counts = [queue_counts] * len(device_ids) if isinstance(queue_counts, int) else list(queue_counts)
+    counts = _as_list("queue_counts", queue_counts)
+    if as_int(queue_counts) is not None:
+        counts *= len(device_ids)
     if len(counts) != len(device_ids):
         raise ArgumentValueError(
             f"queue_counts: {len(device_ids)} devices need as many counts, got {len(counts)}"
         )
-    return [select_queue_families(index, count) for index, count in zip(device_ids, counts, strict=True)]
+    return [
+        select_queue_families(index, _checked_count(count))
+        for index, count in zip(device_ids, counts, strict=True)
+    ]
+
+
+def _checked_count(value: object) -> int:
+    count = as_int(value)
+    if count is None or not 1 <= count <= _MAX_QUEUES:
+        raise ArgumentValueError(f"queue_count: expected 1 to {_MAX_QUEUES} queues, got {value!r}")
+    return count
 
 
 def _explicit_families(device_ids: Sequence[int], queue_families: Sequence[Sequence[int]]) -> list[list[int]]:
-    if len(queue_families) != len(device_ids):
+    lists = _as_list("queue_families", queue_families)
+    if len(lists) != len(device_ids):
         raise ArgumentValueError(
-            f"queue_families: {len(device_ids)} devices need as many lists, got {len(queue_families)}"
+            f"queue_families: {len(device_ids)} devices need as many lists, got {len(lists)}"
         )
-    devices = get_devices()
-    for index, families in zip(device_ids, queue_families, strict=True):
-        available = len(devices[index].queue_properties)
-        for family in families:
-            if not is_int(family) or not 0 <= family < available:
-                raise ArgumentValueError(
-                    f"queue_families: device {index} has families 0 to {available - 1}, got {family!r}"
-                )
-        if not families:
-            raise ArgumentValueError(f"queue_families: device {index} needs at least one family, got none")
-    return [list(families) for families in queue_families]
+    return [_families_of(index, families) for index, families in zip(device_ids, lists, strict=True)]
+
+
+def _families_of(device_index: int, families: object) -> list[int]:
+    if isinstance(families, (str, bytes)) or not isinstance(families, Iterable):
+        raise ArgumentValueError(
+            f"queue_families: expected a list of family indices per device, got {families!r}"
+        )
+    properties = get_devices()[device_index].queue_properties
+    checked = []
+    for item in families:
+        family = as_int(item)
+        if family is None or not 0 <= family < len(properties):
+            raise ArgumentValueError(
+                f"queue_families: device {device_index} has families 0 to {len(properties) - 1}, got {item!r}"
+            )
+        if not properties[family][1] & _COMPUTE:
+            raise ArgumentValueError(
+                f"queue_families: family {family} of device {device_index} cannot compute"
+            )
+        checked.append(family)
+    if not 1 <= len(checked) <= _MAX_QUEUES:
+        raise ArgumentValueError(
+            f"queue_families: device {device_index} needs 1 to {_MAX_QUEUES} families, got {len(checked)}"
+        )
+    return checked
 
 
 def select_queue_families(device_index: int, queue_count: int | None = None) -> list[int]:
@@ -284,8 +407,7 @@ def select_queue_families(device_index: int, queue_count: int | None = None) -> 
     compute, graphics = _compute_family(device), _graphics_family(device)
     if queue_count is None:
         queue_count = 1 if compute == graphics else (3 if device.is_nvidia() else 2)
-    if not is_int(queue_count) or queue_count < 1:
-        raise ArgumentValueError(f"queue_count: expected a positive int, got {queue_count!r}")
+    queue_count = _checked_count(queue_count)
     if device.is_nvidia():
         return [graphics if position == 1 else compute for position in range(queue_count)]
     return [graphics if position % 2 else compute for position in range(queue_count)]
@@ -336,10 +458,9 @@ def queue_wait_idle(queue_index: int | None = None, context: Context | None = No
         `queue_index` is not a queue of the context.
     """
     context = context or get_context()
-    if queue_index is None:
-        context._native.wait_idle()
-        return
-    context._native.wait_idle(checked_queue(queue_index, context, "queue_index"))
+    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    if context._engine is not None:
+        context._engine.wait_idle(queue)
 
 
 def checked_queue(queue_index: object, context: Context, argument: str) -> int:
@@ -350,8 +471,9 @@ def checked_queue(queue_index: object, context: Context, argument: str) -> int:
     ValueError
         It is not; `argument` is how the message calls it.
     """
-    if is_int(queue_index) and 0 <= queue_index < context.queue_count:
-        return queue_index
+    queue = as_int(queue_index)
+    if queue is not None and 0 <= queue < context.queue_count:
+        return queue
     raise ArgumentValueError(
         f"{argument}: expected a queue from 0 to {context.queue_count - 1} or None (all), got {queue_index!r}"
     )

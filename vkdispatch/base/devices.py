@@ -18,7 +18,8 @@ class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
     `device_type` is 0 other, 1 integrated, 2 discrete, 3 virtual, 4 CPU. `missing` lists what vkdispatch
-    needs and the device lacks; such a device is listed but cannot be used.
+    needs and the device lacks; such a device is listed but cannot be used. `features` has the names of
+    further Vulkan features that kernels may use, such as "shaderBufferInt64Atomics".
     """
 
     dev_index: int
@@ -57,10 +58,13 @@ class DeviceInfo:
     queue_properties: list[tuple[int, int]]
     scalar_block_layout: int
     timeline_semaphores: int
+    storage_image_extended_formats: int = 0
+    sampler_mirror_clamp_to_edge: int = 0
     uuid: bytes | None = None
     sorted_index: int = -1
     storage_buffer_8_bit_access: int = 0
     missing: list[str] = field(default_factory=list)
+    features: frozenset[str] = frozenset()
 
     def is_nvidia(self) -> bool:
         """Whether the device is one of NVIDIA's."""
@@ -133,6 +137,7 @@ class DeviceInfo:
             f"\t\tUniform Buffer Alignment: {self.uniform_buffer_alignment} bytes",
             f"\t\tMax Bound Descriptor Sets: {self.max_bound_descriptor_sets}",
             f"\t\tSubgroup Stages: {self.supported_stages:#x}   Operations: {self.supported_operations:#x}",
+            f"\t\tFurther Features: {', '.join(sorted(self.features)) or 'none'}",
         ]
 
     def __repr__(self) -> str:

@@ -4,6 +4,10 @@ Each is a `VkDispatchError` and the built-in a Python user would catch.
 """
 
 
+def check_for_errors() -> None:
+    """Do nothing: every call raises its own error, and leaves none behind to be asked for."""
+
+
 class VkDispatchError(Exception):
     """Base class of every error that vkdispatch raises by itself."""
 
@@ -18,6 +22,22 @@ class ArgumentTypeError(VkDispatchError, TypeError):
 
 class ArgumentIndexError(VkDispatchError, IndexError):
     """An index lies outside what it indexes."""
+
+
+class CheckError(VkDispatchError):
+    """A checked kernel did what its checks forbid; the classes below say what."""
+
+
+class BoundsError(CheckError, ArgumentIndexError):
+    """A checked kernel used an index that lies outside a buffer, shared buffer, vector or matrix."""
+
+
+class NanError(CheckError, FloatingPointError):
+    """A kernel that is checked for it stored a NaN."""
+
+
+class LoopLimitError(CheckError, RuntimeError):
+    """A while loop of a checked kernel took more rounds than it may."""
 
 
 class ComponentError(VkDispatchError, AttributeError):

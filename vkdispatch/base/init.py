@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.dummy import dummy_device
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -17,6 +18,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
+_NOT_BUILT = ("cuda", "opencl")
 
 _lock = threading.RLock()
 _active_backend: str | None = None
@@ -43,7 +45,8 @@ def initialize(
     loader_debug_logs
         Let the Vulkan loader say what it does (VK_LOADER_DEBUG=all).
     backend
-        "vulkan" (also: environment VKDISPATCH_BACKEND).
+        "vulkan", or "dummy": a made-up GPU for which kernels can be traced and their source be read, and on
+        which nothing runs; it needs no Vulkan. Also: environment VKDISPATCH_BACKEND.
 
     Raises
     ------
@@ -63,13 +66,16 @@ def initialize(
                     f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}"
                 )
             return
-        if name != "vulkan":
-            raise BackendUnavailableError(name, f"backend: this build has no {name!r} backend; use 'vulkan'")
+        if name in _NOT_BUILT:
+            raise BackendUnavailableError(
+                name, f"backend: this build has no {name!r} backend; use 'vulkan', or 'dummy' to run nothing"
+            )
         if log_level is not None:
             set_log_level(log_level)
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
-        _load_vulkan(debug_mode or _debug_requested())
+        if name == "vulkan":
+            _load_vulkan(debug_mode or _debug_requested())
         _active_backend = name
 
 
@@ -146,13 +152,20 @@ def is_dummy() -> bool:
 
 
 def get_devices() -> list[DeviceInfo]:
-    """Return every Vulkan device of this machine; initialises on first use."""
+    """Return every Vulkan device of this machine, or the dummy backend's; initialises on first use."""
     global _devices
     initialize()
     with _lock:
-        if _devices is None:
+        if _devices is None and _active_backend == "dummy":
+            _devices = [dummy_device()]
+        elif _devices is None:
             _devices = [_device_info(index, entry) for index, entry in enumerate(native.device_properties())]
         return list(_devices)
+
+
+def get_cuda_device_map() -> dict[int, int]:
+    """Return which device each CUDA ordinal is; empty, as there is no CUDA backend."""
+    return {}
 
 
 def _device_info(index: int, entry: dict[str, object]) -> DeviceInfo:

@@ -45,6 +45,9 @@ from vkdispatch.codegen.arguments import Constant as Const
 from vkdispatch.codegen.arguments import Image1D as Img1
 from vkdispatch.codegen.arguments import Image2D as Img2
 from vkdispatch.codegen.arguments import Image3D as Img3
+from vkdispatch.codegen.arguments import StorageImage1D as SImg1
+from vkdispatch.codegen.arguments import StorageImage2D as SImg2
+from vkdispatch.codegen.arguments import StorageImage3D as SImg3
 from vkdispatch.codegen.arguments import Variable as Var
 
 __all__ = [
@@ -53,6 +56,9 @@ __all__ = [
     "Img1",
     "Img2",
     "Img3",
+    "SImg1",
+    "SImg2",
+    "SImg3",
     "Var",
     "b8",
     "bf16",

@@ -7,20 +7,21 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from vkdispatch.base.dtype import DType, compute_type
+from vkdispatch.base.dtype import DType, component_type, compute_type
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
+    Builtin,
     Declare,
     Effect,
     Expr,
     For,
     If,
     ImageBinding,
+    ImageStore,
     Kernel,
     Op,
-    Print,
     RawStatement,
     RawText,
     Register,
@@ -28,6 +29,7 @@ from vkdispatch.codegen.ir import (
     Statement,
     Storage,
     Store,
+    Value,
     While,
     blocks_of,
     expressions_of,
@@ -35,9 +37,9 @@ from vkdispatch.codegen.ir import (
     is_place,
     walk,
 )
-from vkdispatch.codegen.location import located
+from vkdispatch.codegen.location import Loc, located
 
-_BUFFER_NAME = re.compile(r"\bbuf(\d+)\b")
+_RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
 _PURE = frozenset(
     (
         Op.LITERAL,
@@ -54,6 +56,7 @@ _PURE = frozenset(
         Op.LENGTH,
         Op.CALL,
         Op.CONSTRUCT,
+        Op.IMAGE_SIZE,
     )
 )
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
@@ -111,21 +114,26 @@ def resource_access(kernel: Kernel) -> Access:
             _note_read(expr, access)
         if isinstance(statement, Store):
             _note_written(statement.place, access, also_read=statement.operator is not None)
+        elif isinstance(statement, ImageStore):
+            access.writes.add(statement.image.index)
         elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
         elif isinstance(statement, RawStatement):
             mentioned = _mentioned(statement.text)
             access.reads |= mentioned
             access.writes |= mentioned
+    # Nothing is ever written through a sampler, whatever raw code mentions.
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
     return access
 
 
 def _mentioned(text: str) -> set[int]:
-    return {int(number) for number in _BUFFER_NAME.findall(text)}
+    return {int(number) for number in _RESOURCE_NAME.findall(text)}
 
 
 def _note_read(expr: Expr, access: Access) -> None:
-    if isinstance(expr.value, (Storage, ImageBinding)):
+    # its size is no part of what a buffer or image holds
+    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
         access.reads.add(expr.value.index)
     elif isinstance(expr.value, RawText):
         access.reads |= _mentioned(expr.value.text)
@@ -153,13 +161,16 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
 class Usage:
     """Types, functions and features that a kernel uses, which decide on GLSL extensions.
 
-    `dtypes` are those it computes with, `stored` those that lie in its buffers.
+    `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
+    scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
+    memory).
     """
 
     dtypes: set[DType] = field(default_factory=set)
     stored: set[DType] = field(default_factory=set)
     subgroup_functions: set[str] = field(default_factory=set)
-    prints: bool = False
+    subgroup_dtypes: set[DType] = field(default_factory=set)
+    atomics: set[tuple[str, DType, bool]] = field(default_factory=set)
 
 
 def usage(kernel: Kernel) -> Usage:
@@ -172,14 +183,23 @@ def usage(kernel: Kernel) -> Usage:
     for statement in walk(kernel.body):
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
-        found.prints |= isinstance(statement, Print)
         for expr in nodes(expressions_of(statement)):
             found.dtypes.add(expr.dtype)
             if expr.op is Op.SUBGROUP:
                 found.subgroup_functions.add(str(expr.value))
-            elif expr.op is Op.BUILTIN and getattr(expr.value, "name", "").find("SUBGROUP") >= 0:
-                found.subgroup_functions.add("subgroupBuiltin")
+                found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+            elif expr.op is Op.ATOMIC:
+                found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+            elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+                masked = expr.value.name.endswith("_MASK")
+                found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
     return found
+
+
+def _is_shared(place: Expr) -> bool:
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return isinstance(place.value, SharedArray)
 
 
 # ---- scopes --------------------------------------------------------------------------------------
@@ -195,7 +215,9 @@ def _check_block(block: Block, outer: set[int]) -> None:
     known = set(outer)
     for statement in block:
         for expr in nodes(expressions_of(statement)):
-            _check_known(expr, known, statement)
+            _check_known(expr.value, known, statement, expr.loc)
+        if isinstance(statement, ImageStore):
+            _check_known(statement.image, known, statement, None)
         if isinstance(statement, For):
             known.add(id(statement.counter))
         for inner in blocks_of(statement):
@@ -206,14 +228,13 @@ def _check_block(block: Block, outer: set[int]) -> None:
             known.discard(id(statement.counter))
 
 
-def _check_known(expr: Expr, known: set[int], statement: Statement) -> None:
-    thing = expr.value
+def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
     if isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)) and id(thing) not in known:
         what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
         raise located(
             UsageError,
             f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
-            statement.loc or expr.loc,
+            statement.loc or loc,
         )
 
 

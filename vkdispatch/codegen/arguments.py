@@ -4,14 +4,30 @@ import dataclasses
 import typing
 from typing import Any, Generic, TypeVar
 
-from vkdispatch.base.dtype import DType, bool_, compute_type, is_buffer_only, is_dtype, uint32
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_count,
+    component_type,
+    compute_type,
+    float32,
+    int32,
+    is_buffer_only,
+    is_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_signed_dtype,
+    is_vector,
+    uint32,
+)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.expressions import condition
-from vkdispatch.codegen.ir import Argument, Expr, Op
+from vkdispatch.codegen.images import ImageVariable, StorageImageVariable
+from vkdispatch.codegen.ir import Argument, Expr, ImageBinding, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder
-from vkdispatch.codegen.variables import BufferVariable, ImageVariable, ShaderVariable
+from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
 
 _ArgType = TypeVar("_ArgType")
 
@@ -37,14 +53,32 @@ class Image2D(ImageVariable, Generic[_ArgType]):
 
 
 class Image2DArray(ImageVariable, Generic[_ArgType]):
-    """A sampled array of images of two dimensions."""
+    """A sampled array of images of two dimensions; a coordinate is (x, y, layer)."""
 
 
 class Image3D(ImageVariable, Generic[_ArgType]):
     """`Img3[D]`: a sampled image of three dimensions."""
 
 
-_IMAGE_DIMENSIONS: dict[Any, int] = {Image1D: 1, Image2D: 2, Image2DArray: 2, Image3D: 3}
+class StorageImage1D(StorageImageVariable, Generic[_ArgType]):
+    """`SImg1[D]`: an image of one dimension whose texels, of dtype D, are loaded and stored."""
+
+
+class StorageImage2D(StorageImageVariable, Generic[_ArgType]):
+    """`SImg2[D]`: an image of two dimensions whose texels, of dtype D, are loaded and stored."""
+
+
+class StorageImage2DArray(StorageImageVariable, Generic[_ArgType]):
+    """An array of images of two dimensions whose texels, at (x, y, layer), are loaded and stored."""
+
+
+class StorageImage3D(StorageImageVariable, Generic[_ArgType]):
+    """`SImg3[D]`: an image of three dimensions whose texels, of dtype D, are loaded and stored."""
+
+
+_SAMPLED: dict[Any, int] = {Image1D: 1, Image2D: 2, Image2DArray: 2, Image3D: 3}
+_STORAGE: dict[Any, int] = {StorageImage1D: 1, StorageImage2D: 2, StorageImage2DArray: 2, StorageImage3D: 3}
+_ARRAYED = (Image2DArray, StorageImage2DArray)
 _WANTED = "expected an annotation such as Buff[f32], Const[f32] or Var[f32], or a dataclass of dtypes"
 
 
@@ -63,11 +97,8 @@ def declare_argument(
         return BufferVariable(storage), ShaderArgumentInfo(
             name, ArgType.BUFFER, default, storage.name, binding=storage.index, dtype=kind
         )
-    if origin in _IMAGE_DIMENSIONS:
-        image = recorder.add_image(_IMAGE_DIMENSIONS[origin], name)
-        return ImageVariable(image), ShaderArgumentInfo(
-            name, ArgType.IMAGE, default, image.name, binding=image.index, dtype=kind
-        )
+    if is_image(origin):
+        return _declare_image(recorder, name, origin, kind, default)
     arg_type = ArgType.CONSTANT if origin is Constant else ArgType.VARIABLE
     value, member = _declare_value(recorder, name, name, kind)
     return value, ShaderArgumentInfo(
@@ -79,6 +110,56 @@ def declare_argument(
         members=(member.name,),
         member_dtypes=(member.dtype,),
     )
+
+
+def _declare_image(
+    recorder: Recorder, name: str, origin: Any, kind: DType, default: Any
+) -> tuple[Any, ShaderArgumentInfo]:
+    like = image_binding(0, name, origin, kind)
+    image = recorder.add_image(like.dimensions, name, like.dtype, storage=like.storage, arrayed=like.arrayed)
+    variable = StorageImageVariable(image) if image.storage else ImageVariable(image)
+    arg_type = ArgType.STORAGE_IMAGE if image.storage else ArgType.IMAGE
+    return variable, ShaderArgumentInfo(
+        name, arg_type, default, image.name, binding=image.index, dtype=kind, image=image
+    )
+
+
+def is_image(origin: Any) -> bool:
+    """Whether an annotation's class is that of an image."""
+    return origin in _SAMPLED or origin in _STORAGE
+
+
+def image_binding(index: int, name: str, origin: Any, kind: DType) -> ImageBinding:
+    """Return the image that an annotation means. Raises ValueError for texels that no format has."""
+    storage = origin in _STORAGE
+    dimensions = (_STORAGE if storage else _SAMPLED)[origin]
+    texel = _storage_texel(name, kind) if storage else _sampled_kind(kind)
+    return ImageBinding(index, dimensions, name, texel, storage, origin in _ARRAYED)
+
+
+def _sampled_kind(kind: DType) -> DType:
+    """Return what sampling gives four of: an annotation of integers means an image of integers."""
+    scalar = component_type(kind)
+    if not is_integer_dtype(scalar):
+        return float32
+    return int32 if is_signed_dtype(scalar) else uint32
+
+
+def _storage_texel(name: str, kind: DType) -> DType:
+    scalar, count = component_type(kind), component_count(kind)
+    plain = is_scalar(kind) or is_vector(kind)
+    if not plain or scalar not in (float32, int32, uint32):
+        raise located(
+            ArgumentValueError,
+            f"argument {name!r}: the texels of a storage image are f32, i32 or u32, or vectors of 2 or 4 of "
+            f"them, got {kind.name}",
+        )
+    if count == 3:
+        raise located(
+            ArgumentValueError,
+            f"argument {name!r}: no device stores texels of three components; use four",
+        )
+    return kind
 
 
 def _declare_value(
@@ -100,7 +181,7 @@ def _split(name: str, annotation: Any) -> tuple[Any, DType]:
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
     if origin is None or not args:
         raise located(ArgumentTypeError, f"argument {name!r}: {_WANTED}, got {annotation!r}")
-    if origin not in (Buffer, Constant, Variable, *_IMAGE_DIMENSIONS):
+    if origin not in (Buffer, Constant, Variable, *_SAMPLED, *_STORAGE):
         raise located(ArgumentValueError, f"argument {name!r}: {_WANTED}, got {annotation!r}")
     if len(args) != 1:
         raise located(ArgumentValueError, f"argument {name!r}: {annotation!r} must have one dtype")

@@ -5,17 +5,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from vkdispatch.base.dtype import DType, uvec3, vec4
+from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.codegen.analysis import check_scopes
+from vkdispatch.codegen.analysis import check_scopes, nodes
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
-from vkdispatch.codegen.description import BindingType, ShaderArgumentInfo, ShaderBinding, ShaderDescription
+from vkdispatch.codegen.description import (
+    BindingType,
+    ShaderArgumentInfo,
+    ShaderBinding,
+    ShaderDescription,
+    binding_type,
+)
 from vkdispatch.codegen.glsl import statements_text
-from vkdispatch.codegen.ir import Argument, Kernel, RawStatement, ShaderFlags, SharedArray, Storage
+from vkdispatch.codegen.ir import (
+    Argument,
+    Comment,
+    Kernel,
+    RawStatement,
+    RawText,
+    ShaderFlags,
+    SharedArray,
+    Storage,
+    expressions_of,
+    walk,
+)
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import Recorder, current, set_current
+from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
 from vkdispatch.codegen.variables import BufferVariable, check_dtype
 
 _EXEC_COUNT = "exec_count"
@@ -54,7 +71,7 @@ class ShaderBuilder(Recorder):
         return [
             ShaderBinding(resource.dtype, 0, BindingType.STORAGE_BUFFER)
             if isinstance(resource, Storage)
-            else ShaderBinding(vec4, resource.dimensions, BindingType.SAMPLER)
+            else ShaderBinding(resource.texel, resource.dimensions, binding_type(resource))
             for resource in self._resources
         ]
 
@@ -92,7 +109,9 @@ class ShaderBuilder(Recorder):
         """Return the variables of the arguments."""
         return list(self.shader_args)
 
-    def shared_buffer(self, dtype: DType, size: int, var_name: str | None = None) -> BufferVariable:
+    def shared_buffer(
+        self, dtype: DType, size: int | tuple[int, ...], var_name: str | None = None
+    ) -> BufferVariable:
         """Add an array of `size` elements in workgroup memory."""
         check_dtype(dtype, "shared_buffer")
         return BufferVariable(self.add_shared(dtype, size, var_name))
@@ -127,12 +146,28 @@ class ShaderBuilder(Recorder):
             frozenset(self.marked_writes),
         )
         check_scopes(kernel)
+        self.check_placeholders()
+        _check_texts(kernel)
         return ShaderDescription(kernel, tuple(map(self._complete, self.shader_arg_infos)), self.backend)
 
     def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
-        """Add what is known only after the trace: whether the kernel asked for a buffer's shape."""
+        """Add what is known only after the trace: what the kernel asks of a buffer's shape."""
         shape = None if info.binding is None else self._shapes.get(info.binding)
-        return dataclasses.replace(info, shader_shape_name=shape.name) if shape else info
+        if shape is None:
+            return info
+        return dataclasses.replace(info, shader_shape_name=shape.name, planar=info.binding in self._planar)
+
+
+def _check_texts(kernel: Kernel) -> None:
+    """Raise TypeError where an f-string put a GPU value into a text that is no print."""
+    for statement in walk(kernel.body):
+        if isinstance(statement, Comment):
+            refuse_placeholders(statement.text, "comment", statement.loc)
+        elif isinstance(statement, RawStatement):
+            refuse_placeholders(statement.text, "raw GLSL", statement.loc)
+        for expr in nodes(expressions_of(statement)):
+            if isinstance(expr.value, RawText):
+                refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
 def get_builder() -> ShaderBuilder:

@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend
 from vkdispatch.codegen.glsl import GlslText, write_kernel
-from vkdispatch.codegen.ir import ImageBinding, Kernel
+from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout
 from vkdispatch.codegen.location import Loc
 
@@ -23,6 +23,7 @@ class BindingType(IntEnum):
 
     STORAGE_BUFFER = 1
     UNIFORM_BUFFER = 3
+    STORAGE_IMAGE = 4
     SAMPLER = 5
 
 
@@ -34,6 +35,14 @@ class ArgType(Enum):
     CONSTANT_DATACLASS = "constant dataclass"
     VARIABLE = "variable"
     IMAGE = "image"
+    STORAGE_IMAGE = "storage image"
+
+
+def binding_type(resource: Storage | ImageBinding) -> BindingType:
+    """Return the kind of a bound resource."""
+    if isinstance(resource, Storage):
+        return BindingType.STORAGE_BUFFER
+    return BindingType.STORAGE_IMAGE if resource.storage else BindingType.SAMPLER
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,10 @@ class ShaderArgumentInfo:
         Members of the argument block that take the value, or the fields of a dataclass in order.
     fields
         Names of a dataclass's fields.
+    image
+        What kind of image; None for all else.
+    planar
+        Whether the kernel indexes the buffer by two axes, so that its shape must have no third.
     """
 
     name: str
@@ -81,6 +94,8 @@ class ShaderArgumentInfo:
     members: tuple[str, ...] = ()
     member_dtypes: tuple[DType, ...] = ()
     fields: tuple[str, ...] = ()
+    image: ImageBinding | None = None
+    planar: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,10 +217,7 @@ class ShaderDescription:
     @property
     def binding_type_list(self) -> list[int]:
         """Kind of each binding, as numbers of `BindingType`."""
-        kinds = [
-            BindingType.SAMPLER if isinstance(resource, ImageBinding) else BindingType.STORAGE_BUFFER
-            for resource in self.kernel.resources
-        ]
+        kinds = [binding_type(resource) for resource in self.kernel.resources]
         return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] * self.resource_binding_base) + kinds]
 
     @functools.cached_property

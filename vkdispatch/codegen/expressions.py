@@ -35,13 +35,13 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
+from vkdispatch.codegen.attributes import COMPONENTS
 from vkdispatch.codegen.ir import Expr, Op, Value
 from vkdispatch.codegen.location import here, located
 
 Number = int | float
 Operand = Expr | Number
 
-COMPONENTS = "xyzw"
 _BITWISE_OF_BOOL = {"&": "&&", "|": "||"}
 
 
@@ -442,7 +442,8 @@ def _integers(symbol: str, a: Operand, b: Operand) -> tuple[DType, list[Expr]]:
         whole = is_integer_dtype(value.dtype) if isinstance(value, Expr) else is_integer_number(value)
         if not whole:
             what = value.dtype.name if isinstance(value, Expr) else repr(value)
-            raise located(ArgumentTypeError, f"{symbol}: both operands must be integers, got {what}")
+            hint = {"//": "; see vc.floor_divide", "%": "; see vc.mod"}.get(symbol, "")
+            raise located(ArgumentTypeError, f"{symbol}: both operands must be integers, got {what}{hint}")
     return meet((a, b), symbol)
 
 

@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import (
     DType,
     bfloat16,
     bool_,
+    component_count,
     component_type,
     float16,
     float32,
@@ -24,7 +25,15 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.codegen.analysis import NamingPlan, Usage, local_names, plan_names, resource_access, usage
+from vkdispatch.codegen.analysis import (
+    Access,
+    NamingPlan,
+    local_names,
+    plan_names,
+    resource_access,
+    usage,
+)
+from vkdispatch.codegen.extensions import extensions
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -38,6 +47,7 @@ from vkdispatch.codegen.ir import (
     For,
     If,
     ImageBinding,
+    ImageStore,
     Kernel,
     Op,
     Print,
@@ -46,7 +56,6 @@ from vkdispatch.codegen.ir import (
     Register,
     Return,
     Scope,
-    ShaderFlags,
     SharedArray,
     Statement,
     Storage,
@@ -131,6 +140,11 @@ _BUILTINS: dict[Builtin, str] = {
     Builtin.SUBGROUP_ID: "gl_SubgroupID",
     Builtin.SUBGROUP_SIZE: "gl_SubgroupSize",
     Builtin.SUBGROUP_INVOCATION_ID: "gl_SubgroupInvocationID",
+    Builtin.SUBGROUP_EQ_MASK: "gl_SubgroupEqMask",
+    Builtin.SUBGROUP_GE_MASK: "gl_SubgroupGeMask",
+    Builtin.SUBGROUP_GT_MASK: "gl_SubgroupGtMask",
+    Builtin.SUBGROUP_LE_MASK: "gl_SubgroupLeMask",
+    Builtin.SUBGROUP_LT_MASK: "gl_SubgroupLtMask",
 }
 # A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
 _FOLDED_GLOBAL_ID, _FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
@@ -144,13 +158,6 @@ _COMPONENT_NAMES: dict[Builtin, str] = {
     Builtin.NUM_WORKGROUPS: "groups",
 }
 
-_TYPE_EXTENSIONS: tuple[tuple[tuple[DType, ...], str], ...] = (
-    ((float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
-    ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
-    ((int64, uint64), "GL_ARB_gpu_shader_int64"),
-    ((float64,), "GL_ARB_gpu_shader_fp64"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
@@ -159,15 +166,13 @@ class _Stored:
     glsl: str
     load: str
     store: str
-    extension: str
 
 
-_8_BIT, _16_BIT = "GL_EXT_shader_8bit_storage", "GL_EXT_shader_16bit_storage"
 _STORED: dict[DType, _Stored] = {
-    bool_: _Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))", _8_BIT),
-    int8: _Stored("int8_t", "int({})", "int8_t({})", _8_BIT),
-    uint8: _Stored("uint8_t", "uint({})", "uint8_t({})", _8_BIT),
-    bfloat16: _Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})", _16_BIT),
+    bool_: _Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))"),
+    int8: _Stored("int8_t", "int({})", "int8_t({})"),
+    uint8: _Stored("uint8_t", "uint({})", "uint8_t({})"),
+    bfloat16: _Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})"),
 }
 _BFLOAT16_BITS = """
 uint16_t bfloat16_bits(float value) {
@@ -176,7 +181,11 @@ uint16_t bfloat16_bits(float value) {
     return uint16_t(isnan(value) ? (bits >> 16) | 0x40u : rounded);
 }
 """
-_SUBGROUP_BASIC = frozenset(("subgroupBuiltin", "subgroupElect", "subgroupBarrier"))
+
+
+# How the names of image and vector types start, by what a texel is made of, and the letter of their formats.
+_GVEC: dict[DType, str] = {float32: "", int32: "i", uint32: "u"}
+_FORMAT_LETTERS: dict[DType, str] = {float32: "f", int32: "i", uint32: "ui"}
 
 
 # ---- literals ------------------------------------------------------------------------------------
@@ -361,8 +370,28 @@ def _sample(expr: Expr, names: _Names) -> tuple[str, int]:
     assert isinstance(expr.value, ImageBinding)
     coordinate, level = expr.args
     texture, kind = expr.value.name, coordinate.dtype.glsl_type
-    position = f"({_operand(coordinate, names, _SUM)} + 0.5f) / {kind}(textureSize({texture}, 0))"
+    # Layers are counted, not measured: theirs is the only coordinate that is not divided.
+    half = "vec3(0.5f, 0.5f, 0.0f)" if expr.value.arrayed else "0.5f"
+    size = f"textureSize({texture}, 0)"
+    extent = f"vec3({size}.xy, 1)" if expr.value.arrayed else f"{kind}({size})"
+    position = f"({_operand(coordinate, names, _SUM)} + {half}) / {extent}"
     return f"textureLod({texture}, {position}, {_full(level, names)})", _POSTFIX
+
+
+def _image_load(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, ImageBinding)
+    name, args = expr.value.name, _list(expr.args, names)
+    if not expr.value.storage:
+        return f"texelFetch({name}, {args})", _POSTFIX
+    swizzle = {1: ".x", 2: ".xy"}.get(component_count(expr.dtype), "")
+    return f"imageLoad({name}, {args}){swizzle}", _POSTFIX
+
+
+def _image_size(expr: Expr, names: _Names) -> tuple[str, int]:
+    assert isinstance(expr.value, ImageBinding)
+    if expr.value.storage:
+        return f"imageSize({expr.value.name})", _POSTFIX
+    return f"textureSize({expr.value.name}, {_full(expr.args[0], names)})", _POSTFIX
 
 
 def _raw(expr: Expr, names: _Names) -> tuple[str, int]:
@@ -390,6 +419,8 @@ _WRITERS: dict[Op, Callable[[Expr, _Names], tuple[str, int]]] = {
     Op.ATOMIC: _call,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
+    Op.IMAGE_LOAD: _image_load,
+    Op.IMAGE_SIZE: _image_size,
     Op.RAW: _raw,
 }
 
@@ -462,6 +493,9 @@ class _BodyWriter:
             self.line(f"{register.dtype.glsl_type} {register.name} = {self._text(statement.value)};", loc)
         elif isinstance(statement, Store):
             self.line(f"{self._assignment(statement)};", loc)
+        elif isinstance(statement, ImageStore):
+            target, texel = statement.image.name, self._texel(statement.value)
+            self.line(f"imageStore({target}, {self._text(statement.coordinate)}, {texel});", loc)
         elif isinstance(statement, If):
             self._if(statement)
         elif isinstance(statement, While):
@@ -484,8 +518,8 @@ class _BodyWriter:
         elif isinstance(statement, Effect):
             self.line(f"{statement.function}();", loc)
         elif isinstance(statement, Print):
-            parts = [_quoted(statement.format), *(self._text(arg) for arg in statement.args)]
-            self.line(f"debugPrintfEXT({', '.join(parts)});", loc)
+            # GLSL has none: `instrument` turns prints into statements that have
+            self._comment(f"print {statement.format!r}", loc)
         elif isinstance(statement, Return):
             self.line("return;", loc)
         elif isinstance(statement, Comment):
@@ -504,6 +538,14 @@ class _BodyWriter:
         if isinstance(place.value, Storage) and place.value.dtype in _STORED:
             return f"{target} = {_STORED[place.value.dtype].store.format(value)}"
         return f"{target} {statement.operator or ''}= {value}"
+
+    def _texel(self, value: Expr) -> str:
+        """Write a value as the four components that an image store takes."""
+        text, prefix = self._text(value), _GVEC[component_type(value.dtype)]
+        given = component_count(value.dtype)
+        if given == 4:
+            return text
+        return f"{prefix}vec4({text})" if given == 1 else f"{prefix}vec4({text}, 0, 0)"
 
     def _if(self, statement: If) -> None:
         conditions = [self._text(condition) for condition, _ in statement.branches]
@@ -602,11 +644,6 @@ def _leaves_loop(statement: Statement) -> bool:
     return False
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
 # ---- the whole shader ----------------------------------------------------------------------------
 
 
@@ -642,25 +679,14 @@ def write_kernel(kernel: Kernel, *, folded: bool = False) -> GlslText:
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, folded=folded)
     return GlslText(
-        tuple(_extensions(kernel, usage(kernel))),
+        (
+            "#version 450",
+            *(f"#extension {name} : require" for name in extensions(usage(kernel), kernel.flags)),
+        ),
         tuple(_interface(kernel, layout)),
         ("void main() {", *body.lines, "}"),
         (None, *body.line_map, None),
     )
-
-
-def _extensions(kernel: Kernel, used: Usage) -> list[str]:
-    names = ["GL_EXT_scalar_block_layout"]
-    if used.subgroup_functions and not kernel.flags & ShaderFlags.NO_SUBGROUP_OPS:
-        names.append("GL_KHR_shader_subgroup_basic")
-        if used.subgroup_functions - _SUBGROUP_BASIC:
-            names.append("GL_KHR_shader_subgroup_arithmetic")
-    if used.prints and not kernel.flags & ShaderFlags.NO_PRINTF:
-        names.append("GL_EXT_debug_printf")
-    scalars = {component_type(kind) for kind in used.dtypes}
-    names += [extension for kinds, extension in _TYPE_EXTENSIONS if scalars.intersection(kinds)]
-    names += sorted({_STORED[kind].extension for kind in used.stored if kind in _STORED})
-    return ["#version 450", *(f"#extension {name} : require" for name in names)]
 
 
 def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
@@ -679,11 +705,9 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             else ""
         )
         if isinstance(resource, ImageBinding):
-            sampler = f"sampler{resource.dimensions}D {resource.name}"
-            lines.append(f"layout(set = 0, binding = {binding}) uniform {sampler};{label}")
+            lines.append(_image_declaration(resource, binding, access) + label)
             continue
-        reads, writes = resource.index in access.reads, resource.index in access.writes
-        qualifier = "readonly " if not writes else "writeonly " if not reads else ""
+        qualifier = _qualifier(resource.index, access)
         kind = _STORED[resource.dtype].glsl if resource.dtype in _STORED else resource.dtype.glsl_type
         block = f"buffer Buffer{resource.index} {{ {kind} data[]; }} {resource.name};"
         lines.append(f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block}{label}")
@@ -696,6 +720,22 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
     if kernel.shared:
         lines.append("")
     return lines
+
+
+def _qualifier(index: int, access: Access) -> str:
+    reads, writes = index in access.reads, index in access.writes
+    return "readonly " if not writes else "writeonly " if not reads else ""
+
+
+def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str:
+    scalar = component_type(image.dtype)
+    shape = f"{image.dimensions}D{'Array' if image.arrayed else ''} {image.name};"
+    if not image.storage:
+        return f"layout(set = 0, binding = {binding}) uniform {_GVEC[scalar]}sampler{shape}"
+    channels = {1: "r", 2: "rg", 4: "rgba"}[component_count(image.dtype)]
+    texel = f"{channels}32{_FORMAT_LETTERS[scalar]}"
+    qualifier = _qualifier(image.index, access)
+    return f"layout(set = 0, binding = {binding}, {texel}) {qualifier}uniform {_GVEC[scalar]}image{shape}"
 
 
 def _write_body(kernel: Kernel, block: str, *, folded: bool) -> _BodyWriter:

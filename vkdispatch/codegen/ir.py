@@ -6,24 +6,26 @@ executable form.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntFlag, auto
 
-from vkdispatch.base.dtype import DType, bool_
+from vkdispatch.base.dtype import DType, bool_, float32, to_vector
 from vkdispatch.codegen.location import Loc
 
 
 class ShaderFlags(IntFlag):
     """Options of a kernel.
 
-    NO_SUBGROUP_OPS and NO_PRINTF leave out the GLSL extension lines, NO_EXEC_BOUNDS the early return of
-    invocations beyond the execution size.
+    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the early return
+    of invocations beyond the execution size. PYTHON_DIVISION gives `//` and `%` Python's meaning (the
+    quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for floats.
     """
 
     NONE = 0
     NO_SUBGROUP_OPS = 1
     NO_PRINTF = 2
     NO_EXEC_BOUNDS = 4
+    PYTHON_DIVISION = 8
 
 
 class Op(Enum):
@@ -49,6 +51,8 @@ class Op(Enum):
     ATOMIC = auto()
     CONSTRUCT = auto()  # args: what the dtype's constructor takes
     SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
+    IMAGE_LOAD = auto()  # value: ImageBinding; args: (texel coordinate,) or (texel coordinate, mip level)
+    IMAGE_SIZE = auto()  # value: ImageBinding; args: (mip level,), or () for a storage image
     RAW = auto()  # value: RawText; args: the expressions that its text mentions
 
 
@@ -65,6 +69,11 @@ class Builtin(Enum):
     SUBGROUP_ID = auto()
     SUBGROUP_SIZE = auto()
     SUBGROUP_INVOCATION_ID = auto()
+    SUBGROUP_EQ_MASK = auto()
+    SUBGROUP_GE_MASK = auto()
+    SUBGROUP_GT_MASK = auto()
+    SUBGROUP_LE_MASK = auto()
+    SUBGROUP_LT_MASK = auto()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +86,15 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Register:
-    """A variable of one invocation; the `counter` of a For is not the kernel's to assign."""
+    """A variable of one invocation.
+
+    The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign.
+    """
 
     name: str
     dtype: DType
     counter: bool = False
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,25 +116,43 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedArray:
-    """An array of `size` elements in workgroup memory."""
+    """An array of `size` elements in workgroup memory, which `shape` lays out in one to three axes."""
 
     name: str
     dtype: DType
     size: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageBinding:
-    """A sampled image of 1, 2 or 3 dimensions; `index` is its position among the bound resources."""
+    """A sampled or storage image; `index` is its position among the bound resources.
+
+    `dimensions` are 1 to 3, without the layer of an array. `dtype` is float32, int32 or uint32, or the type
+    of a texel of a storage image.
+    """
 
     index: int
     dimensions: int
     label: str
+    dtype: DType = float32
+    storage: bool = False
+    arrayed: bool = False
 
     @property
     def name(self) -> str:
         """Name in the generated code."""
-        return f"tex{self.index}"
+        return f"{'img' if self.storage else 'tex'}{self.index}"
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers find a texel."""
+        return self.dimensions + self.arrayed
+
+    @property
+    def texel(self) -> DType:
+        """Type of a texel as kernels see it."""
+        return self.dtype if self.storage else to_vector(self.dtype, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +211,16 @@ class Store:
     place: Expr
     value: Expr
     operator: str | None = None
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStore:
+    """Write a texel of a storage image."""
+
+    image: ImageBinding
+    coordinate: Expr
+    value: Expr
     loc: Loc | None = None
 
 
@@ -263,11 +304,15 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """debugPrintf of a format and values."""
+    """Show values on the host: `format % values` if the style is "%", `format.format(*values)` if "{}".
+
+    `messages.host_value` says what a value is in Python.
+    """
 
     format: str
     args: tuple[Expr, ...]
     loc: Loc | None = None
+    style: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +342,7 @@ class RawStatement:
 Statement = (
     Declare
     | Store
+    | ImageStore
     | If
     | While
     | For
@@ -340,7 +386,7 @@ def is_place(expr: Expr) -> bool:
     if expr.op is Op.RAW:
         return isinstance(expr.value, RawText) and expr.value.settable
     if expr.op is Op.REGISTER:
-        return isinstance(expr.value, Register) and not expr.value.counter
+        return isinstance(expr.value, Register) and not (expr.value.counter or expr.value.fixed)
     return expr.op is Op.ELEMENT
 
 
@@ -364,12 +410,29 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
     return ()
 
 
+def with_blocks(statement: Statement, blocks: tuple[Block, ...]) -> Statement:
+    """Return a statement with other blocks nested in it, in the order of `blocks_of`."""
+    if isinstance(statement, If):
+        bodies = tuple(
+            (condition, body) for (condition, _), body in zip(statement.branches, blocks, strict=False)
+        )
+        return replace(statement, branches=bodies, orelse=None if statement.orelse is None else blocks[-1])
+    if isinstance(statement, (While, For, Scope)):
+        return replace(statement, body=blocks[0])
+    if isinstance(statement, Switch):
+        cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
+        return replace(statement, cases=cases, default=None if statement.default is None else blocks[-1])
+    return statement
+
+
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:
     """Expressions that a statement itself holds, places included, without those of nested blocks."""
     if isinstance(statement, Declare):
         return (statement.value,)
     if isinstance(statement, Store):
         return (statement.place, statement.value)
+    if isinstance(statement, ImageStore):
+        return (statement.coordinate, statement.value)
     if isinstance(statement, If):
         return tuple(condition for condition, _ in statement.branches)
     if isinstance(statement, While):

@@ -21,8 +21,13 @@ terminateInvocation
 _FUNCTIONS = """
 abs sign floor ceil trunc round roundEven fract mod modf min max clamp mix step smoothstep isnan isinf fma
 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh radians degrees exp exp2 log log2 sqrt
-inversesqrt pow length distance dot cross normalize matrixCompMult outerProduct transpose determinant inverse
+inversesqrt pow ldexp reflect refract faceforward length distance dot cross normalize matrixCompMult
+outerProduct transpose determinant inverse
 floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat any all not greaterThanEqual barrier atomicAdd
+atomicMin atomicMax atomicAnd atomicOr atomicXor atomicExchange atomicCompSwap bitCount bitfieldReverse
+bitfieldExtract bitfieldInsert findLSB findMSB packHalf2x16 unpackHalf2x16 packUnorm2x16 unpackUnorm2x16
+packSnorm2x16 unpackSnorm2x16 packUnorm4x8 unpackUnorm4x8 packSnorm4x8 unpackSnorm4x8 packDouble2x32
+unpackDouble2x32 float16BitsToUint16 uint16BitsToFloat16 doubleBitsToUint64 uint64BitsToDouble
 texture textureLod textureSize PC UBO Arguments global_id workgroup_id workgroup_index workgroup_row
 group_count
 """
@@ -41,4 +46,6 @@ def legal_name(name: str, *, member: bool = False) -> str:
     if name.startswith("gl_") or name[0].isdigit():
         name = "v_" + name
     taken = KEYWORDS if member else RESERVED
-    return name + "_" if name in taken else name
+    # GLSL has more subgroup functions than one would list
+    clash = name in taken or (not member and name.startswith("subgroup") and name != name.lower())
+    return name + "_" if clash else name

@@ -9,9 +9,25 @@ import numpy as np
 from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op, is_place
+from vkdispatch.codegen.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.ir import Expr, Op, ShaderFlags, is_place
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current, is_tracing
+
+_Rule = Callable[[ex.Operand, ex.Operand], Expr]
+
+
+def _floor_divide_rule() -> _Rule:
+    return floor_quotient if _divides_as_python() else ex.floor_divide
+
+
+def _modulo_rule() -> _Rule:
+    return floor_remainder if _divides_as_python() else ex.modulo
+
+
+def _divides_as_python() -> bool:
+    return is_tracing() and bool(current().flags & ShaderFlags.PYTHON_DIVISION)
+
 
 # NumPy's functions behind the operators of its scalars.
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -72,10 +88,10 @@ class Operators:
             f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
         )
 
-    def _apply(self, rule: Callable[[ex.Operand, ex.Operand], Expr], other: object, symbol: str) -> Self:
+    def _apply(self, rule: _Rule, other: object, symbol: str) -> Self:
         return self._wrap(rule(self._value(), self._operand(other, symbol)))
 
-    def _reflected(self, rule: Callable[[ex.Operand, ex.Operand], Expr], other: object, symbol: str) -> Self:
+    def _reflected(self, rule: _Rule, other: object, symbol: str) -> Self:
         return self._wrap(rule(self._operand(other, symbol), self._value()))
 
     def _with_symbol(
@@ -98,6 +114,13 @@ class Operators:
     def _update(self, symbol: str, result: Self) -> Self:
         """Store the result of an in-place operator."""
         place, value = self._value(), result.expr
+        if place.op is Op.SWIZZLE and is_place(place.args[0]):
+            letters = place.value
+            raise located(
+                ArgumentValueError,
+                f"{symbol}=: several components are not updated in place; write v.{letters} = v.{letters} "
+                f"{symbol} ...",
+            )
         if not is_place(place):
             raise located(
                 ArgumentValueError,
@@ -183,16 +206,16 @@ class Operators:
     def __floordiv__(self, other: object) -> Self:
         if self._is_one(other, whole=True) and is_integer_dtype(self._value().dtype):
             return self
-        return self._apply(ex.floor_divide, other, "//")
+        return self._apply(_floor_divide_rule(), other, "//")
 
     def __rfloordiv__(self, other: object) -> Self:
-        return self._reflected(ex.floor_divide, other, "//")
+        return self._reflected(_floor_divide_rule(), other, "//")
 
     def __mod__(self, other: object) -> Self:
-        return self._apply(ex.modulo, other, "%")
+        return self._apply(_modulo_rule(), other, "%")
 
     def __rmod__(self, other: object) -> Self:
-        return self._reflected(ex.modulo, other, "%")
+        return self._reflected(_modulo_rule(), other, "%")
 
     def __pow__(self, other: object) -> Any:
         if ex.is_number(other) and other == 0:

@@ -3,14 +3,16 @@
 The stack of open blocks, and the thread's recorder.
 """
 
+import math
 import re
 import threading
 from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Literal
 
-from vkdispatch.base.dtype import DType, bool_, ivec4
+from vkdispatch.base.dtype import DType, bool_, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.expressions import construct, literal
 from vkdispatch.codegen.ir import (
     Argument,
@@ -36,6 +38,21 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
+
+# An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
+# for those who look. The characters are of Unicode's private use area.
+_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
+MARK_LETTERS = "\ue000\ue001\ue002"
+
+
+@dataclass(slots=True)
+class _Placeholder:
+    """A value in an f-string, its format specification, and whether it was printed."""
+
+    value: Expr
+    spec: str
+    loc: Loc | None
+    printed: bool = False
 
 
 @dataclass(slots=True)
@@ -83,6 +100,9 @@ class Recorder:
         self._resources: list[Storage | ImageBinding] = []
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
+        self._placeholders: list[_Placeholder] = []
+        self._planar: set[int] = set()
+        self._fixed: dict[Register, Expr] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
         # what a layer above keeps about this trace, and why code that asks for a truth value has to
@@ -104,8 +124,9 @@ class Recorder:
             return self.new_name()
         if not wanted or not isinstance(wanted, str):
             raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
+        refuse_placeholders(wanted, "var_name")
         base = name = legal_name(wanted, member=member)
-        if not member and re.fullmatch(r"(buf|tex)\d+", base):
+        if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
             base = name = base + "_"
         copies = 0
         while name in self._names:
@@ -118,11 +139,13 @@ class Recorder:
         self._names.add(name)
         self._named.append(name)
 
-    def declare(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
-        """Declare a register that starts as `value`; returns the expression that names it."""
-        register = Register(self.claim_name(name), kind)
+    def declare(self, kind: DType, value: Expr, name: str | None = None, *, fixed: bool = False) -> Expr:
+        """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it."""
+        register = Register(self.claim_name(name), kind, fixed=fixed)
         loc = here()
         self.emit(Declare(register, value, loc))
+        if fixed:
+            self._fixed[register] = value
         return Expr(Op.REGISTER, kind, (), register, loc)
 
     def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
@@ -150,19 +173,33 @@ class Recorder:
         self._resources.append(storage)
         return storage
 
-    def add_image(self, dimensions: int, label: str) -> ImageBinding:
-        """Add a sampled image behind the resources already there."""
-        image = ImageBinding(len(self._resources), dimensions, label)
+    def add_image(
+        self,
+        dimensions: int,
+        label: str,
+        kind: DType = float32,
+        *,
+        storage: bool = False,
+        arrayed: bool = False,
+    ) -> ImageBinding:
+        """Add an image behind the resources already there; see `ImageBinding`."""
+        image = ImageBinding(len(self._resources), dimensions, label, kind, storage, arrayed)
         self._resources.append(image)
         return image
 
-    def add_shared(self, kind: DType, size: int, name: str | None = None) -> SharedArray:
+    def add_shared(self, kind: DType, size: int | tuple[int, ...], name: str | None = None) -> SharedArray:
         """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            raise located(ArgumentTypeError, f"shared_buffer: size must be an int, got {size!r}")
-        if int(size) < 1:
+        axes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        if not 1 <= len(axes) <= 3 or any(
+            isinstance(axis, bool) or not hasattr(axis, "__index__") for axis in axes
+        ):
+            raise located(
+                ArgumentTypeError, f"shared_buffer: size must be an int or a tuple of 1 to 3, got {size!r}"
+            )
+        shape = tuple(int(axis) for axis in axes)
+        if min(shape) < 1:
             raise located(ArgumentValueError, f"shared_buffer: size must be at least 1, got {size}")
-        array = SharedArray(self.claim_name(name), kind, int(size))
+        array = SharedArray(self.claim_name(name), kind, math.prod(shape), shape)
         self._shared.append(array)
         return array
 
@@ -173,6 +210,53 @@ class Recorder:
         if storage.index not in self._shapes:
             self._shapes[storage.index] = self.add_argument(f"{storage.name}_shape", ivec4)
         return self._shapes[storage.index]
+
+    # -- values in f-strings
+
+    def placeholder(self, value: Expr, spec: str, text: str) -> str:
+        """Return what stands for a value in an f-string until a print takes it; `text` describes it."""
+        self._placeholders.append(_Placeholder(value, spec, here()))
+        return f"\ue000{len(self._placeholders) - 1}\ue001{text}\ue002"
+
+    def split_placeholders(self, text: str) -> list[str | _Placeholder]:
+        """Split a text into text and marked values."""
+        pieces = _PLACEHOLDER.split(text)
+        found: list[str | _Placeholder] = []
+        for position, piece in enumerate(pieces):
+            if position % 2 == 0:
+                refuse_placeholders(piece, "print")
+                found += [piece] if piece else []
+            elif int(piece) < len(self._placeholders):
+                found.append(self._placeholders[int(piece)])
+            else:
+                raise located(UsageError, "print: the f-string holds a value of another kernel")
+        return found
+
+    def resolve_placeholders(self, text: str) -> list[str | tuple[Expr, str]]:
+        """Split a text that is printed into text and (value, format specification)."""
+        pieces: list[str | tuple[Expr, str]] = []
+        for piece in self.split_placeholders(text):
+            if isinstance(piece, str):
+                pieces.append(piece)
+            else:
+                piece.printed = True
+                pieces.append((piece.value, piece.spec))
+        return pieces
+
+    def check_placeholders(self) -> None:
+        """Raise RuntimeError for a value that was formatted with a specification and never printed."""
+        for mark in self._placeholders:
+            if mark.spec and not mark.printed:
+                raise located(
+                    UsageError,
+                    "the value of this f-string is not known while the kernel is traced; only vc.print and "
+                    "vc.printf take it",
+                    mark.loc,
+                )
+
+    def need_planar(self, storage: Storage) -> None:
+        """Note that the kernel indexes a buffer by two axes, so that its shape must have no third."""
+        self._planar.add(storage.index)
 
     # -- statements and blocks
 
@@ -188,19 +272,25 @@ class Recorder:
             value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
         self.emit(Store(place, value, operator, here()))
 
+    def _open(self, frame: _Frame) -> None:
+        """Open a block. Raises RuntimeError between a switch's cases."""
+        if self._frames[-1].kind == "switch" and frame.kind not in ("case", "default"):
+            raise located(UsageError, "a switch block holds case and default blocks only")
+        self._frames.append(frame)
+
     def open_if(self, condition: Expr) -> None:
         """Open the first branch of an if."""
-        self._frames.append(_Frame("if", here(), condition))
+        self._open(_Frame("if", here(), condition))
 
     def open_else_if(self, condition: Expr) -> None:
         """Reopen the if that was just closed, with another branch."""
         previous = self._take_if("else_if")
-        self._frames.append(_Frame("if", previous.loc, condition, previous.branches))
+        self._open(_Frame("if", previous.loc, condition, previous.branches))
 
     def open_else(self) -> None:
         """Reopen the if that was just closed, with its last branch."""
         previous = self._take_if("else")
-        self._frames.append(_Frame("else", previous.loc, None, previous.branches))
+        self._open(_Frame("else", previous.loc, None, previous.branches))
 
     def _take_if(self, what: str) -> If:
         statements = self._frames[-1].statements
@@ -211,15 +301,22 @@ class Recorder:
         return previous
 
     def open_while(self, condition: Expr) -> None:
-        """Open a loop."""
-        self._frames.append(_Frame("while", here(), condition))
+        """Open a loop. What fixed registers in its condition hold is computed anew each time."""
+        self._open(_Frame("while", here(), self._anew(condition)))
+
+    def _anew(self, expr: Expr) -> Expr:
+        if not any(isinstance(node.value, Register) and node.value in self._fixed for node in nodes((expr,))):
+            return expr
+        if isinstance(expr.value, Register):
+            return self._anew(self._fixed[expr.value])
+        return replace(expr, args=tuple(map(self._anew, expr.args)))
 
     def open_for(self, start: Expr, stop: Expr, step: Expr, name: str | None = None) -> Expr:
         """Open a loop over a range, of bounds of one integer type; returns its counter."""
         loc = here()
         stop, step = self._steady(stop), self._steady(step)
         counter = Register(self.claim_name(name), start.dtype, counter=True)
-        self._frames.append(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
+        self._open(_Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
         return Expr(Op.REGISTER, start.dtype, (), counter, loc)
 
     def _steady(self, bound: Expr) -> Expr:
@@ -228,7 +325,7 @@ class Recorder:
 
     def open_switch(self, value: Expr) -> None:
         """Open a switch, to be filled with cases."""
-        self._frames.append(_Frame("switch", here(), value))
+        self._open(_Frame("switch", here(), value))
 
     def open_case(self, values: tuple[int, ...]) -> None:
         """Open the case for some values.
@@ -239,13 +336,13 @@ class Recorder:
         for value in values:
             if any(value in known for known, _ in switch.cases):
                 raise located(ArgumentValueError, f"case block: {value} has a case already")
-        self._frames.append(_Frame("case", here(), values=values))
+        self._open(_Frame("case", here(), values=values))
 
     def open_default(self) -> None:
         """Open the case for all other values. Raises RuntimeError outside a switch or the second time."""
         if self._switch("default").default is not None:
             raise located(UsageError, "default block: the switch has one already")
-        self._frames.append(_Frame("default", here()))
+        self._open(_Frame("default", here()))
 
     def _switch(self, what: str) -> _Frame:
         if self._frames[-1].kind != "switch":
@@ -275,7 +372,7 @@ class Recorder:
 
     def open_scope(self, comment: str | None = None) -> None:
         """Open a block of its own."""
-        self._frames.append(_Frame("scope", here(), comment=comment))
+        self._open(_Frame("scope", here(), comment=comment))
 
     @property
     def depth(self) -> int:
@@ -396,6 +493,16 @@ def _finished(frame: _Frame, block: Block) -> Statement:
         return If(frame.branches, block, frame.loc)
     assert frame.condition is not None
     return If((*frame.branches, (frame.condition, block)), None, frame.loc)
+
+
+def refuse_placeholders(text: str, what: str, loc: Loc | None = None) -> None:
+    """Raise TypeError for a text that an f-string made of a GPU value."""
+    if any(letter in text for letter in MARK_LETTERS):
+        raise located(
+            ArgumentTypeError,
+            f"{what}: the text has a GPU value in it, by an f-string; only vc.print and vc.printf take that",
+            loc,
+        )
 
 
 class _ThreadState(threading.local):

@@ -10,8 +10,8 @@ from typing import Any
 from vkdispatch.base.dtype import (
     DType,
     bool_,
+    component_type,
     compute_type,
-    float32,
     int32,
     is_buffer_only,
     is_complex,
@@ -20,8 +20,8 @@ from vkdispatch.base.dtype import (
     is_matrix,
     is_scalar,
     is_vector,
+    ivec4,
     to_vector,
-    vec4,
 )
 from vkdispatch.base.errors import (
     ArgumentIndexError,
@@ -31,11 +31,14 @@ from vkdispatch.base.errors import (
     VkDispatchError,
 )
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.codegen.glsl import expression_text
-from vkdispatch.codegen.ir import Expr, ImageBinding, Op, RawText, SharedArray, Storage, is_place
+from vkdispatch.codegen.indexing import flat_index
+from vkdispatch.codegen.ir import Expr, Op, RawText, SharedArray, Storage, is_place
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.messages import BRACES, FormatError, check_format
 from vkdispatch.codegen.operators import Operators
-from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.recording import current, is_tracing
 
 _POSTFIX = (Op.ELEMENT, Op.INDEX, Op.COMPONENT, Op.SWIZZLE, Op.CALL, Op.CONSTRUCT, Op.ARGUMENT, Op.BUILTIN)
 _UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
@@ -138,15 +141,59 @@ class ShaderVariable(Operators):
     def __repr__(self) -> str:
         return f"<{self.var_type.name} {self.name}>"
 
+    def __format__(self, spec: str) -> str:
+        """Let `vc.print(f"{x:.3f}")` print the value: it goes into the text as a placeholder."""
+        if not is_tracing():
+            return format(repr(self), spec)
+        value = self._value()
+        try:
+            check_format(f"{{:{spec}}}", BRACES, (value.dtype,))
+        except FormatError as error:
+            raise located(ArgumentValueError, f"f-string: {error}") from None
+        return current().placeholder(value, spec, repr(self))
+
     def __setattr__(self, attribute: str, value: object) -> None:
-        if not hasattr(type(self), attribute):
+        if hasattr(type(self), attribute):
+            object.__setattr__(self, attribute, value)
+        elif is_swizzle(attribute) and is_vector(self.var_type):
+            self._set_swizzle(attribute, value)
+        else:
             raise located(ComponentError, f"{attribute!r}: a GPU value has no such attribute to set")
-        object.__setattr__(self, attribute, value)
+
+    def __getattr__(self, attribute: str) -> "ShaderVariable":
+        """Read a swizzle such as `v.zyx`; called for what is no attribute otherwise."""
+        if attribute.startswith("_"):
+            # Python and NumPy look for protocols this way
+            raise AttributeError(attribute)
+        known = getattr(type(self), attribute, None)
+        if isinstance(known, property) and known.fget is not None:
+            # its own error was an AttributeError, which led here
+            known.fget(self)
+        kind = self.var_type
+        if is_swizzle(attribute) and is_vector(kind):
+            if all(letter in COMPONENTS[: kind.child_count] for letter in attribute):
+                return self.swizzle(attribute)
+            raise located(
+                ComponentError,
+                f"{kind.name} has no .{attribute}; its components are {COMPONENTS[: kind.child_count]}",
+            )
+        raise located(ComponentError, unknown_attribute(attribute, self._describe(), self._offered()))
+
+    def _describe(self) -> str:
+        return f"a GPU value of type {self.var_type.name}"
+
+    def _offered(self) -> list[str]:
+        """Names that a user may read, the components first."""
+        kind = self.var_type
+        lacking = {"x", "y", "z", "w", *(() if is_complex(kind) else ("real", "imag", "conjugate"))}
+        components = list(COMPONENTS[: kind.child_count]) if is_vector(kind) else []
+        names = [name for name in dir(type(self)) if not name.startswith("_") and name not in lacking]
+        return components + names
 
     # -- components
 
     def _component(self, letter: str) -> "ShaderVariable":
-        position = ex.COMPONENTS.index(letter)
+        position = COMPONENTS.index(letter)
         value = self._value()
         if not is_vector(value.dtype) or position >= value.dtype.child_count:
             raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
@@ -158,6 +205,17 @@ class ShaderVariable(Operators):
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
         target._assign(value)
+
+    def _set_swizzle(self, letters: str, value: object) -> None:
+        if len(set(letters)) < len(letters):
+            raise located(ArgumentValueError, f".{letters}: a component cannot be set twice at once")
+        target = to_vector(component_type(self.var_type), len(letters))
+        stored = value_to_store(value, target)
+        if isinstance(value, ShaderVariable):
+            # the new value may be made of the components that it replaces
+            stored = current().declare(target, stored)
+        for position, letter in enumerate(letters):
+            self._set_component(letter, ShaderVariable(ex.component(stored, position)))
 
     @property
     def x(self) -> "ShaderVariable":
@@ -296,6 +354,12 @@ class ShaderVariable(Operators):
         return ShaderVariable(ex.construct(var_type, (self._value(),)))
 
 
+# What a whole resource inherits and cannot do.
+_OF_VALUES = frozenset(
+    ["x", "y", "z", "w", "real", "imag", "conjugate", "swizzle", "to_register", "to_dtype", "is_conjugate"]
+)
+
+
 class BoundVariable(ShaderVariable):
     """A resource that is bound to the kernel; `binding` is its position among the resources, -1 if shared."""
 
@@ -307,11 +371,20 @@ class BoundVariable(ShaderVariable):
         super().__init__(Expr(Op.RAW, kind, (), RawText(text, lexical_unit=True), here()))
         self.binding = binding
 
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
     def _value(self) -> Expr:
         raise located(ArgumentTypeError, f"a whole {self._noun()} is not a value; use one element of it")
 
     def _noun(self) -> str:
         return "resource"
+
+    def _describe(self) -> str:
+        return f"a {self._noun()} inside a kernel"
+
+    def _offered(self) -> list[str]:
+        return [name for name in dir(type(self)) if not name.startswith("_") and name not in _OF_VALUES]
 
     def __iter__(self) -> Iterator[ShaderVariable]:
         raise located(ArgumentTypeError, f"a {self._noun()} cannot be iterated over inside a kernel")
@@ -325,7 +398,8 @@ class BoundVariable(ShaderVariable):
 class BufferVariable(BoundVariable):
     """A storage buffer or an array in workgroup memory.
 
-    `buf[i]` is an element that can be read and stored.
+    `buf[i]` is an element that can be read and stored, by its flat index; `buf[i, j]` and `buf[i, j, k]` take
+    one index for each axis of the buffer's shape, the last one running fastest; so does an integer vector.
     """
 
     __slots__ = ("storage",)
@@ -357,9 +431,8 @@ class BufferVariable(BoundVariable):
     def shape(self) -> ShaderVariable:
         """Shape of the bound buffer as ivec4: up to three axes padded with 1, then the count of elements."""
         if isinstance(self.storage, SharedArray):
-            raise located(
-                ComponentError, f"shape: a shared buffer has no shape; its size is {self.storage.size}"
-            )
+            axes = (*self.storage.shape, 1, 1)[:3]
+            return ShaderVariable(ex.construct(ivec4, (*axes, self.storage.size)))
         argument = current().shape_of(self.storage)
         return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
@@ -396,10 +469,9 @@ class BufferVariable(BoundVariable):
 
     def _at(self, index: Any) -> Expr:
         if isinstance(index, slice):
-            raise located(
-                ArgumentValueError, "a buffer takes one flat element index inside a kernel, not a slice"
-            )
-        position = _integer_index(index, "a buffer", ArgumentTypeError)
+            raise located(ArgumentValueError, "a buffer in a kernel is indexed by element, not by a slice")
+        entries = _entries(index)
+        position = entries[0] if len(entries) == 1 else flat_index(entries, self._sizes(entries))
         if not isinstance(position, Expr):
             size = self.storage.size if isinstance(self.storage, SharedArray) else None
             # compilers take constant indices below 2^31 only
@@ -410,50 +482,31 @@ class BufferVariable(BoundVariable):
         kind = compute_type(self.storage.dtype)
         return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here())
 
+    def _sizes(self, entries: list[int | Expr]) -> list[int | Expr]:
+        """Return the sizes of the axes behind the first.
 
-class ImageVariable(BoundVariable):
-    """A sampled image."""
-
-    __slots__ = ("image",)
-
-    image: ImageBinding
-
-    def __init__(self, image: ImageBinding) -> None:
-        super().__init__(vec4, image.name, image.index)
-        self.image = image
-
-    def _noun(self) -> str:
-        return "image"
-
-    @property
-    def dimensions(self) -> int:
-        """Count of coordinates: 1, 2 or 3."""
-        return self.image.dimensions
-
-    def _at(self, index: Any) -> Expr:
-        raise located(ArgumentTypeError, "an image is read with .sample(coordinate)")
-
-    def sample(self, coord: Any, lod: Any = None) -> ShaderVariable:
-        """Sample at texel coordinates, whose integers are texel centres; returns vec4.
-
-        `coord` is a number or scalar for one dimension, a vector of at least as many components for two or
-        three. `lod` is the mip level, 0 by default. Raises ValueError for coordinates of another shape.
+        Raises IndexError or ValueError for indices that fit no shape.
         """
-        position = operand_expr(coord, "sample")
-        size = self.image.dimensions
-        kind = position.dtype
-        if size == 1 and is_vector(kind):
-            position = ex.component(position, 0)
-        elif size > 1 and not (is_vector(kind) and kind.child_count >= size):
-            raise located(
-                ArgumentValueError, f"sample: expected a vector of {size} coordinates, got {kind.name}"
-            )
-        elif size > 1 and kind.child_count > size:
-            position = ex.swizzle(position, ex.COMPONENTS[:size])
-        level = operand_expr(0 if lod is None else lod, "sample")
-        target = to_vector(float32, size)
-        args = (ex.cast(position, target), ex.cast(level, float32))
-        return ShaderVariable(Expr(Op.SAMPLE, vec4, args, self.image, here()))
+        count = len(entries)
+        if isinstance(self.storage, SharedArray):
+            shape = self.storage.shape
+            if len(shape) != count:
+                raise located(
+                    ArgumentValueError, f"{count} indices do not fit a shared buffer of the shape {shape}"
+                )
+            limits: list[int | None] = list(shape)
+            sizes: list[int | Expr] = list(shape[1:])
+        else:
+            limits = [None] * count
+            whole = self.shape._value()
+            sizes = [ex.component(whole, axis) for axis in range(1, count)]
+            if count == 2:
+                current().need_planar(self.storage)
+        for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
+            if isinstance(entry, int) and (entry < 0 or (limit is not None and entry >= limit)):
+                size = "" if limit is None else f" of {limit} elements"
+                raise located(ArgumentIndexError, f"index {entry} is out of range for axis {axis}{size}")
+        return sizes
 
 
 # ---- between Python values and expressions -------------------------------------------------------
@@ -534,6 +587,19 @@ def _alike(a: Expr, b: Expr) -> bool:
     return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
 
 
+def _entries(index: Any) -> list[int | Expr]:
+    """Return the indices given to a buffer: one for a flat index, else one for each axis."""
+    if isinstance(index, ShaderVariable):
+        value = index._value()
+        if is_vector(value.dtype) and is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
+            return [ex.component(value, axis) for axis in range(value.dtype.child_count)]
+    if not isinstance(index, tuple) or len(index) == 1:
+        return [_integer_index(index, "a buffer", ArgumentTypeError)]
+    if not 2 <= len(index) <= 3:
+        raise located(ArgumentValueError, f"a buffer takes one to three indices, got {len(index)}")
+    return [_integer_index(entry, "a buffer", ArgumentTypeError) for entry in index]
+
+
 def _is_whole_slice(index: object) -> bool:
     if not isinstance(index, slice):
         return False
@@ -545,10 +611,7 @@ def _is_whole_slice(index: object) -> bool:
 def _integer_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Expr:
     if isinstance(index, tuple):
         if len(index) != 1:
-            raise located(
-                ArgumentValueError,
-                f"{what} takes one index, got {len(index)}; see vc.unravel_index for more axes",
-            )
+            raise located(ArgumentValueError, f"{what} takes one index, got {len(index)}")
         (index,) = index
     if isinstance(index, ShaderVariable):
         expr = index._value()

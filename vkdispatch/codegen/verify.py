@@ -19,7 +19,7 @@ from vkdispatch.base.dtype import (
     to_vector,
     uint32,
     uvec3,
-    vec4,
+    uvec4,
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.codegen.analysis import check_scopes, nodes, stored_to
@@ -34,6 +34,7 @@ from vkdispatch.codegen.ir import (
     For,
     If,
     ImageBinding,
+    ImageStore,
     Kernel,
     Op,
     RawText,
@@ -56,6 +57,9 @@ _INDEX_TYPES = (int32, uint32)
 _ARITHMETIC = frozenset("+-*/")
 _INTEGER = frozenset(("%", "&", "|", "^", "<<", ">>"))
 _ORDER = frozenset(("<", "<=", ">", ">="))
+_ATOMICS = frozenset(
+    f"atomic{name}" for name in ("Add", "Min", "Max", "And", "Or", "Xor", "Exchange", "CompSwap")
+)
 
 
 def verify(kernel: Kernel) -> None:
@@ -108,6 +112,11 @@ def _check_statement(statement: Statement) -> None:
                 f"{place.name} {statement.operator}= {value.name} is not possible",
                 loc,
             )
+    elif isinstance(statement, ImageStore):
+        image = statement.image
+        _need(image.storage, "only storage images are stored to", loc)
+        _need(_is_texel(statement.coordinate, image), "a store needs the coordinates of a texel", loc)
+        _need(statement.value.dtype is image.dtype, "a texel is stored as its own type", loc)
     elif isinstance(statement, If):
         _need(bool(statement.branches), "an if needs a branch", loc)
         _need(
@@ -127,7 +136,7 @@ def _check_statement(statement: Statement) -> None:
         _need(statement.value.dtype in _INDEX_TYPES, "a switch takes an int32 or uint32", loc)
         _need(len(values) == len(set(values)), "the cases of a switch differ", loc)
     if isinstance(statement, Store) and isinstance(statement.place.value, Register):
-        _need(not statement.place.value.counter, "the counter of a loop is not assigned to", loc)
+        _need(is_place(statement.place), "the counter of a loop is not assigned to", loc)
 
 
 def _literal(expr: Expr) -> bool:
@@ -148,7 +157,7 @@ def _argument(expr: Expr) -> bool:
 
 
 def _builtin(expr: Expr) -> bool:
-    return isinstance(expr.value, Builtin) and expr.dtype in (uint32, uvec3)
+    return isinstance(expr.value, Builtin) and expr.dtype in (uint32, uvec3, uvec4)
 
 
 def _register(expr: Expr) -> bool:
@@ -251,7 +260,7 @@ def _length(expr: Expr) -> bool:
 
 def _atomic(expr: Expr) -> bool:
     place, *operands = expr.args
-    known = isinstance(expr.value, str) and len(operands) == (2 if expr.value == "atomicCompSwap" else 1)
+    known = expr.value in _ATOMICS and len(operands) == (2 if expr.value == "atomicCompSwap" else 1)
     alike = all(operand.dtype is expr.dtype for operand in operands)
     return known and alike and stored_to(place) and is_scalar(expr.dtype) and place.dtype is expr.dtype
 
@@ -268,9 +277,29 @@ def _construct(expr: Expr) -> bool:
 
 def _sample(expr: Expr) -> bool:
     coordinate, level = expr.args
-    if not isinstance(expr.value, ImageBinding) or level.dtype is not float32:
+    image = expr.value
+    if not isinstance(image, ImageBinding) or image.storage or level.dtype is not float32:
         return False
-    return expr.dtype is vec4 and coordinate.dtype is to_vector(float32, expr.value.dimensions)
+    return expr.dtype is image.texel and coordinate.dtype is to_vector(float32, image.coordinates)
+
+
+def _is_texel(coordinate: Expr, image: ImageBinding) -> bool:
+    return coordinate.dtype is to_vector(int32, image.coordinates)
+
+
+def _image_load(expr: Expr) -> bool:
+    coordinate, *level = expr.args
+    image = expr.value
+    if not isinstance(image, ImageBinding) or len(level) != (0 if image.storage else 1):
+        return False
+    return expr.dtype is image.texel and _is_texel(coordinate, image) and all(e.dtype is int32 for e in level)
+
+
+def _image_size(expr: Expr) -> bool:
+    image = expr.value
+    if not isinstance(image, ImageBinding) or len(expr.args) != (0 if image.storage else 1):
+        return False
+    return expr.dtype is to_vector(int32, image.coordinates) and all(e.dtype is int32 for e in expr.args)
 
 
 def _raw(expr: Expr) -> bool:
@@ -297,5 +326,7 @@ _RULES: dict[Op, Callable[[Expr], bool]] = {
     Op.ATOMIC: _atomic,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
+    Op.IMAGE_LOAD: _image_load,
+    Op.IMAGE_SIZE: _image_size,
     Op.RAW: _raw,
 }

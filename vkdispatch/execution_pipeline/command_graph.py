@@ -1,7 +1,8 @@
 """Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
 
+import struct
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,9 +11,15 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.packing import pack_rows
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.image import Sampler
+from vkdispatch.base.packing import pack, pack_rows
+from vkdispatch.codegen.layout import ArgumentLayout
+from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 
 class Recorder(Protocol):
@@ -24,6 +31,21 @@ class Recorder(Protocol):
         """Append a dispatch; return where its arguments lie in an instance, and their bytes."""
 
 
+class Described(Protocol):
+    """A kernel's description, as far as `record_shader` looks at it."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def binding_type_list(self) -> Sequence[int]:
+        """The type of each binding: 3 is the uniform block of arguments."""
+
+    def layout(self, folded: bool = False) -> ArgumentLayout:
+        """Return where the arguments lie."""
+
+
 @dataclass(frozen=True, slots=True)
 class BufferBindInfo:
     """A buffer, where a kernel finds it, and what the kernel does with it."""
@@ -31,6 +53,16 @@ class BufferBindInfo:
     buffer: Buffer[Any]
     binding: int
     shape_name: str | None
+    read_access: bool
+    write_access: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBindInfo:
+    """A sampler, where a kernel finds it, and what the kernel does with its image."""
+
+    sampler: Sampler
+    binding: int
     read_access: bool
     write_access: bool
 
@@ -64,7 +96,19 @@ class CommandGraph(CommandList):
     """Kernel calls recorded in order, to be submitted any number of times.
 
     A submit runs the whole recording `instance_count` times, one after another. Recording goes on after a
-    submit: later submits replay everything recorded since the last `reset`.
+    submit: later submits replay everything recorded since the last `reset`. Threads may share a graph:
+    each call records or submits as a whole.
+
+    Attributes
+    ----------
+    submit_on_record
+        Whether each recorded call is submitted at once.
+    pc_values
+        Values of bound variables by name, as given to `set_var`.
+    uniform_values
+        Values that `record_shader` was given, by (shader_uuid, name).
+    recorded_descriptor_sets
+        What `record_shader` has bound.
     """
 
     def __init__(self, reset_on_submit: bool = False, submit_on_record: bool = False) -> None:
@@ -80,10 +124,17 @@ class CommandGraph(CommandList):
         super().__init__()
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
+        # Held by every call that changes or replays the recording.
+        self._lock = threading.RLock()
         # The argument bytes of one instance; bound variables are patched into a copy.
         self._instance = bytearray()
         self._slots: dict[str, list[_Slot]] = {}
-        self._values: dict[str, object] = {}
+        self.pc_values: dict[str, object] = {}
+        self.uniform_values: dict[tuple[object, str], object] = {}
+        self.recorded_descriptor_sets: list[DescriptorSet] = []
+        # Of observed kernels: where the launch number of each lies in an instance, and what they report.
+        self._probes: list[tuple[int, Probe]] = []
+        self._diagnostics: Diagnostics | None = None
 
     def record_launch(
         self,
@@ -92,8 +143,9 @@ class CommandGraph(CommandList):
         arguments: tuple[Any, ...],
         limit: Any,
         limit_is_groups: bool,
-        buffers: Iterable[Buffer[Any]],
+        resources: Iterable[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
+        probe: tuple[int, Probe] | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
 
@@ -103,32 +155,115 @@ class CommandGraph(CommandList):
             One value per slot of the launcher.
         limit
             Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
-        buffers
-            Those among `arguments`.
+        resources
+            The buffers, images and samplers among `arguments`.
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
+        probe
+            Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
+            its reports mean. `resources` then have the buffer of `diagnostics`.
 
         Returns
         -------
         False, with nothing recorded, where the launcher refuses its arguments.
         """
-        recorded = launcher.record(self._native, arguments, limit, limit_is_groups)
-        if recorded is None:
-            return False
-        offset, block = recorded
+        with self._lock:
+            recorded = launcher.record(self._native, arguments, limit, limit_is_groups)
+            if recorded is None:
+                return False
+            offset, block = recorded
+            self._keep_block(offset, block)
+            parents = self.parents
+            for parent in (plan, *resources):
+                if parent._handle not in parents:
+                    self.register_parent(parent)
+            for name, places in (variables or {}).items():
+                self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
+            if probe is not None:
+                self._probes.append((offset + probe[0], probe[1]))
+            if self.submit_on_record:
+                self.submit()
+        return True
+
+    def _keep_block(self, offset: int, block: "bytes | bytearray") -> None:
+        """Put the argument bytes of a dispatch where they lie in an instance."""
         missing = offset - len(self._instance)
         if missing > 0:
             self._instance += bytes(missing)
         self._instance[offset : offset + len(block)] = block
-        parents = self.parents
-        for parent in (plan, *buffers):
-            if parent._handle not in parents:
-                self.register_parent(parent)
-        for name, places in (variables or {}).items():
-            self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
-        if self.submit_on_record:
-            self.submit()
-        return True
+
+    def record_shader(
+        self,
+        plan: ComputePlan,
+        description: Described,
+        exec_limits: Sequence[int],
+        blocks: Sequence[int],
+        bound_buffers: Sequence[BufferBindInfo],
+        bound_samplers: Sequence[ImageBindInfo] = (),
+        uniform_values: Mapping[str, object] | None = None,
+        pc_values: Mapping[str, object] | None = None,
+        shader_uuid: object = None,
+    ) -> None:
+        """Append a dispatch of a kernel whose plan was made by hand.
+
+        Parameters
+        ----------
+        plan
+            Compiled from `description.make_source(...)`.
+        description
+            The kernel.
+        exec_limits
+            Invocations along x, y and z; those beyond return at once.
+        blocks
+            Workgroups along x, y and z.
+        bound_buffers, bound_samplers
+            What is bound where. The members named by `shape_name` get the buffers' shapes.
+        uniform_values, pc_values
+            Values of the argument block's members by name; a variable of `bind_var` among `pc_values` gets
+            its value at each submit.
+        shader_uuid
+            Tells the values of this dispatch from others' in `uniform_values`.
+
+        Raises
+        ------
+        TypeError
+            An argument is of the wrong kind.
+        ValueError
+            A member is unknown or has no value, or a value does not fit.
+        RuntimeError
+            A binding is empty, or an object was destroyed.
+        """
+        self.require_alive()
+        layout = description.layout()
+        shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
+        values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
+        block, variables = _filled(description.name, layout, exec_limits, values)
+        uniform_binding = list(description.binding_type_list).index(3) if layout.uniform else -1
+        descriptors = DescriptorSet(plan)
+        for info in bound_buffers:
+            descriptors.bind_buffer(
+                info.buffer, info.binding, read_access=info.read_access, write_access=info.write_access
+            )
+        for image in bound_samplers:
+            descriptors.bind_sampler(image.sampler, image.binding, image.read_access, image.write_access)
+        groups = self._checked_blocks(blocks)
+        for variable, _ in variables:
+            if variable.graph is not self:
+                raise ArgumentValueError(
+                    f"{description.name}: pc_values: {variable!r} was bound by another graph"
+                )
+        with self._lock:
+            bindings = descriptors.bindings(uniform_binding)
+            offset = self._native.record(plan._native, bindings, groups, len(block), uniform_binding)
+            self._keep_block(offset, block)
+            self.register_parent(plan)
+            self.register_parent(descriptors)
+            self.recorded_descriptor_sets.append(descriptors)
+            for variable, slot in variables:
+                self._slots.setdefault(variable.name, []).append(_Slot(offset + slot.offset, slot.kind))
+            self.uniform_values.update({(shader_uuid, name): value for name, value in values.items()})
+            if self.submit_on_record:
+                self.submit()
 
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
@@ -142,7 +277,8 @@ class CommandGraph(CommandList):
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
-        self._slots.setdefault(name, [])
+        with self._lock:
+            self._slots.setdefault(name, [])
         return BoundVariable(self, name)
 
     def set_var(self, name: str, value: object) -> None:
@@ -163,18 +299,24 @@ class CommandGraph(CommandList):
         TypeError
             `value` cannot be numbers.
         """
+        array = _as_numbers(name, value)
+        with self._lock:
+            self._check_bound(name)
+            # Copied, so that what the caller does to a list or array afterwards changes nothing.
+            self.pc_values[name] = array.copy() if isinstance(value, np.ndarray) else array
+
+    def _check_bound(self, name: str) -> None:
         if name not in self._slots:
             known = ", ".join(map(repr, self._slots)) or "none"
             raise ArgumentValueError(f"name: no variable {name!r} was bound in this graph; bound are {known}")
-        array = _as_numbers(name, value)
-        # Copied, so that what the caller does to a list or array afterwards changes nothing.
-        self._values[name] = array.copy() if isinstance(value, np.ndarray) else array
 
     # The public order of arguments differs from that of CommandList.
     def submit(  # type: ignore[override]
         self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
     ) -> None:
-        """Queue everything recorded, `instance_count` times (None: once). Returns at once.
+        """Queue everything recorded, `instance_count` times (None: once).
+
+        Returns at once, unless a recorded kernel prints or is checked: then once it is done.
 
         Parameters
         ----------
@@ -187,12 +329,46 @@ class CommandGraph(CommandList):
         ------
         ValueError
             A bound value has the wrong shape for so many instances, or there is no such queue.
+        CheckError
+            A checked kernel violated a check; everything has been run.
         """
         self.require_alive()
         instances = 1 if instance_count is None else checked_instances(instance_count)
-        self._submit_rows(self._rows(instances), instances, queue_index)
-        if self._reset_on_submit:
-            self.reset()
+        with self._lock:
+            rows = self._rows(instances)
+            if self._probes:
+                self._submit_observed(rows, instances, queue_index)
+            else:
+                self._submit_rows(rows, instances, queue_index)
+            if self._reset_on_submit:
+                self.reset()
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What the observed kernels of this graph report to."""
+        if self._diagnostics is None:
+            self._diagnostics = Diagnostics(prints=True)
+        return self._diagnostics
+
+    def _submit_observed(self, rows: "bytes | bytearray", instances: int, queue_index: int) -> None:
+        """Submit launches each of which knows its number; wait for what they have to say."""
+        numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
+        count = len(self._probes)
+        for position, (offset, _) in enumerate(self._probes):
+            numbers = np.arange(position, instances * count, count, dtype=np.uint32)
+            numbered[:, offset : offset + 4] = numbers.view(np.uint8).reshape(instances, 4)
+
+        def launch() -> bool:
+            self._submit_rows(bytearray(numbered), instances, queue_index)
+            return True
+
+        try:
+            self.diagnostics.observe(launch, [probe for _, probe in self._probes])
+        except CheckError:
+            # a submit that told of a violation was one all the same
+            if self._reset_on_submit:
+                self.reset()
+            raise
 
     def submit_any(self, instance_count: int | None = None) -> None:
         """Queue everything recorded on any one queue; see `submit`."""
@@ -203,10 +379,10 @@ class CommandGraph(CommandList):
         size = self.get_instance_size()
         if len(self._instance) < size:
             self._instance += bytes(size - len(self._instance))
-        if not self._values:
+        if not self.pc_values:
             return self._instance if instances == 1 else bytes(self._instance) * instances
         rows = np.frombuffer(bytearray(self._instance) * instances, np.uint8).reshape(instances, size)
-        for name, value in self._values.items():
+        for name, value in self.pc_values.items():
             for slot in self._slots[name]:
                 packed = pack_rows(slot.kind, value, instances, f"variable {name!r}")
                 rows[:, slot.offset : slot.offset + slot.kind.item_size] = np.frombuffer(
@@ -217,14 +393,78 @@ class CommandGraph(CommandList):
     def prepare_submission_state(self, instance_count: int) -> None:
         """Check that `submit(instance_count)` would work, without submitting. Raises as `submit`."""
         self.require_alive()
-        self._rows(checked_instances(instance_count))
+        with self._lock:
+            self._rows(checked_instances(instance_count))
+
+    def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
+        """Check that a submit would work, as `prepare_submission_state`: nothing else needs preparing."""
+        self.prepare_submission_state(1 if instance_count is None else instance_count)
+
+    @property
+    def pc_builder(self) -> BufferBuilder:
+        """A copy of one instance's argument bytes, with the places of bound variables as its elements."""
+        builder = BufferBuilder(usage=BufferUsage.PUSH_CONSTANT)
+        with self._lock:
+            rows = self._rows(1)
+            for name, slots in self._slots.items():
+                for position, slot in enumerate(slots):
+                    place = slice(slot.offset, slot.offset + slot.kind.item_size)
+                    builder.element_map[name, str(position)] = BufferedStructEntry(place, slot.kind, 1)
+        builder.instance_bytes = len(rows)
+        builder.prepare(1)
+        if builder.backing_buffer is not None:
+            builder.backing_buffer[:] = np.frombuffer(rows, np.uint8)
+        return builder
+
+    @property
+    def uniform_builder(self) -> BufferBuilder:
+        """An empty builder: a graph keeps all arguments in the bytes that `pc_builder` shows."""
+        builder = BufferBuilder(usage=BufferUsage.UNIFORM_BUFFER)
+        builder.prepare(1)
+        return builder
 
     def reset(self) -> None:
         """Forget the recording, the bound variables and their values. Work already submitted goes on."""
-        super().reset()
-        self._instance = bytearray()
-        self._slots = {}
-        self._values = {}
+        with self._lock:
+            super().reset()
+            self._instance = bytearray()
+            self._slots = {}
+            self.pc_values = {}
+            self.uniform_values = {}
+            self.recorded_descriptor_sets = []
+            self._probes = []
+
+
+def _filled(
+    who: str, layout: ArgumentLayout, exec_limits: Sequence[int], values: Mapping[str, object]
+) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
+    """Return a dispatch's argument bytes, and where bound variables go in them."""
+    block = bytearray(layout.size)
+    variables = []
+    for member in layout.members:
+        if member.offset == layout.exec_offset:
+            continue
+        if member.name not in values:
+            raise ArgumentValueError(f"{who}: uniform_values, pc_values: {member.name!r} has no value")
+        value = values[member.name]
+        if isinstance(value, BoundVariable):
+            variables.append((value, _Slot(member.offset, member.dtype)))
+            continue
+        packed = pack(member.dtype, value, f"{who}: {member.name!r}")
+        block[member.offset : member.offset + len(packed)] = packed
+    unknown = set(values) - {member.name for member in layout.members}
+    if unknown:
+        raise ArgumentValueError(
+            f"{who}: uniform_values, pc_values: no member is called {sorted(unknown)[0]!r}"
+        )
+    if layout.exec_offset is not None:
+        try:
+            struct.pack_into("<3I", block, layout.exec_offset, *(*exec_limits, 1, 1)[:3])
+        except (struct.error, TypeError):
+            raise ArgumentValueError(
+                f"{who}: exec_limits: expected 1 to 3 ints of 32 bits, got {exec_limits!r}"
+            ) from None
+    return block, variables
 
 
 def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":

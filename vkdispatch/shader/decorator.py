@@ -8,6 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.launch_size import checked_local_size
+from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of, read_signature
 
@@ -20,6 +21,7 @@ def shader(
     arg_type_annotations: Sequence[Any] | None = None,
     arg_names: Sequence[str] | None = None,
     arg_defaults: Sequence[Any] | None = None,
+    check: Any = None,
     rewrite: bool = True,
 ) -> Callable[[Callable[..., Any]], ShaderFunction]:
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
@@ -39,6 +41,12 @@ def shader(
         Used instead of the function's own annotations.
     arg_names, arg_defaults
         Names and default values that go with them.
+    check
+        What the device checks, at a price: "bounds" (every index of a buffer, shared buffer, image, vector or
+        matrix; the first bad one raises IndexError, and nothing is written out of bounds), "nan" (stored
+        values; FloatingPointError), "loops" (`while` loops end after so many rounds; "loops=5000" says how
+        many), several of them in a set or with commas. True: bounds and loops. None takes the environment's
+        VKDISPATCH_CHECK, in which 1 is True. Calls of a checked kernel wait for it.
     rewrite
         Whether Python's own control flow works on GPU values: `if`, `while`, `for`, `and`... become GPU code
         where only the GPU knows the condition. False leaves the function's source alone.
@@ -57,6 +65,7 @@ def shader(
     if exec_size is not None and workgroups is not None:
         raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
     checked_local_size(local_size)
+    checks_of(check)
     # Local types that annotations given as text may name.
     local_names = sys._getframe(1).f_locals
 
@@ -71,7 +80,8 @@ def shader(
             )
             kernel(function, rewrite)(*arguments)
         description = context.get_description(name)
-        return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin_of(function))
+        origin = origin_of(function)
+        return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
 
     return decorate
 

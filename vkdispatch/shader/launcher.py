@@ -20,11 +20,13 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
-from vkdispatch.codegen.ir import Storage
+from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.diagnostics import Probe
+from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
-from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, packer
+from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
 _MAX_ID = 0xFFFFFFFF
@@ -42,8 +44,18 @@ class BuiltKernel:
     local_size: Extent
     layout: ArgumentLayout
 
-    def run(self, call: CheckedCall, extent: Extent, in_groups: bool, graph: CommandGraph | None) -> bool:
-        """Launch a checked call, or record it. False: the launcher refused, and nothing happened."""
+    def run(
+        self,
+        call: CheckedCall,
+        extent: Extent,
+        in_groups: bool,
+        graph: CommandGraph | None,
+        probe: tuple[int, Probe] | None = None,
+    ) -> bool:
+        """Launch a checked call, or record it. False: the launcher refused, and nothing happened.
+
+        `probe` goes with the recording of an observed kernel; see `CommandGraph.record_launch`.
+        """
         if graph is None:
             return self.launcher.launch(call.slots, extent, in_groups)
         variables = {
@@ -51,7 +63,7 @@ class BuiltKernel:
             for name, slots in call.variables.items()
         }
         return graph.record_launch(
-            self.launcher, self.plan, call.slots, extent, in_groups, call.buffers, variables
+            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables, probe
         )
 
 
@@ -64,7 +76,7 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_buffers", "_in_groups", "_launch", "_launcher", "_plan", "arity")
+    __slots__ = ("_in_groups", "_launch", "_launcher", "_plan", "_resources", "arity")
 
     def __init__(self, kernel: BuiltKernel, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
@@ -72,7 +84,9 @@ class FastPath:
         self._launch = kernel.launcher.launch
         self._plan = kernel.plan
         self._in_groups = in_groups
-        self._buffers = tuple(index for index, slot in enumerate(slots) if isinstance(slot, BufferSlot))
+        self._resources = tuple(
+            index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
+        )
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
@@ -94,8 +108,8 @@ class FastPath:
                 return self._launch(values, limit, self._in_groups)
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
-            buffers = [values[index] for index in self._buffers]
-            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, buffers)
+            resources = [values[index] for index in self._resources]
+            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, resources)
         except VulkanError:
             if self._plan.context.usable:
                 raise
@@ -110,6 +124,7 @@ def build_kernel(
     local_size: Extent,
     *,
     folded: bool = False,
+    observed: bool = False,
 ) -> BuiltKernel:
     """Generate, compile and bind a kernel.
 
@@ -119,11 +134,13 @@ def build_kernel(
         The kernel and where it is defined, as messages call it.
     slots
         What its launcher takes, in order.
+    observed
+        Whether the last two of them are there for prints and checks.
 
     Raises
     ------
     ValueError
-        The device has no workgroups of `local_size`.
+        The device has no workgroups of `local_size`, or binds less than the kernel needs.
     UnsupportedError
         The device lacks a type that the kernel uses.
     ShaderBuildError
@@ -134,20 +151,48 @@ def build_kernel(
     check_features(who, description, context)
     source = description.shader_source(local_size, folded=folded)
     layout = description.layout(folded)
-    plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
+    uniform_binding = 0 if layout.uniform else -1
+    try:
+        plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
+        return bind_kernel(context, plan, slots, layout, uniform_binding, source)
+    except ValueError as error:
+        # such as more buffers than the device binds
+        more = "; its prints and checks take one buffer and 4 bytes of arguments" if observed else ""
+        raise ArgumentValueError(f"{who}: {error}{more}") from error
+
+
+def bind_kernel(
+    context: Context,
+    plan: ComputePlan,
+    slots: Sequence[Slot],
+    layout: ArgumentLayout,
+    uniform_binding: int,
+    source: ShaderSource,
+) -> BuiltKernel:
+    """Make the launcher of a compiled kernel.
+
+    Parameters
+    ----------
+    slots
+        What it takes, in order.
+    layout
+        Where values lie in the argument block.
+    uniform_binding
+        Where the block is bound; -1 if it is push constants.
+    """
     launcher = native.Launcher(
         context._native,
         plan._native,
         [_native_slot(slot, layout.offset_of) for slot in slots],
         layout.size,
-        0 if layout.uniform else -1,
+        uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
         -1 if layout.group_count_offset is None else layout.group_count_offset,
-        local_size,
+        source.local_size,
         context.max_workgroup_count,
         packer(slots),
     )
-    return BuiltKernel(plan, launcher, source, local_size, layout)
+    return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
 
 def check_local_size(who: str, local_size: Extent, context: Context) -> None:
@@ -210,13 +255,17 @@ _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
 
 
 def check_features(who: str, description: ShaderDescription, context: Context) -> None:
-    """Raise UnsupportedError if a device lacks a type that the kernel uses, before the driver sees it."""
+    """Raise UnsupportedError if a device lacks what the kernel uses, before the driver sees it."""
     kernel = description.kernel
-    used = {dtype.component_type(kind) for kind in usage(kernel).dtypes}
+    usage_ = usage(kernel)
+    used = {dtype.component_type(kind) for kind in usage_.dtypes}
     for device in context.device_infos:
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature):
                 raise _unsupported(who, device, name)
+        lacking = missing_operation(usage_, device)
+        if lacking:
+            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
         stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
         if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
             raise _unsupported(who, device, "buffers of 8-bit elements")
@@ -227,6 +276,10 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
             feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
             if not getattr(device, feature):
                 raise _unsupported(who, device, "arguments of 16 bits")
+        images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
+        pairs = any(dtype.component_count(kind) == 2 for kind in images)
+        if pairs and not device.storage_image_extended_formats:
+            raise _unsupported(who, device, "storage images of two channels")
 
 
 def _is_short(kind: DType) -> bool:
@@ -279,7 +332,10 @@ def explained_log(source: ShaderSource, log: str) -> str:
 def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]:
     if isinstance(slot, BufferSlot):
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
-        return ("buffer", slot.binding, shape, slot.reads, slot.writes)
+        return ("buffer", slot.binding, shape, slot.reads, slot.writes, slot.planar)
+    if isinstance(slot, ImageSlot):
+        kind = "image" if slot.image.storage else "sampler"
+        return (kind, slot.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)
     if slot.scalar_code is not None:
         return ("scalar", offset_of(slot.member), slot.scalar_code)
     return ("value", offset_of(slot.member), slot.kind.item_size)

@@ -17,23 +17,38 @@ from vkdispatch.base.errors import (
     UsageError,
     VkDispatchError,
 )
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.image import Image, Sampler
+from vkdispatch.base.image_format import image_view_type, numeric_kind, select_format
 from vkdispatch.base.packing import SCALAR_CODES, pack, plain_scalar
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
+from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
 
 # The launcher packs these scalars by itself; C++ has no half.
 _LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is not dtype.float16}
 
 
+_VIEW_TYPES = {
+    1: image_view_type.VIEW_TYPE_1D,
+    2: image_view_type.VIEW_TYPE_2D,
+    3: image_view_type.VIEW_TYPE_3D,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BufferSlot:
-    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does."""
+    """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
+
+    A `planar` one is indexed by two axes.
+    """
 
     label: str
     binding: int
     shape_member: str | None
     reads: bool
     writes: bool
+    planar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,33 @@ class ValueSlot:
         return _LAUNCHER_CODES.get(self.kind)
 
 
-Slot = BufferSlot | ValueSlot
+@dataclass(frozen=True, slots=True)
+class ImageSlot:
+    """A sampler or a storage image that a launcher takes, and how the kernel declares it."""
+
+    label: str
+    binding: int
+    image: ImageBinding
+    reads: bool
+    writes: bool
+
+    @property
+    def view_type(self) -> image_view_type:
+        """What the image must be."""
+        if self.image.arrayed:
+            return image_view_type.VIEW_TYPE_2D_ARRAY
+        return _VIEW_TYPES[self.image.dimensions]
+
+    @property
+    def native_kind(self) -> int:
+        """The format of a storage image; of a sampled one whether its texels are floats or integers."""
+        scalar = dtype.component_type(self.image.dtype)
+        if not self.image.storage:
+            return numeric_kind(scalar)
+        return select_format(scalar, dtype.component_count(self.image.dtype)).value
+
+
+Slot = BufferSlot | ImageSlot | ValueSlot
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +121,14 @@ class CheckedCall:
     ----------
     slots
         One value for each slot; 0 where a variable is bound.
-    buffers
-        The buffers among them.
+    resources
+        The buffers, images and samplers among them.
     variables
         Per bound name, the slots that it fills.
     """
 
     slots: tuple[Any, ...]
-    buffers: tuple[Buffer[Any], ...]
+    resources: tuple[Handle, ...]
     variables: dict[str, list[ValueSlot]]
 
 
@@ -98,15 +139,14 @@ def read_parameters(description: ShaderDescription) -> tuple[Parameter, ...]:
 
 def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Parameter:
     label = f"argument {info.name!r}"
-    if info.arg_type is ArgType.IMAGE:
-        raise UnsupportedError(
-            f"{description.name}: {label}: kernels that sample images cannot be launched yet"
-        )
-    if info.arg_type is ArgType.BUFFER:
-        assert info.binding is not None
+    if info.binding is not None:
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
-        slot = BufferSlot(label, binding, info.shader_shape_name, reads, writes)
+        slot: Slot = (
+            BufferSlot(label, binding, info.shader_shape_name, reads, writes, info.planar)
+            if info.image is None
+            else ImageSlot(label, binding, info.image, reads, writes)
+        )
         return Parameter(info.name, info.default_value, (slot,), None, False)
     members = tuple(zip(info.members, info.member_dtypes, strict=True))
     if info.arg_type is ArgType.CONSTANT_DATACLASS:
@@ -178,29 +218,33 @@ def check_values(
         A buffer was destroyed.
     """
     slots: list[Any] = []
-    buffers: list[Buffer[Any]] = []
+    resources: list[Handle] = []
     variables: dict[str, list[ValueSlot]] = {}
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in _parts(who, parameter, value):
+        for slot, part in parts_of(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_checked_buffer(who, slot, part, context))
-                buffers.append(part)
+                resources.append(part)
+            elif isinstance(slot, ImageSlot):
+                slots.append(_checked_image(who, slot, part, context))
+                resources.append(part)
             elif isinstance(part, BoundVariable):
                 _check_variable(who, parameter, part, graph)
                 variables.setdefault(part.name, []).append(slot)
                 slots.append(_zero(slot.kind))
             else:
-                slots.append(_checked_number(who, slot, part))
-    return CheckedCall(tuple(slots), tuple(buffers), variables)
+                slots.append(checked_number(who, slot, part))
+    return CheckedCall(tuple(slots), tuple(resources), variables)
 
 
-def _parts(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
+    """Return each slot of a parameter with what fills it. Raises TypeError or ValueError for no dataclass."""
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise ArgumentTypeError(
-            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {_given(value)}"
+            f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         if not hasattr(value, field):
@@ -212,23 +256,67 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
     if not isinstance(value, Buffer):
         # A ValueError by contract; a caller who thinks of types would look for a TypeError.
         raise WrongBufferError(
-            f"{who}: {slot.label}: expected a vd.Buffer, got {_given(value)}; make one with vd.asbuffer(...)"
+            f"{who}: {slot.label}: expected a vd.Buffer, got {given(value)}; make one with vd.asbuffer(...)"
         )
-    if value.context is not context:
-        kind = DeviceLostError if value.context.lost else UsageError
-        raise kind(f"{who}: {slot.label}: the buffer belongs to a context that is gone; make it again")
-    if value.destroyed:
-        raise UsageError(f"{who}: {slot.label}: the buffer was destroyed")
+    _check_usable(f"{who}: {slot.label}: the buffer", value, context)
     if value.mem_size > context.max_storage_buffer_range:
         raise ArgumentValueError(
             f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; kernels on this device reach "
             f"{context.max_storage_buffer_range} of one buffer; use several"
         )
+    if slot.planar and value.shader_shape[2] != 1:
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
+        )
     return value
 
 
+def _check_usable(what: str, value: Handle, context: Context) -> None:
+    if value.context is not context:
+        kind = DeviceLostError if value.context.lost else UsageError
+        raise kind(f"{what} belongs to a context that is gone; make it again")
+    if value.destroyed:
+        raise UsageError(f"{what} was destroyed")
+
+
+def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Image | Sampler:
+    where = f"{who}: {slot.label}"
+    if slot.image.storage:
+        if not isinstance(value, Image):
+            hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
+            raise WrongBufferError(f"{where}: expected a vd.Image, got {given(value)}{hint}")
+        image = value
+    else:
+        if not isinstance(value, Sampler):
+            hint = "; call .sample() of the image" if isinstance(value, Image) else ""
+            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {given(value)}{hint}")
+        _check_usable(f"{where}: the sampler", value, context)
+        image = value.image
+    _check_usable(f"{where}: the image", image, context)
+    if image.view_type is not slot.view_type:
+        raise ArgumentValueError(
+            f"{where}: the kernel declares an image of {slot.view_type.name}, this one is of "
+            f"{image.view_type.name}"
+        )
+    wanted = slot.image.dtype
+    scalar, channels = dtype.component_type(wanted), dtype.component_count(wanted)
+    if image.dtype is not scalar:
+        raise ArgumentValueError(
+            f"{where}: the kernel declares texels of {scalar.name}, this image has {image.dtype.name}; "
+            "annotation and image must agree"
+        )
+    if slot.image.storage and image.channels != channels:
+        raise ArgumentValueError(
+            f"{where}: the kernel declares texels of {wanted.name}, {channels} channels, this image has "
+            f"{image.channels}"
+        )
+    if slot.image.storage and not image.is_storable:
+        raise UnsupportedError(f"{where}: the device cannot store to {image!r}")
+    return image if slot.image.storage else value
+
+
 class WrongBufferError(ArgumentValueError, TypeError):
-    """Something that is no buffer was given where a kernel needs one."""
+    """Something that is no buffer, image or sampler was given where a kernel needs one."""
 
 
 def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph: CommandGraph | None) -> None:
@@ -245,10 +333,11 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def _checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
+    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit."""
     label = f"{who}: {slot.label}"
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {_given(value)}")
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {given(value)}")
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)
@@ -282,9 +371,14 @@ def _wanted(parameter: Parameter) -> str:
     if parameter.fields is not None:
         return f"expected a dataclass instance with the fields {', '.join(parameter.fields)}"
     slot = parameter.slots[0]
-    return "expected a vd.Buffer" if isinstance(slot, BufferSlot) else f"expected a {slot.kind.name} value"
+    if isinstance(slot, BufferSlot):
+        return "expected a vd.Buffer"
+    if isinstance(slot, ImageSlot):
+        return "expected a vd.Image" if slot.image.storage else "expected a vd.Sampler"
+    return f"expected a {slot.kind.name} value"
 
 
-def _given(value: Any) -> str:
+def given(value: Any) -> str:
+    """Describe what a caller gave: its class and a short text."""
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -7,11 +7,21 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
-from vkdispatch.shader.launcher import BuiltKernel, FastPath, build_kernel, needs_folding
-from vkdispatch.shader.parameters import bind_values, check_values, read_parameters
+from vkdispatch.shader.launcher import (
+    BuiltKernel,
+    FastPath,
+    build_kernel,
+    check_local_size,
+    needs_folding,
+)
+from vkdispatch.shader.observation import Observation, checks_of, observe
+from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs when the kernel does not say.
@@ -36,8 +46,8 @@ class ShaderFunction:
         Name of the Python function.
     shader_description
         The traced kernel.
-    local_size, workgroups, exec_size
-        Sizes as given to the decorator, or None.
+    local_size, workgroups, exec_size, check
+        As given to the decorator, or None.
     """
 
     def __init__(
@@ -48,6 +58,7 @@ class ShaderFunction:
         exec_count: Any = None,
         *,
         origin: str | None = None,
+        check: Any = None,
     ) -> None:
         """Prepare a traced kernel to be called; needs no device.
 
@@ -61,6 +72,8 @@ class ShaderFunction:
             How many workgroups or invocations a call runs, unless the call says.
         origin
             Where the kernel is defined, such as "kernel.py:12".
+        check
+            What to check on the device; see `vd.shader`.
 
         Raises
         ------
@@ -76,12 +89,19 @@ class ShaderFunction:
         self.exec_size = exec_count
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._local_size = checked_local_size(local_size)
-        self._parameters = read_parameters(shader_description)
+        self.check = check
+        self._observation = self._observed(checks_of(check))
+        # What is launched: the kernel itself, unless it has something to report.
+        self._launched = self._observation.description if self._observation else shader_description
+        self._parameters = read_parameters(self._launched)
         self._names = tuple(parameter.name for parameter in self._parameters)
         self._slots = tuple(slot for parameter in self._parameters for slot in parameter.slots)
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+
+    def _observed(self, checks: Checks) -> Observation | None:
+        return observe(self.shader_description, checks)
 
     def _decorated_size(self) -> LaunchSize | None:
         if self.exec_size is not None:
@@ -95,13 +115,18 @@ class ShaderFunction:
         self._context: Context | None = None
         self._built: dict[tuple[Extent, bool], BuiltKernel] = {}
         self._primary: BuiltKernel | None = None
+        self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
         self._fast_paths: dict[str, FastPath] = {}
+        self._diagnostics: Diagnostics | None = None
 
     # -- calling
 
     def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
         """Queue a dispatch and return at once, or record it into a graph.
+
+        A kernel that prints or is checked is waited for instead, and what it prints is written to
+        `sys.stdout`.
 
         Parameters
         ----------
@@ -117,6 +142,8 @@ class ShaderFunction:
             An argument is missing, unknown, of the wrong kind or shape, or the size is none.
         ShaderBuildError
             The kernel does not compile (first call).
+        CheckError
+            A checked kernel violated a check. What it did right has been done, and nothing else.
         """
         # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
         if graph is None:
@@ -149,6 +176,8 @@ class ShaderFunction:
         if fast is not None and fast.run(values, size, graph):
             return
         context = get_context()
+        if not context.runs:
+            raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
@@ -157,9 +186,22 @@ class ShaderFunction:
         folded = needs_folding(self._who, extent, size.in_groups, local_size, context)
         kernel = self._kernel(context, local_size, folded)
         for _ in range(_ATTEMPTS):
-            if kernel.run(call, extent, size.in_groups, graph):
+            if self._run(kernel, call, extent, size.in_groups, graph):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
+
+    def _run(
+        self,
+        kernel: BuiltKernel,
+        call: CheckedCall,
+        extent: Extent,
+        in_groups: bool,
+        graph: CommandGraph | None,
+    ) -> bool:
+        observation, diagnostics = self._observation, self._diagnostics
+        if observation is None or diagnostics is None:
+            return kernel.run(call, extent, in_groups, graph)
+        return observation.run(self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph)
 
     def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
@@ -190,12 +232,70 @@ class ShaderFunction:
             error.add_note(f"while computing {size.option} of {self._who}")
             raise
 
+    # -- without a device
+
+    def interpret(
+        self,
+        *args: Any,
+        subgroup_size: int = 32,
+        check: Any = True,
+        races: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Run the kernel with NumPy instead of a device, and return when it is done.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call, with NumPy arrays in place of buffers: of the dtype, complex numbers as NumPy's
+            (complex32: a last axis of 2 float16), vectors and matrices with their components as last axes.
+            They are written in place. A `vd.Buffer` is read, and written when the kernel has run.
+        subgroup_size
+            Invocations of a subgroup: a power of two up to 128.
+        check
+            What is an error: "bounds" (an index out of range; unchecked, reads there give 0 and writes do
+            nothing), "nan" (a NaN that is stored), "loops=5000" (a `while` loop of more rounds than that),
+            several of them in a set or with commas. True is bounds, False nothing.
+        races
+            Whether it is an error that two invocations access one element, at least one of them to write
+            something new, with no barrier of their workgroup between.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a call.
+        IndexError
+            An index is out of range. Here and below: what was written before stays written.
+        FloatingPointError
+            A NaN was stored.
+        RuntimeError
+            A barrier that only a part of a workgroup reaches, a loop of too many rounds, or a race.
+        NotImplementedError
+            The kernel holds GLSL text or an image.
+        """
+        size, named = self._size_of_call(kwargs)
+        parameters = read_parameters(self.shader_description)
+        values = bind_values(self._who, parameters, args, named)
+        values = host_buffers(self._who, self.shader_description, parameters, values)
+        interpret_call(
+            self._who,
+            self.shader_description,
+            parameters,
+            values,
+            self._extent(size, values),
+            in_groups=size.in_groups,
+            local_size=self._local_size or (_DEFAULT_GROUP, 1, 1),
+            subgroup_size=subgroup_size,
+            checks=checked(check),
+            races=races,
+        )
+
     # -- building
 
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        return self._primary is not None
+        return self._shown is not None
 
     @property
     def plan(self) -> ComputePlan | None:
@@ -205,15 +305,17 @@ class ShaderFunction:
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        return self._primary.source.code if self._primary else None
+        return self._shown.code if self._shown else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        return LaunchBounds(self._primary.local_size) if self._primary else None
+        return LaunchBounds(self._shown.local_size) if self._shown else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
+
+        The dummy backend has nothing to compile for: the source is written, and no more.
 
         Raises
         ------
@@ -223,7 +325,16 @@ class ShaderFunction:
             The device lacks a type that the kernel uses.
         """
         context = get_context()
-        self._kernel(context, self._group_for(self._counts_groups, context), folded=False)
+        local_size = self._group_for(self._counts_groups, context)
+        if context.runs:
+            self._kernel(context, local_size, folded=False)
+        else:
+            self._write(context, local_size)
+
+    def _write(self, context: Context, local_size: Extent) -> None:
+        check_local_size(self._who, local_size, context)
+        with self._lock:
+            self._shown = self.shader_description.shader_source(local_size)
 
     def _kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
         with self._lock:
@@ -232,24 +343,39 @@ class ShaderFunction:
                 self._context = context
             kernel = self._built.get((local_size, folded))
             if kernel is None:
-                kernel = build_kernel(
-                    self._who, self.shader_description, self._slots, context, local_size, folded=folded
-                )
+                kernel = self._compiled(context, local_size, folded)
                 self._built[local_size, folded] = kernel
                 self._adopt(kernel, local_size, folded, context)
             return kernel
+
+    def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+        observation = self._observation
+        slots = self._slots if observation is None else (*self._slots, *observation.slots)
+        kernel = build_kernel(
+            self._who,
+            self._launched,
+            slots,
+            context,
+            local_size,
+            folded=folded,
+            observed=observation is not None,
+        )
+        if observation is not None and self._diagnostics is None:
+            self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
+        return kernel
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
         if folded:
             return
-        plain = all(parameter.fields is None for parameter in self._parameters)
+        plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
                 self._fast_paths[option] = FastPath(kernel, self._slots, in_groups)
         if local_size == self._group_for(self._counts_groups, context):
             self._primary = kernel
+            self._shown = kernel.source
             self._fast = self._fast_paths.get(self._size.option) if self._size else None
 
     @property
@@ -278,13 +404,12 @@ class ShaderFunction:
         """
         if build:
             self.build()
-        if self._primary is not None:
-            source = self._primary.source
-        else:
+        source = self._shown
+        if source is None:
             local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
             if is_context_initialized():
                 local_size = self._group_for(self._counts_groups, get_context())
-            source = self.shader_description.shader_source(local_size)
+            source = self._launched.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
 
@@ -297,7 +422,11 @@ class ShaderFunction:
 
 
 def make_shader_function(
-    description: ShaderDescription, local_size: Any = None, workgroups: Any = None, exec_count: Any = None
+    description: ShaderDescription,
+    local_size: Any = None,
+    workgroups: Any = None,
+    exec_count: Any = None,
+    check: Any = None,
 ) -> ShaderFunction:
     """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
-    return ShaderFunction(description, local_size, workgroups, exec_count)
+    return ShaderFunction(description, local_size, workgroups, exec_count, check=check)

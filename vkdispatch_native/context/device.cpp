@@ -68,6 +68,7 @@ VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   features.shaderFloat64 = has.shaderFloat64;
   features.shaderInt64 = has.shaderInt64;
   features.shaderInt16 = has.shaderInt16;
+  features.shaderStorageImageExtendedFormats = has.shaderStorageImageExtendedFormats;
   return features;
 }
 
@@ -88,6 +89,7 @@ VkPhysicalDeviceVulkan12Features wanted_features(const VkPhysicalDeviceVulkan12F
   features.timelineSemaphore = VK_TRUE;
   features.scalarBlockLayout = VK_TRUE;
   features.shaderFloat16 = has.shaderFloat16;
+  features.samplerMirrorClampToEdge = has.samplerMirrorClampToEdge;
   features.shaderInt8 = has.shaderInt8;
   features.storageBuffer8BitAccess = has.storageBuffer8BitAccess;
   features.uniformAndStorageBuffer8BitAccess = has.uniformAndStorageBuffer8BitAccess;
@@ -131,6 +133,10 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
     if (p.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME)) {
       p.atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
       p.features11.pNext = &p.atomic_float;
+      if (p.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME)) {
+        p.atomic_float2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT;
+        p.atomic_float.pNext = &p.atomic_float2;
+      }
     }
     VkPhysicalDeviceFeatures2 features{};
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -145,6 +151,7 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
   p.missing = missing_requirements(p);
   // The chains point into this very function's frame or object: cut them before the struct is copied.
   p.maintenance3.pNext = p.id.pNext = p.features12.pNext = p.features11.pNext = nullptr;
+  p.atomic_float.pNext = nullptr;
   return p;
 }
 
@@ -207,13 +214,20 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
   if (properties_.has_extension("VK_KHR_portability_subset")) {
     extensions.push_back("VK_KHR_portability_subset");
   }
-  if (atomic_float.shaderBufferFloat32Atomics) {
+  VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2 = properties_.atomic_float2;
+  if (properties_.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME)) {
     extensions.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
     atomic_float.shaderImageFloat32Atomics = VK_FALSE;
     atomic_float.shaderImageFloat32AtomicAdd = VK_FALSE;
     atomic_float.sparseImageFloat32Atomics = VK_FALSE;
     atomic_float.sparseImageFloat32AtomicAdd = VK_FALSE;
     features12.pNext = &atomic_float;
+    if (properties_.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME)) {
+      extensions.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME);
+      atomic_float2.shaderImageFloat32AtomicMinMax = VK_FALSE;
+      atomic_float2.sparseImageFloat32AtomicMinMax = VK_FALSE;
+      atomic_float.pNext = &atomic_float2;
+    }
   }
 
   VkDeviceCreateInfo info{};

@@ -20,6 +20,7 @@ struct DeviceProperties {
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{};
+  VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2{};
   std::vector<VkQueueFamilyProperties> queue_families;
   std::vector<std::string> extensions;
   std::vector<std::string> missing;  // what the engine needs and the device lacks
@@ -45,6 +46,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   VkDevice handle() const noexcept { return handle_; }
+  VkPhysicalDevice physical() const noexcept { return physical_; }
   const VolkDeviceTable& fn() const noexcept { return fn_; }
   VmaAllocator allocator() const noexcept { return allocator_; }
   const DeviceProperties& properties() const noexcept { return properties_; }

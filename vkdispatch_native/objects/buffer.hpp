@@ -1,51 +1,37 @@
 // A user's buffer: one copy of the memory for each queue.
 #pragma once
 
-#include <atomic>
 #include <vector>
 
+#include "objects/data.hpp"
 #include "objects/memory.hpp"
-#include "objects/resource.hpp"
 
 namespace vkd {
 
-// The barrier epochs in which a queue's copy was last read and written (see stages/hazards.hpp).
-struct HazardState {
-  uint64_t read_epoch = 0;
-  uint64_t write_epoch = 0;
-};
-
-class Buffer final : public Resource {
+class Buffer final : public Data {
  public:
   Buffer(const std::vector<Device*>& queue_devices, VkDeviceSize size)
-      : Resource(queue_devices.size()), size_(size) {
+      : Data(queue_devices.size()), size_(size) {
     copies_.reserve(queue_devices.size());
     for (Device* device : queue_devices) {
-      copies_.push_back({Memory(*device, size, MemoryUse::device), {}});
+      copies_.emplace_back(*device, size, MemoryUse::device);
     }
   }
   ~Buffer() override { release(); }
 
   void release() noexcept override {
-    for (Copy& copy : copies_) {
-      copy.memory.release();
+    for (Memory& copy : copies_) {
+      copy.release();
     }
   }
 
+  const char* noun() const noexcept override { return "a buffer"; }
   VkDeviceSize size() const noexcept { return size_; }
-  uint64_t id() const noexcept { return id_; }  // never used again, unlike an address
-  const Memory& memory(size_t queue) const noexcept { return copies_[queue].memory; }
-  HazardState& hazards(size_t queue) noexcept { return copies_[queue].hazards; }
+  const Memory& memory(size_t queue) const noexcept { return copies_[queue]; }
 
  private:
-  struct Copy {
-    Memory memory;
-    HazardState hazards;
-  };
-  static inline std::atomic<uint64_t> next_id_{1};
-  const uint64_t id_ = next_id_.fetch_add(1);
   VkDeviceSize size_;
-  std::vector<Copy> copies_;
+  std::vector<Memory> copies_;
 };
 
 }  // namespace vkd

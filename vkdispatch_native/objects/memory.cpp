@@ -1,6 +1,8 @@
 #include "objects/memory.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "libs/error.hpp"
 
@@ -47,6 +49,18 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&devi
                VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (use == MemoryUse::device && device.properties().features12.bufferDeviceAddress) {
     info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  }
+  // Queues of several families copy from each other's buffers.
+  std::vector<uint32_t> families;
+  for (const QueueHandle& queue : device.queues()) {
+    if (std::find(families.begin(), families.end(), queue.family) == families.end()) {
+      families.push_back(queue.family);
+    }
+  }
+  if (families.size() > 1) {
+    info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+    info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());
+    info.pQueueFamilyIndices = families.data();
   }
   const VmaAllocationCreateInfo allocation = allocation_info(device, use);
   VmaAllocationInfo result{};

@@ -38,7 +38,12 @@ void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDesc
               std::min(limits.maxPerStageDescriptorUniformBuffers, limits.maxDescriptorSetUniformBuffers),
               "uniform buffers");
   check_count(types, VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
-              std::min(limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers), "samplers");
+              std::min({limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers,
+                        limits.maxPerStageDescriptorSampledImages, limits.maxDescriptorSetSampledImages}),
+              "samplers");
+  check_count(types, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE,
+              std::min(limits.maxPerStageDescriptorStorageImages, limits.maxDescriptorSetStorageImages),
+              "storage images");
   if (types.size() > limits.maxPerStageResources) {
     throw Error(ErrorKind::invalid_value, std::to_string(types.size()) +
                                               " buffers and images are bound, the device takes " +
@@ -46,14 +51,49 @@ void check_limits(const VkPhysicalDeviceLimits& limits, const std::vector<VkDesc
   }
 }
 
+const char* type_name(VkDescriptorType type) {
+  switch (type) {
+    case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER:
+      return "a storage buffer";
+    case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER:
+      return "a uniform buffer";
+    case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+      return "a storage image";
+    case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+      return "a sampler";
+    default:
+      return "something that cannot be bound here";
+  }
+}
+
+void check_declared(const std::vector<DeclaredBinding>& declared,
+                    const std::vector<VkDescriptorType>& types) {
+  for (const DeclaredBinding& each : declared) {
+    const std::string where = "set " + std::to_string(each.set) + ", binding " + std::to_string(each.binding);
+    if (each.set != 0 || each.binding >= types.size()) {
+      throw Error(ErrorKind::invalid_value, "the shader declares " + where +
+                                                "; there are the bindings of set 0 up to " +
+                                                std::to_string(types.size()) + ", less one");
+    }
+    if (each.type != types[each.binding]) {
+      throw Error(ErrorKind::invalid_value, "the shader declares " + std::string(type_name(each.type)) +
+                                                " at " + where + ", the list of bindings has " +
+                                                type_name(types[each.binding]) + " there");
+    }
+  }
+}
+
 }  // namespace
 
 Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
-           const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name)
+           const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name,
+           const std::string& entry_point, const Specialization& specialization)
     : Resource(queue_devices.size()),
       types_(types),
+      declared_(read_bindings(spirv)),
       push_constant_size_(push_constant_size),
       name_(std::move(name)) {
+  check_declared(declared_, types_);
   try {
     for (Device* device : queue_devices) {
       check_limits(device->properties().core.limits, types_, push_constant_size);
@@ -62,7 +102,7 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
       if (same == pipelines_.end()) {
         pipelines_.push_back({});
         pipelines_.back().device = device;
-        create(pipelines_.back(), spirv);
+        create(pipelines_.back(), spirv, entry_point, specialization);
         same = pipelines_.end() - 1;
       }
       pipeline_of_queue_.push_back(static_cast<size_t>(same - pipelines_.begin()));
@@ -73,7 +113,8 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
   }
 }
 
-void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv) {
+void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
+                  const Specialization& specialization) {
   Device& device = *pipeline.device;
   const VolkDeviceTable& fn = device.fn();
 
@@ -114,17 +155,30 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv) {
   VkShaderModule shader = VK_NULL_HANDLE;
   check(fn.vkCreateShaderModule(device.handle(), &module_info, nullptr, &shader), "vkCreateShaderModule");
 
+  VkSpecializationInfo constants{};
+  constants.mapEntryCount = static_cast<uint32_t>(specialization.entries.size());
+  constants.pMapEntries = specialization.entries.data();
+  constants.dataSize = specialization.data.size();
+  constants.pData = specialization.data.data();
+
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = shader;
-  info.stage.pName = "main";
+  info.stage.pName = entry_point.c_str();
+  info.stage.pSpecializationInfo = specialization.entries.empty() ? nullptr : &constants;
   info.layout = pipeline.layout;
   const VkResult result =
       fn.vkCreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle);
   fn.vkDestroyShaderModule(device.handle(), shader, nullptr);
   check(result, "vkCreateComputePipelines");
+}
+
+bool Plan::refuses(uint32_t binding, const Image& image) const noexcept {
+  return std::any_of(declared_.begin(), declared_.end(), [&](const DeclaredBinding& each) {
+    return each.binding == binding && !matches(each.image, image);
+  });
 }
 
 void Plan::release() noexcept {

@@ -1,13 +1,21 @@
 // A compute pipeline with its layout, made on every device of the engine.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "context/device.hpp"
+#include "objects/interface.hpp"
 #include "objects/resource.hpp"
 
 namespace vkd {
+
+// Values for a module's specialization constants: each entry names a constant and its bytes in `data`.
+struct Specialization {
+  std::vector<VkSpecializationMapEntry> entries;
+  std::vector<std::byte> data;
+};
 
 class Plan final : public Resource {
  public:
@@ -21,20 +29,25 @@ class Plan final : public Resource {
 
   // queue_devices: the device of each queue; bindings number 0, 1, ... in order of `types`.
   Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
-       const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name);
+       const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name,
+       const std::string& entry_point, const Specialization& specialization);
   ~Plan() override { release(); }
   void release() noexcept override;
 
   const Pipeline& pipeline(size_t queue) const noexcept { return pipelines_[pipeline_of_queue_[queue]]; }
   VkDescriptorType type(uint32_t binding) const noexcept { return types_[binding]; }
+  // Whether the code declares an image at a binding, and then another one than this.
+  bool refuses(uint32_t binding, const Image& image) const noexcept;
   size_t binding_count() const noexcept { return types_.size(); }
   uint32_t push_constant_size() const noexcept { return push_constant_size_; }
   const std::string& name() const noexcept { return name_; }
 
  private:
-  void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv);
+  void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
+              const Specialization& specialization);
 
   std::vector<VkDescriptorType> types_;
+  std::vector<DeclaredBinding> declared_;
   uint32_t push_constant_size_;
   std::string name_;
   std::vector<Pipeline> pipelines_;

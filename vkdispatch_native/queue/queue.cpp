@@ -39,17 +39,32 @@ Queue::~Queue() {
 
 // ---- appending
 
+void Queue::start_batch() {
+  if (spare_batches_.empty()) {
+    batches_.push_back(std::make_unique<Batch>());
+  } else {
+    batches_.push_back(std::move(spare_batches_.back()));
+    spare_batches_.pop_back();
+  }
+  batches_.back()->value = next_value_++;
+}
+
 Batch& Queue::open_batch() {
   if (batches_.empty() || batches_.back()->size() >= kBatchSize) {
-    if (spare_batches_.empty()) {
-      batches_.push_back(std::make_unique<Batch>());
-    } else {
-      batches_.push_back(std::move(spare_batches_.back()));
-      spare_batches_.pop_back();
-    }
-    batches_.back()->value = next_value_++;
+    start_batch();
   }
   return *batches_.back();
+}
+
+uint64_t Queue::append_wait(Timeline& timeline, uint64_t value) {
+  std::lock_guard lock(mutex_);
+  if (batches_.empty() || !batches_.back()->empty()) {
+    start_batch();
+  }
+  Batch& batch = *batches_.back();
+  batch.waits.push_back({timeline.handle(), value});
+  wake();
+  return batch.value;
 }
 
 void Queue::wake() noexcept {
@@ -74,9 +89,12 @@ uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
     for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
       const Binding& binding = dispatch.bindings[b];
       if (binding.writes) {
-        binding.buffer->mark_write(index_, value);
+        binding.data().mark_write(index_, value);
       } else {
-        binding.buffer->mark_read(index_, value);
+        binding.data().mark_read(index_, value);
+      }
+      if (binding.sampler != nullptr) {
+        binding.sampler->mark_read(index_, value);
       }
     }
   }
@@ -86,15 +104,27 @@ uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
   return value;
 }
 
+uint64_t Queue::added(Batch& batch) {
+  gathered_.fetch_add(1, std::memory_order_relaxed);
+  commands_.fetch_add(1, std::memory_order_relaxed);
+  wake();
+  return batch.value;
+}
+
 uint64_t Queue::append(Segment& segment) {
   std::lock_guard lock(mutex_);
   Batch& batch = open_batch();
   batch.add(segment);
   segment.mark(index_, batch.value);
-  gathered_.fetch_add(1, std::memory_order_relaxed);
-  commands_.fetch_add(1, std::memory_order_relaxed);
-  wake();
-  return batch.value;
+  return added(batch);
+}
+
+uint64_t Queue::append(Image& image) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(image);
+  image.mark_write(index_, batch.value);
+  return added(batch);
 }
 
 uint64_t Queue::append_copy(const Copy& copy) {
@@ -106,10 +136,19 @@ uint64_t Queue::append_copy(const Copy& copy) {
   } else {
     copy.buffer->mark_read(index_, batch.value);
   }
-  gathered_.fetch_add(1, std::memory_order_relaxed);
-  commands_.fetch_add(1, std::memory_order_relaxed);
-  wake();
-  return batch.value;
+  return added(batch);
+}
+
+uint64_t Queue::append_copy(const ImageCopy& copy) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(copy);
+  if (copy.to_image) {
+    copy.image->mark_write(index_, batch.value);
+  } else {
+    copy.image->mark_read(index_, batch.value);
+  }
+  return added(batch);
 }
 
 // ---- submitting
@@ -160,6 +199,15 @@ void Queue::record(Batch& batch, Frame& frame) {
         recorder.copy(entry.copy);
         host_reads |= !entry.copy.to_buffer;
         break;
+      case Batch::Kind::image_copy:
+        begin();
+        recorder.copy(entry.image_copy);
+        host_reads |= !entry.image_copy.to_image;
+        break;
+      case Batch::Kind::image_start:
+        begin();
+        recorder.start(*entry.image);
+        break;
       case Batch::Kind::replay:
         end();
         entry.segment->apply(hazards_);
@@ -190,9 +238,21 @@ void Queue::submit(Batch& batch) {
   values.signalSemaphoreValueCount = 1;
   values.pSignalSemaphoreValues = &batch.value;
   const VkSemaphore semaphore = timeline_.handle();
+  std::vector<VkSemaphore> waited_for;
+  std::vector<uint64_t> waited_values;
+  for (const Batch::Wait& wait : batch.waits) {
+    waited_for.push_back(wait.semaphore);
+    waited_values.push_back(wait.value);
+  }
+  const std::vector<VkPipelineStageFlags> stages(batch.waits.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  values.waitSemaphoreValueCount = static_cast<uint32_t>(waited_values.size());
+  values.pWaitSemaphoreValues = waited_values.data();
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.pNext = &values;
+  info.waitSemaphoreCount = static_cast<uint32_t>(waited_for.size());
+  info.pWaitSemaphores = waited_for.data();
+  info.pWaitDstStageMask = stages.data();
   info.commandBufferCount = static_cast<uint32_t>(command_buffers_.size());
   info.pCommandBuffers = command_buffers_.data();
   info.signalSemaphoreCount = 1;
@@ -218,13 +278,7 @@ bool Queue::submit_next() {
   try {
     submit(*batch);
   } catch (...) {
-    {
-      std::lock_guard lock(failure_mutex_);
-      if (!failure_) {
-        failure_ = std::current_exception();
-      }
-      failed_.store(true);
-    }
+    keep_failure();
     distrust_hazards_ = true;
     abandon(batch->value);
   }
@@ -236,6 +290,23 @@ bool Queue::submit_next() {
   gathered_.fetch_sub(size, std::memory_order_relaxed);
   spare_batches_.push_back(std::move(batch));
   return true;
+}
+
+// Called inside a catch block.
+void Queue::keep_failure() {
+  std::exception_ptr failure = std::current_exception();
+  try {
+    throw;
+  } catch (const Error& error) {
+    const std::string where = "queue " + std::to_string(index_) + ": ";
+    failure = std::make_exception_ptr(Error(error.kind(), where + error.what()));
+  } catch (...) {  // as it is
+  }
+  std::lock_guard lock(failure_mutex_);
+  if (!failure_) {
+    failure_ = failure;
+  }
+  failed_.store(true);
 }
 
 // A batch that could not be submitted still has to pass on the timeline, or its waiters would wait for ever.
@@ -272,10 +343,19 @@ uint64_t Queue::last_value() {
   return next_value_ - 1;
 }
 
-bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
+void Queue::flush(uint64_t value) {
   while (submitted_.load(std::memory_order_acquire) < value && submit_next()) {
   }
   throw_failure();
+}
+
+uint64_t Queue::backlog() {
+  const uint64_t given = last_value();
+  return given - std::min(given, timeline_.completed());
+}
+
+bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
+  flush(value);
   try {
     const bool in_time = timeline_.wait(value, timeout_ns);
     graveyard_.sweep();
@@ -347,30 +427,20 @@ void Queue::close() noexcept {
 
 // ---- transfers
 
-void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
-  if (std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait(buffer.last_use(index_), kForever);
-    copy_bytes(mapped + offset, data, size);
-    return;
-  }
+template <typename Next, typename Append>
+void Queue::stream_up(const std::byte* data, Next next, Append append) {
   std::lock_guard lock(upload_mutex_);
-  while (size > 0) {
+  for (VkDeviceSize size = next(); size > 0; size = next()) {
     wait(upload_ring_.busy_until(size), kForever);
     const StagingSlice slice = upload_ring_.take(size);
     copy_bytes(slice.mapped, data, slice.size);
-    upload_ring_.in_use(slice, append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, true}));
+    upload_ring_.in_use(slice, append(slice));
     data += slice.size;
-    offset += slice.size;
-    size -= slice.size;
   }
 }
 
-void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
-  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait(buffer.last_write(index_), kForever);
-    copy_bytes(data, mapped + offset, size);
-    return;
-  }
+template <typename Next, typename Append>
+void Queue::stream_down(std::byte* data, Next next, Append append) {
   struct Piece {
     StagingSlice slice;
     uint64_t value;
@@ -384,23 +454,75 @@ void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDev
     wait(piece.value, kForever);
     copy_bytes(piece.target, piece.slice.mapped, piece.slice.size);
   };
-  while (size > 0) {
+  for (VkDeviceSize size = next(); size > 0; size = next()) {
     // The block that comes next in the ring must have been copied out before the device writes it again.
     while (pieces.size() >= StagingRing::kBlocks - 1) {
       finish_oldest();
     }
     wait(download_ring_.busy_until(size), kForever);
     const StagingSlice slice = download_ring_.take(size);
-    const uint64_t value = append_copy({&buffer, offset, slice.buffer, slice.offset, slice.size, false});
+    const uint64_t value = append(slice);
     download_ring_.in_use(slice, value);
     pieces.push_back({slice, value, data});
     data += slice.size;
-    offset += slice.size;
-    size -= slice.size;
   }
   while (!pieces.empty()) {
     finish_oldest();
   }
+}
+
+void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
+  if (std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait(buffer.last_use(index_), kForever);
+    copy_bytes(mapped + offset, data, size);
+    return;
+  }
+  stream_up(
+      data, [&] { return size; },
+      [&](const StagingSlice& slice) {
+        const uint64_t value =
+            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, true});
+        offset += slice.size;
+        size -= slice.size;
+        return value;
+      });
+}
+
+void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
+  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait(buffer.last_write(index_), kForever);
+    copy_bytes(data, mapped + offset, size);
+    return;
+  }
+  stream_down(
+      data, [&] { return size; },
+      [&](const StagingSlice& slice) {
+        const uint64_t value =
+            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, false});
+        offset += slice.size;
+        size -= slice.size;
+        return value;
+      });
+}
+
+void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
+  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
+  size_t i = 0;
+  stream_up(
+      data, [&] { return i < regions.size() ? regions[i].size : 0; },
+      [&](const StagingSlice& slice) {
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, true});
+      });
+}
+
+void Queue::download(Image& image, uint32_t level, std::byte* data) {
+  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
+  size_t i = 0;
+  stream_down(
+      data, [&] { return i < regions.size() ? regions[i].size : 0; },
+      [&](const StagingSlice& slice) {
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false});
+      });
 }
 
 }  // namespace vkd

@@ -30,6 +30,15 @@ class Queue {
   uint64_t append(const Dispatch& dispatch);
   uint64_t append(const Dispatch* dispatches, size_t count);
   uint64_t append(Segment& segment);
+  uint64_t append(Image& image);  // a new one, before anything uses it
+
+  // What is appended from here on waits, on the device, until another queue's timeline has passed `value`.
+  // That value must have been submitted.
+  uint64_t append_wait(Timeline& timeline, uint64_t value);
+  // Fills the queue's copy of a buffer from another copy of it on the same device.
+  uint64_t append_copy_of(Buffer& buffer, VkBuffer other) {
+    return append_copy({&buffer, 0, other, 0, buffer.size(), true});
+  }
 
   // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
@@ -37,10 +46,15 @@ class Queue {
 
   bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time
   uint64_t last_value();                           // of everything appended so far
+  void flush(uint64_t value);                      // submits up to this value, and does not wait for it
+  uint64_t backlog();                              // batches that the device has not finished
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // The same for one whole mip level.
+  void upload(Image& image, uint32_t level, const std::byte* data);
+  void download(Image& image, uint32_t level, std::byte* data);
 
   void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
   void close() noexcept;  // finishes what was given, then ends the thread
@@ -60,7 +74,7 @@ class Queue {
   class Hazards final : public HazardTracker {
    public:
     explicit Hazards(size_t queue) : queue_(queue) {}
-    HazardState& state(Buffer& buffer) override { return buffer.hazards(queue_); }
+    HazardState& state(Data& data) override { return data.hazards(queue_); }
 
    private:
     size_t queue_;
@@ -72,6 +86,15 @@ class Queue {
   };
 
   uint64_t append_copy(const Copy& copy);
+  uint64_t append_copy(const ImageCopy& copy);
+  uint64_t added(Batch& batch);  // under mutex_: one command more
+  // Move host memory through a ring. `next` gives the bytes of the next piece, 0 when done; `append` the
+  // command that copies it.
+  template <typename Next, typename Append>
+  void stream_up(const std::byte* data, Next next, Append append);
+  template <typename Next, typename Append>
+  void stream_down(std::byte* data, Next next, Append append);
+  void start_batch();    // under mutex_
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
   void run() noexcept;   // the thread
@@ -79,6 +102,7 @@ class Queue {
   void submit(Batch& batch);
   void record(Batch& batch, Frame& frame);
   std::unique_ptr<Frame> take_frame();
+  void keep_failure();
   void abandon(uint64_t value) noexcept;
   void throw_failure();
 

@@ -4,7 +4,7 @@ namespace vkd {
 
 namespace {
 
-constexpr VkDeviceSize kAlignment = 256;
+constexpr VkDeviceSize kAlignment = 768;  // of three channels too: copies of images start at whole texels
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 namespace vkd {
 
 void Batch::clear() noexcept {
+  waits.clear();
   entries_.clear();
   bindings_.clear();
   arguments_.clear();
@@ -27,6 +28,20 @@ void Batch::add(const Copy& copy) {
   Entry entry{};
   entry.kind = Kind::copy;
   entry.copy = copy;
+  entries_.push_back(entry);
+}
+
+void Batch::add(const ImageCopy& copy) {
+  Entry entry{};
+  entry.kind = Kind::image_copy;
+  entry.image_copy = copy;
+  entries_.push_back(entry);
+}
+
+void Batch::add(Image& image) {
+  Entry entry{};
+  entry.kind = Kind::image_start;
+  entry.image = &image;
   entries_.push_back(entry);
 }
 

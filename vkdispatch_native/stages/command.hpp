@@ -7,17 +7,24 @@
 #include <vector>
 
 #include "objects/buffer.hpp"
+#include "objects/image.hpp"
 #include "objects/plan.hpp"
+#include "objects/sampler.hpp"
 
 namespace vkd {
 
+// A buffer, an image, or an image with the sampler that it is seen through; what is not used is null.
 struct Binding {
   Buffer* buffer;
+  Image* image;
+  Sampler* sampler;
   VkDeviceSize offset;
   VkDeviceSize range;
   uint32_t index;
   bool reads;
   bool writes;
+
+  Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
 };
 
 struct Groups {
@@ -45,12 +52,21 @@ struct Copy {
   bool to_buffer;
 };
 
+// A copy between a part of a user's image and a staging block.
+struct ImageCopy {
+  Image* image;
+  ImageRegion region;
+  VkBuffer staging;
+  VkDeviceSize staging_offset;
+  bool to_image;
+};
+
 class Segment;
 
 // Commands that will go to the device in one submit, and the timeline value which that submit will signal.
 class Batch {
  public:
-  enum class Kind : uint8_t { dispatch, copy, replay };
+  enum class Kind : uint8_t { dispatch, copy, image_copy, image_start, replay };
 
   struct Entry {
     Kind kind;
@@ -63,11 +79,19 @@ class Batch {
         int32_t uniform_binding;
       } dispatch;
       Copy copy;
+      ImageCopy image_copy;
+      Image* image;  // new: its contents start as anything
       Segment* segment;
     };
   };
 
+  struct Wait {
+    VkSemaphore semaphore;  // another queue's timeline
+    uint64_t value;
+  };
+
   uint64_t value = 0;
+  std::vector<Wait> waits;  // before the first command
 
   bool empty() const noexcept { return entries_.empty(); }
   size_t size() const noexcept { return entries_.size(); }
@@ -76,6 +100,8 @@ class Batch {
 
   void add(const Dispatch& dispatch);
   void add(const Copy& copy);
+  void add(const ImageCopy& copy);
+  void add(Image& image);
   void add(Segment& segment);
   Dispatch dispatch(const Entry& entry) const noexcept;
 

@@ -75,7 +75,8 @@ VkDescriptorSet Frame::allocate_set(VkDescriptorSetLayout layout) {
     if (used_descriptor_pools_ == descriptor_pools_.size()) {
       const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 8 * kSetsPerPool},
                                             {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 2 * kSetsPerPool},
-                                            {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 2 * kSetsPerPool}};
+                                            {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 2 * kSetsPerPool},
+                                            {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 2 * kSetsPerPool}};
       VkDescriptorPoolCreateInfo pool{};
       pool.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
       pool.maxSets = kSetsPerPool;

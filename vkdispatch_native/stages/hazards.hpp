@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "objects/buffer.hpp"
+#include "objects/data.hpp"
 
 namespace vkd {
 
@@ -29,14 +29,15 @@ inline void note_access(HazardState& state, uint64_t epoch, bool reads, bool wri
   }
 }
 
-// What was really recorded, for the checker: barriers (buffer 0) and accesses, one `command` number per
+// What was really recorded, for the checker: barriers (data 0) and accesses, one `command` number per
 // command.
 struct HazardEvent {
-  uint64_t buffer;  // Buffer::id, or 0: a barrier
+  uint64_t data;  // Data::id, or 0: a barrier
   bool reads;
   bool writes;
   uint32_t command;
   std::string name;
+  const char* noun;  // what the data is
 };
 using HazardLog = std::vector<HazardEvent>;
 

@@ -41,7 +41,7 @@ void Recorder::barrier() {
                                             nullptr, 0, nullptr);
   shared_.barriers.fetch_add(1, std::memory_order_relaxed);
   if (shared_.debug) {
-    log_.push_back({0, false, false, 0, {}});
+    log_.push_back({0, false, false, 0, {}, ""});
   }
 }
 
@@ -57,7 +57,7 @@ void Recorder::host_barrier() {
 void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
   for (size_t i = 0; i < count; ++i) {
     const Binding& b = bindings[i];
-    if (conflicts(hazards_.state(*b.buffer), hazards_.epoch, b.reads, b.writes)) {
+    if (conflicts(hazards_.state(b.data()), hazards_.epoch, b.reads, b.writes)) {
       barrier();
       break;
     }
@@ -65,14 +65,15 @@ void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
   // A command's own accesses are noted only after all were compared: it does not conflict with itself.
   for (size_t i = 0; i < count; ++i) {
     const Binding& b = bindings[i];
-    note_access(hazards_.state(*b.buffer), hazards_.epoch, b.reads, b.writes);
+    note_access(hazards_.state(b.data()), hazards_.epoch, b.reads, b.writes);
   }
   if (shared_.debug) {
     static std::atomic<uint32_t> next_command{0};
     const uint32_t command = next_command.fetch_add(1, std::memory_order_relaxed);
     const std::string name = plan != nullptr ? "kernel '" + plan->name() + "'" : "a copy";
     for (size_t i = 0; i < count; ++i) {
-      log_.push_back({bindings[i].buffer->id(), bindings[i].reads, bindings[i].writes, command, name});
+      const Data& data = bindings[i].data();
+      log_.push_back({data.id(), bindings[i].reads, bindings[i].writes, command, name, data.noun()});
     }
   }
 }
@@ -84,11 +85,18 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
     return;
   }
   buffer_infos_.resize(count);
+  image_infos_.resize(count);
   writes_.resize(count);
   for (size_t i = 0; i < d.binding_count; ++i) {
     const Binding& b = d.bindings[i];
-    buffer_infos_[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
     writes_[i].dstBinding = b.index;
+    if (b.buffer != nullptr) {
+      buffer_infos_[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
+    } else if (b.sampler != nullptr) {
+      image_infos_[i] = {b.sampler->handle(queue_), b.image->sampled_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
+    } else {
+      image_infos_[i] = {VK_NULL_HANDLE, b.image->storage_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
+    }
   }
   if (uniform) {
     const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
@@ -106,7 +114,8 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
     write.dstSet = set;
     write.descriptorCount = 1;
     write.descriptorType = d.plan->type(write.dstBinding);
-    write.pBufferInfo = &buffer_infos_[i];
+    write.pBufferInfo = &buffer_infos_[i];  // Vulkan looks at the one that the type asks for
+    write.pImageInfo = &image_infos_[i];
   }
   const VolkDeviceTable& fn = frame_.device().fn();
   if (pipeline.push_descriptors) {
@@ -137,7 +146,7 @@ void Recorder::dispatch(const Dispatch& d) {
 }
 
 void Recorder::copy(const Copy& c) {
-  const Binding access{c.buffer, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
+  const Binding access{c.buffer, nullptr, nullptr, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
   order(&access, 1, nullptr);
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
   VkBufferCopy region{};
@@ -146,6 +155,38 @@ void Recorder::copy(const Copy& c) {
   region.size = c.size;
   frame_.device().fn().vkCmdCopyBuffer(commands_, c.to_buffer ? c.staging : buffer,
                                        c.to_buffer ? buffer : c.staging, 1, &region);
+}
+
+void Recorder::copy(const ImageCopy& c) {
+  const Binding access{nullptr, c.image, nullptr, 0, 0, 0, !c.to_image, c.to_image};
+  order(&access, 1, nullptr);
+  const ImageRegion& r = c.region;
+  VkBufferImageCopy region{};
+  region.bufferOffset = c.staging_offset;
+  region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, r.level, r.first_layer, r.layers};
+  region.imageOffset = r.offset;
+  region.imageExtent = r.extent;
+  const VkImage image = c.image->handle(queue_);
+  const VolkDeviceTable& fn = frame_.device().fn();
+  if (c.to_image) {
+    fn.vkCmdCopyBufferToImage(commands_, c.staging, image, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
+  } else {
+    fn.vkCmdCopyImageToBuffer(commands_, image, VK_IMAGE_LAYOUT_GENERAL, c.staging, 1, &region);
+  }
+}
+
+void Recorder::start(const Image& image) {
+  VkImageMemoryBarrier barrier{};
+  barrier.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER;
+  barrier.dstAccessMask = kDeviceAccesses & ~VK_ACCESS_UNIFORM_READ_BIT;
+  barrier.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+  barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
+  barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+  barrier.image = image.handle(queue_);
+  barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, VK_REMAINING_MIP_LEVELS, 0,
+                              VK_REMAINING_ARRAY_LAYERS};
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, kDeviceStages, 0, 0, nullptr, 0,
+                                            nullptr, 1, &barrier);
 }
 
 }  // namespace vkd

@@ -13,7 +13,7 @@ namespace vkd {
 class HazardTracker {
  public:
   virtual ~HazardTracker() = default;
-  virtual HazardState& state(Buffer& buffer) = 0;
+  virtual HazardState& state(Data& data) = 0;
   uint64_t epoch = 1;
 };
 
@@ -36,6 +36,8 @@ class Recorder {
 
   void dispatch(const Dispatch& dispatch);
   void copy(const Copy& copy);
+  void copy(const ImageCopy& copy);
+  void start(const Image& image);  // its first command: from no layout to the general one
   void barrier();
   void host_barrier();  // makes everything written so far visible to the host
 
@@ -51,6 +53,7 @@ class Recorder {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
   std::vector<VkDescriptorBufferInfo> buffer_infos_;
+  std::vector<VkDescriptorImageInfo> image_infos_;
   std::vector<VkWriteDescriptorSet> writes_;
 };
 

@@ -6,28 +6,32 @@ namespace vkd {
 
 class Segment::LocalHazards final : public HazardTracker {
  public:
-  explicit LocalHazards(std::unordered_map<Buffer*, Use>& buffers) : buffers_(buffers) { epoch = 0; }
-  HazardState& state(Buffer& buffer) override { return buffers_[&buffer].state; }
+  explicit LocalHazards(std::unordered_map<Data*, Use>& data) : data_(data) { epoch = 0; }
+  HazardState& state(Data& data) override { return data_[&data].state; }
 
  private:
-  std::unordered_map<Buffer*, Use>& buffers_;
+  std::unordered_map<Data*, Use>& data_;
 };
 
 Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
                  const std::vector<Dispatch>& dispatches, SharedState& shared)
     : Resource(queue_count), frame_(std::make_unique<Frame>(device, queue_family)) {
-  std::unordered_set<Plan*> plans;
+  std::unordered_set<Resource*> others;
   for (const Dispatch& dispatch : dispatches) {
-    plans.insert(dispatch.plan);
+    others.insert(dispatch.plan);
     for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
-      buffers_[dispatch.bindings[i].buffer].writes |= dispatch.bindings[i].writes;
-      writes_ |= dispatch.bindings[i].writes;
+      const Binding& binding = dispatch.bindings[i];
+      data_[&binding.data()].writes |= binding.writes;
+      writes_ |= binding.writes;
+      if (binding.sampler != nullptr) {
+        others.insert(binding.sampler);
+      }
     }
   }
-  plans_.assign(plans.begin(), plans.end());
+  others_.assign(others.begin(), others.end());
 
   // The opening barrier makes this epoch 1; state 0 means "not touched in this segment".
-  LocalHazards hazards(buffers_);
+  LocalHazards hazards(data_);
   Recorder recorder(queue, *frame_, hazards, shared, log_);
   recorder.begin(VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
   recorder.barrier();
@@ -40,8 +44,8 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
 
 void Segment::apply(HazardTracker& hazards) {
   const uint64_t base = hazards.epoch;
-  for (const auto& [buffer, use] : buffers_) {
-    HazardState& state = hazards.state(*buffer);
+  for (const auto& [data, use] : data_) {
+    HazardState& state = hazards.state(*data);
     if (use.state.read_epoch > 0) {
       state.read_epoch = base + use.state.read_epoch;
     }
@@ -54,14 +58,14 @@ void Segment::apply(HazardTracker& hazards) {
 
 void Segment::mark(size_t queue, uint64_t value) noexcept {
   mark_read(queue, value);
-  for (Plan* plan : plans_) {
-    plan->mark_read(queue, value);
+  for (Resource* other : others_) {
+    other->mark_read(queue, value);
   }
-  for (auto& [buffer, use] : buffers_) {
+  for (auto& [data, use] : data_) {
     if (use.writes) {
-      buffer->mark_write(queue, value);
+      data->mark_write(queue, value);
     } else {
-      buffer->mark_read(queue, value);
+      data->mark_read(queue, value);
     }
   }
 }

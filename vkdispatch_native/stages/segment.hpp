@@ -36,9 +36,9 @@ class Segment final : public Resource {
   std::unique_ptr<Frame> frame_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   HazardLog log_;
-  std::unordered_map<Buffer*, Use> buffers_;
-  std::vector<Plan*> plans_;
-  uint64_t epochs_ = 0;  // barriers inside
+  std::unordered_map<Data*, Use> data_;
+  std::vector<Resource*> others_;  // plans and samplers
+  uint64_t epochs_ = 0;            // barriers inside
   bool writes_ = false;
 };
 

@@ -103,6 +103,15 @@ def isinf(x: Any) -> Any:
     return _classify("isinf", x)
 
 
+def isfinite(x: Any) -> Any:
+    """Whether a scalar is neither infinite nor NaN; a Python number gives a bool."""
+    (value,) = operands("isfinite", (x,))
+    if not isinstance(value, Expr):
+        return bool(np.isfinite(float(value)))
+    checks = [_classify(name, x)._value() for name in ("isnan", "isinf")]
+    return ShaderVariable(ex.invert(ex.logical("||", checks)))
+
+
 def _classify(name: str, x: Any) -> Any:
     (value,) = operands(name, (x,))
     if not isinstance(value, Expr):
@@ -166,6 +175,7 @@ __all__ = [
     "fma",
     "fract",
     "int_bits_to_float",
+    "isfinite",
     "isinf",
     "isnan",
     "max",

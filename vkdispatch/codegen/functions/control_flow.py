@@ -6,10 +6,21 @@ blocks by hand.
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from vkdispatch.base.dtype import bool_
-from vkdispatch.base.errors import ArgumentTypeError
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    int32,
+    is_complex,
+    is_integer_dtype,
+    is_scalar,
+    is_signed_dtype,
+    uint32,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, If, RawStatement, Return
 from vkdispatch.codegen.location import here, located
@@ -19,16 +30,19 @@ from vkdispatch.codegen.variables import ShaderVariable
 Condition = ShaderVariable | bool
 
 
-class _Block:
+_Given = TypeVar("_Given")
+
+
+class _Block(Generic[_Given]):
     """A block that is open while a with statement runs."""
 
-    def __init__(self, opener: Callable[[Recorder], None]) -> None:
+    def __init__(self, opener: Callable[[Recorder], _Given]) -> None:
         self._opener = opener
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Given:
         self._recorder = current()
         self._depth = self._recorder.depth
-        self._opener(self._recorder)
+        return self._opener(self._recorder)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -48,24 +62,24 @@ def _truth(value: object, what: str) -> Expr:
     )
 
 
-def if_block(condition: Condition) -> _Block:
+def if_block(condition: Condition) -> _Block[None]:
     """Run a block if the condition holds: `with vc.if_block(x > 0):`."""
     truth = _truth(condition, "if_block")
     return _Block(lambda recorder: recorder.open_if(truth))
 
 
-def else_if_block(condition: Condition) -> _Block:
+def else_if_block(condition: Condition) -> _Block[None]:
     """Run a block if the ones before, which it follows directly, did not and the condition holds."""
     truth = _truth(condition, "else_if_block")
     return _Block(lambda recorder: recorder.open_else_if(truth))
 
 
-def else_block() -> _Block:
+def else_block() -> _Block[None]:
     """Run a block if the ones before, which it follows directly, did not."""
     return _Block(lambda recorder: recorder.open_else())
 
 
-def while_block(condition: Condition) -> _Block:
+def while_block(condition: Condition) -> _Block[None]:
     """Run a block as long as the condition, evaluated anew each time, holds.
 
     It should depend on registers.
@@ -74,9 +88,181 @@ def while_block(condition: Condition) -> _Block:
     return _Block(lambda recorder: recorder.open_while(truth))
 
 
-def scope_block(indent: bool = True, comment: str | None = None) -> _Block:
+def scope_block(indent: bool = True, comment: str | None = None) -> _Block[None]:
     """Make a block of its own, with an optional comment. `indent` is kept for old programs."""
     return _Block(lambda recorder: recorder.open_scope(comment))
+
+
+def for_block(
+    start: Any, stop: Any = None, step: Any = None, var_name: str | None = None
+) -> _Block[ShaderVariable]:
+    """Run a block for each number of a range: `with vc.for_block(n) as i:`.
+
+    Parameters
+    ----------
+    start, stop, step
+        As of Python's `range`: one value is `stop`. Integers of at most 32 bits, GPU values or Python ints;
+        they are computed once, before the loop.
+    var_name
+        Name of the counter in the generated code.
+
+    Returns
+    -------
+    A context manager that gives the counter: uint32 or int32, the promoted type of the three; int32 if all
+    are Python ints. It cannot be assigned to, and it exists inside the block only. `stop` and one step more
+    must fit in its type.
+
+    Raises
+    ------
+    TypeError
+        A bound is no integer, or one of 64 bits.
+    ValueError
+        `step` is 0.
+    """
+    bounds = _range_bounds("for_block", start, stop, step)
+    return _Block(lambda recorder: ShaderVariable(recorder.open_for(*bounds, var_name)))
+
+
+def _range_bounds(what: str, start: Any, stop: Any, step: Any) -> tuple[Expr, Expr, Expr]:
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    values: list[ex.Operand] = []
+    for label, value in (("start", start), ("stop", stop), ("step", step)):
+        if isinstance(value, ShaderVariable):
+            value = value._value()
+        whole = (
+            is_scalar(value.dtype) and is_integer_dtype(value.dtype)
+            if isinstance(value, Expr)
+            else ex.is_integer_number(value)
+        )
+        if not whole:
+            given = value.dtype.name if isinstance(value, Expr) else f"{value!r} ({type(value).__name__})"
+            raise located(ArgumentTypeError, f"{what}: {label} must be an integer, got {given}")
+        values.append(value)
+    if ex.is_number(values[2]) and values[2] == 0:
+        raise located(ArgumentValueError, f"{what}: step must not be 0")
+    known = [value.dtype for value in values if isinstance(value, Expr)]
+    if known:
+        kind, bounds = ex.meet(values, what)
+    else:
+        # Python ints count in int32 where that holds them
+        numbers = [int(value) for value in values if ex.is_number(value)]
+        kind = int32 if max(numbers) < 1 << 31 else uint32
+        bounds = [ex.literal(number, kind) for number in numbers]
+        if [bound.value for bound in bounds] != numbers:
+            raise located(ArgumentValueError, f"{what}: {start}, {stop}, {step} do not fit in 32 bits")
+    if kind.item_size > 4:
+        raise located(
+            ArgumentTypeError,
+            f"{what}: loops count in 32 bits, got {kind.name}; convert with .to_dtype(vd.int32)",
+        )
+    counted = kind if kind.item_size == 4 else int32 if is_signed_dtype(kind) else uint32
+    first, last, change = (ex.cast(bound, counted) for bound in bounds)
+    return first, last, change
+
+
+def switch_block(value: Any) -> _Block[None]:
+    """Choose one block by an integer: `with vc.switch_block(x): with vc.case_block(1, 2): ...`.
+
+    It holds `case_block`s and at most one `default_block`, and nothing else. Cases do not fall through; with
+    no case for the value and no default nothing runs. Raises TypeError unless the value is an integer scalar
+    of at most 32 bits.
+    """
+    expr = value._value() if isinstance(value, ShaderVariable) else None
+    if ex.is_integer_number(value):
+        expr = ex.literal(value, int32 if -(1 << 31) <= value < 1 << 31 else uint32)
+    if (
+        expr is None
+        or not is_scalar(expr.dtype)
+        or not is_integer_dtype(expr.dtype)
+        or expr.dtype.item_size > 4
+    ):
+        given = f"{value!r} ({type(value).__name__})" if expr is None else expr.dtype.name
+        raise located(
+            ArgumentTypeError, f"switch_block: expected an integer scalar of at most 32 bits, got {given}"
+        )
+    chosen = ex.cast(expr, int32 if is_signed_dtype(expr.dtype) else uint32)
+    return _Block(lambda recorder: recorder.open_switch(chosen))
+
+
+def case_block(*values: int) -> _Block[None]:
+    """Run a block if the switch around it is at one of these Python ints.
+
+    Raises TypeError for what is no int; ValueError for none, for one that the switch's type does not hold,
+    and for one that has a case already; RuntimeError if it does not stand directly inside a switch block.
+    """
+    if not values:
+        raise located(ArgumentValueError, "case_block: give at least one value")
+    for value in values:
+        if not ex.is_integer_number(value):
+            raise located(
+                ArgumentTypeError,
+                f"case_block: every value must be a Python int, got {value!r} ({type(value).__name__})",
+            )
+    numbers = tuple(int(value) for value in values)
+    return _Block(lambda recorder: _open_case(recorder, numbers))
+
+
+def _open_case(recorder: Recorder, numbers: tuple[int, ...]) -> None:
+    kind = recorder.switch_value.dtype
+    for position, number in enumerate(numbers):
+        if ex.literal(number, kind).value != number:
+            raise located(ArgumentValueError, f"case_block: {number} is no value of {kind.name}")
+        if number in numbers[:position]:
+            raise located(ArgumentValueError, f"case_block: {number} is given twice")
+    recorder.open_case(numbers)
+
+
+def default_block() -> _Block[None]:
+    """Run a block if the switch around it has no case for the value.
+
+    Raises RuntimeError if it does not stand directly inside a switch block, or for the second one.
+    """
+    return _Block(lambda recorder: recorder.open_default())
+
+
+def break_statement() -> None:
+    """End the innermost loop, also from inside a switch. Raises RuntimeError outside GPU loops."""
+    current().leave_loop()
+
+
+def continue_statement() -> None:
+    """Go on with the next round of the innermost loop. Raises RuntimeError outside GPU loops."""
+    current().next_round()
+
+
+def select(condition: Condition, a: Any, b: Any) -> Any:
+    """Choose a if the condition holds, else b; only the chosen one is evaluated.
+
+    The condition is a scalar; a and b are GPU values or numbers, vectors and matrices too, and meet in their
+    promoted type. A Python bool and two numbers give the number. Raises TypeError for anything else and
+    ValueError where the two do not meet.
+    """
+    if (
+        isinstance(condition, bool)
+        and not isinstance(a, ShaderVariable)
+        and not isinstance(b, ShaderVariable)
+    ):
+        return a if condition else b
+    truth = _truth(condition, "select")
+    kinds = [value.var_type for value in (a, b) if isinstance(value, ShaderVariable)]
+    first, second = (_choice(value, kinds) for value in (a, b))
+    return ShaderVariable(ex.select(truth, first, second))
+
+
+def _choice(value: Any, kinds: list[DType]) -> ex.Operand:
+    if isinstance(value, ShaderVariable):
+        return value._value()
+    if isinstance(value, (bool, np.bool_)):
+        return ex.literal(bool(value), bool_)
+    if ex.is_number(value):
+        return value
+    if isinstance(value, complex):
+        return ex.as_complex(value, kinds[0] if kinds and is_complex(kinds[0]) else None)
+    raise located(
+        ArgumentTypeError, f"select: expected GPU values or numbers, got {value!r} ({type(value).__name__})"
+    )
 
 
 def return_statement(arg: Any = None) -> None:
@@ -168,6 +354,13 @@ def else_if_all(*conditions: Condition) -> None:
 def while_statement(condition: Condition) -> None:
     """Open a loop until `end`."""
     current().open_while(_truth(condition, "while_statement"))
+
+
+def for_statement(
+    start: Any, stop: Any = None, step: Any = None, var_name: str | None = None
+) -> ShaderVariable:
+    """Open a loop over a range until `end`; returns the counter. See `for_block`."""
+    return ShaderVariable(current().open_for(*_range_bounds("for_statement", start, stop, step), var_name))
 
 
 def new_scope(indent: bool = True, comment: str | None = None) -> None:

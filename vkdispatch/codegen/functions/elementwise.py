@@ -5,9 +5,10 @@ from typing import Any, Protocol, cast, overload
 
 import numpy as np
 
-from vkdispatch.base.dtype import is_complex, is_matrix, make_floating_dtype
+from vkdispatch.base.dtype import DType, is_complex, is_matrix, is_scalar, make_floating_dtype
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
 
@@ -72,6 +73,13 @@ def apply(
     if has_double:
         return ShaderVariable(ex.call(glsl, kind, *parts))
     return ShaderVariable(ex.in_single_precision(glsl, kind, parts))
+
+
+def by_component(value: Expr, kind: DType, rule: Callable[[Expr], Expr]) -> Expr:
+    """Apply a rule for scalars to a scalar, or to each component of a vector, for a result of `kind`."""
+    if is_scalar(value.dtype):
+        return rule(value)
+    return ex.construct(kind, [rule(ex.component(value, i)) for i in range(kind.child_count)])
 
 
 def fold(rule: Callable[..., Any], values: Sequence[Any]) -> float:

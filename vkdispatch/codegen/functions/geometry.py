@@ -85,6 +85,42 @@ def normalize(v: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("normalize", value.dtype, value))
 
 
+def _float_vectors(name: str, *values: Any) -> tuple[DType, list[Expr]]:
+    exprs = [_variable(name, value) for value in values]
+    for expr in exprs:
+        if not is_float_dtype(expr.dtype) or not (is_vector(expr.dtype) or is_scalar(expr.dtype)):
+            raise located(ArgumentValueError, f"{name}: expected vectors of floats, got {expr.dtype.name}")
+    kind, parts = ex.meet(exprs, name)
+    return kind, [ex.cast(part, kind) for part in parts]
+
+
+def reflect(direction: Any, normal: Any) -> ShaderVariable:
+    """Direction of a ray after a mirror whose normal, of length 1, is given: d - 2 dot(n, d) n."""
+    kind, parts = _float_vectors("reflect", direction, normal)
+    return ShaderVariable(ex.call("reflect", kind, *parts))
+
+
+def refract(direction: Any, normal: Any, ratio: Any) -> ShaderVariable:
+    """Direction of a ray behind a surface, by Snell's law; zero where all light is reflected.
+
+    `direction` and `normal` have length 1, `ratio` is the quotient of the refractive indices, a scalar.
+    """
+    kind, parts = _float_vectors("refract", direction, normal)
+    (eta,) = operands("refract", (ratio,))
+    scalar = component_type(kind)
+    if isinstance(eta, Expr) and not is_scalar(eta.dtype):
+        raise located(ArgumentValueError, f"refract: the ratio must be a scalar, got {eta.dtype.name}")
+    # GLSL has the ratio in single precision, or in that of the vectors
+    parts.append(ex.cast(eta, scalar) if isinstance(eta, Expr) else ex.literal(float(eta), scalar))
+    return ShaderVariable(ex.call("refract", kind, *parts))
+
+
+def faceforward(normal: Any, direction: Any, reference: Any) -> ShaderVariable:
+    """Return the normal, turned so that it faces against a direction: n if dot(reference, d) < 0, else -n."""
+    kind, parts = _float_vectors("faceforward", normal, direction, reference)
+    return ShaderVariable(ex.call("faceforward", kind, *parts))
+
+
 def _matrix(name: str, value: Any) -> Expr:
     expr = _variable(name, value)
     if not is_matrix(expr.dtype):

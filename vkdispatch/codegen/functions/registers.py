@@ -34,8 +34,13 @@ def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVaria
     return new_register(kind, *args, var_name=var_name)
 
 
-def shared_buffer(var_type: DType, size: int, var_name: str | None = None) -> BufferVariable:
-    """Declare an array of `size` elements that the workgroup shares. Raises RuntimeError outside tracing."""
+def shared_buffer(
+    var_type: DType, size: int | tuple[int, ...], var_name: str | None = None
+) -> BufferVariable:
+    """Declare an array that the workgroup shares: of `size` elements, or of up to three axes of these sizes.
+
+    Raises TypeError or ValueError for a bad size, RuntimeError outside tracing.
+    """
     check_dtype(var_type, "shared_buffer")
     return BufferVariable(current().add_shared(var_type, size, var_name))
 

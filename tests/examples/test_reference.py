@@ -1,0 +1,59 @@
+"""The reference is complete, and the GLSL that it shows for every function and type compiles."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import vkdispatch.codegen as vc
+import vkdispatch_native as native
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import DType
+from vkdispatch.codegen.verify import verify
+
+pytest.importorskip("docutils")
+pytest.importorskip("sphinx")
+
+
+def _load() -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "docs" / "reference.py"
+    spec = importlib.util.spec_from_file_location("reference", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+reference = _load()
+NAMES = [name for _, _, names in reference.sections() for name in names]
+
+
+def test_every_function_has_one_place() -> None:
+    assert len(NAMES) == len(set(NAMES)) > 250
+    functions = {name for name in vc.__all__ if re.match("(to|new|subgroup|atomic|pack|bit|if|else)_", name)}
+    assert functions <= set(NAMES)
+    for name in NAMES:
+        assert getattr(vc, name).__doc__, name
+
+
+def _register(name: str, kind: DType) -> vc.ShaderVariable:
+    """Declare a value, so that the whole kernel compiles."""
+    if kind is dt.bool_:
+        return vc.new_int_register(0, var_name=name) > 0
+    return vc.new_register(kind, var_name=name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_reference_shows_compiles(name: str) -> None:
+    rows = reference.rows(name)
+    assert rows, "it takes no type at all"
+    assert reference.table(name)
+    # what differs in the size of vectors alone is compiled once
+    for row in {reference.unsized(row): row for row in rows}.values():
+        description = reference.trace(name, row.kind, _register).context.get_description()
+        verify(description.kernel)
+        native.compile_glsl(description.make_source(64, 1, 1))

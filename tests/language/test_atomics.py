@@ -1,0 +1,228 @@
+"""Every atomic on every type that the device has, in buffers and in shared memory, against NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i16, i32, i64, iv3, u32, u64
+from vkdispatch.codegen.analysis import usage
+from vkdispatch.shader.features import atomic_feature, missing_operation
+
+from .running import Array, buffer_of, close, filled, host, integers, need, same
+
+COUNT = 1000
+INTEGERS: list[DType] = [i32, u32, i64, u64]
+FLOATS: list[DType] = [f16, f32, f64]
+RULES: dict[str, Callable[[Any], Any]] = {
+    "add": lambda values: np.add.reduce(values, dtype=values.dtype),
+    "sub": lambda values: np.subtract.reduce(np.append(values[:1] * 0, values), dtype=values.dtype),
+    "min": np.minimum.reduce,
+    "max": np.maximum.reduce,
+    "and": np.bitwise_and.reduce,
+    "or": np.bitwise_or.reduce,
+    "xor": np.bitwise_xor.reduce,
+}
+_GLSL = {"add": "atomicAdd", "sub": "atomicAdd", "min": "atomicMin", "max": "atomicMax"}
+_GLSL["exchange"] = "atomicExchange"
+
+
+def has(operation: str, kind: DType, *, shared: bool) -> bool:
+    """Whether the device has an atomic."""
+    need(kind)
+    feature = atomic_feature(_GLSL.get(operation, operation), kind, shared=shared)
+    return feature is None or feature in vd.get_context().device_infos[0].features
+
+
+def run(operation: str, kind: DType, values: Array, start: Any, *, shared: bool) -> Any:
+    """Apply the atomic to one element for all values, each workgroup to its own if in shared memory."""
+    function = getattr(vc, f"atomic_{operation}")
+
+    @vd.shader("values.size", local_size=64)
+    def in_buffer(result: Buff[kind], values: Buff[kind]) -> None:  # type: ignore[valid-type]
+        function(result[1], values[vc.global_invocation_id().x])
+
+    @vd.shader(workgroups=1, local_size=64)
+    def in_shared(result: Buff[kind], values: Buff[kind]) -> None:  # type: ignore[valid-type]
+        place = vc.shared_buffer(kind, 3)
+        lane = vc.local_invocation_id().x
+        with vc.if_block(lane == 0):
+            place[1] = result[1]
+        vc.barrier()
+        with vc.for_block(lane, COUNT, 64) as i:
+            function(place[1], values[i])
+        vc.barrier()
+        with vc.if_block(lane == 0):
+            result[1] = place[1]
+
+    result = filled(3, kind, start)
+    (in_shared if shared else in_buffer)(result, buffer_of(kind, values))
+    found = result.read(0)
+    assert found[0] == found[2] == np.array(start, host(kind))
+    return found[1]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
+@pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("operation", list(RULES))
+def test_integers(operation: str, kind: DType, shared: bool) -> None:
+    if not has(operation, kind, shared=shared):
+        pytest.skip("the device has no such atomic")
+    values = integers(kind, COUNT, 3)
+    start = np.array(5, host(kind))
+    with np.errstate(over="ignore"):
+        whole = RULES[operation](values)
+        expected = (
+            start + whole if operation in ("add", "sub") else RULES[operation](np.append(values, start))
+        )
+    same(run(operation, kind, values, 5, shared=shared), expected)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
+@pytest.mark.parametrize("kind", FLOATS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("operation", ["add", "sub", "min", "max"])
+def test_floats(operation: str, kind: DType, shared: bool) -> None:
+    values = (np.random.default_rng(1).integers(-8, 8, COUNT) / 4).astype(host(kind))
+    if not has(operation, kind, shared=shared):
+        with pytest.raises(NotImplementedError, match=r"has no atomic.*float.*\(shader(Buffer|Shared)Float"):
+            run(operation, kind, values, 5, shared=shared)
+        return
+    expected = RULES[operation](values.astype(np.float64))
+    expected = 5 + expected if operation in ("add", "sub") else RULES[operation](np.append(values, 5))
+    close(run(operation, kind, values, 5, shared=shared), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [*INTEGERS, *FLOATS], ids=lambda kind: kind.name)
+def test_exchange_hands_every_value_on(kind: DType) -> None:
+    if not has("exchange", kind, shared=False):
+        pytest.skip("the device has no such atomic")
+
+    @vd.shader("before.size", local_size=64)
+    def kernel(before: Buff[kind], place: Buff[kind]) -> None:  # type: ignore[valid-type]
+        i = vc.global_invocation_id().x
+        before[i] = vc.atomic_exchange(place[0], (i + 1).to_dtype(kind))
+
+    before, place = filled(500, kind), filled(1, kind)
+    kernel(before, place)
+    seen = np.append(before.read(0), place.read(0))
+    same(np.sort(seen), np.arange(501))
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
+def test_compare_exchange_chooses_one(kind: DType) -> None:
+    if not has("exchange", kind, shared=False):
+        pytest.skip("the device has no such atomic")
+
+    @vd.shader("won.size", local_size=64)
+    def kernel(won: Buff[i32], slots: Buff[kind]) -> None:  # type: ignore[valid-type]
+        i = vc.global_invocation_id().x
+        before = vc.atomic_compare_exchange(slots[i % 7], 0, i + 1)
+        won[i] = before == 0
+
+    won, slots = filled(500, i32), filled(7, kind)
+    kernel(won, slots)
+    winners = np.flatnonzero(won.read(0))
+    assert len(winners) == 7
+    same(np.sort(slots.read(0)), np.sort(winners + 1))
+    same(slots.read(0)[winners % 7], winners + 1)
+
+
+def test_a_float_sum_by_compare_exchange() -> None:
+    """What the documentation recommends where a device lacks an atomic of floats."""
+
+    @vd.shader("values.size", local_size=64)
+    def kernel(total: Buff[u32], values: Buff[f32]) -> None:
+        value = values[vc.global_invocation_id().x].to_register()
+        seen = total[0].to_register()
+        with vc.for_block(1 << 16):
+            wanted = vc.float_bits_to_uint(vc.uint_bits_to_float(seen) + value)
+            before = vc.atomic_compare_exchange(total[0], seen, wanted)
+            with vc.if_block(before == seen):
+                vc.break_statement()
+            seen[:] = before
+
+    total = filled(1, u32)
+    kernel(total, buffer_of(f32, np.arange(300) % 8))
+    assert total.read(0).view(np.float32)[0] == sum(n % 8 for n in range(300))
+
+
+def test_components() -> None:
+    @vd.shader(exec_size=100, local_size=32)
+    def kernel(v: Buff[iv3], z: Buff[c64]) -> None:
+        i = vc.global_invocation_id().x
+        vc.atomic_add(v[1].y, i)
+        vc.atomic_max(v[0][2], i)
+        vc.atomic_or(v[0].x, 1 << (i % 31))
+
+    v, z = filled(2, iv3), filled(1, c64)
+    kernel(v, z)
+    same(v.read(0), [[2**31 - 1, 0, 99], [0, 4950, 0]])
+
+
+def test_operands_are_converted_and_results_are_what_was_there() -> None:
+    @vd.shader(exec_size=1)
+    def kernel(out: Buff[i32], u: Buff[u32], n: Const[i16]) -> None:
+        out[0] = vc.atomic_sub(out[1], n)
+        out[2] = vc.atomic_min(u[0], n).to_dtype(i32)
+        out[3] = vc.atomic_exchange(out[1], vc.global_invocation_id().x + 9)
+        vc.atomic_sub(u[1], 1)
+
+    out, u = buffer_of(i32, [0, 50, 0, 0]), buffer_of(u32, [70, 0])
+    kernel(out, u, 8)
+    same(out.read(0), [50, 9, 70, 42])
+    same(u.read(0), [8, 2**32 - 1])
+
+
+def test_misuse() -> None:
+    with vc.shader_context() as context:
+        a, f, h, small, x, y = context.declare_input_arguments(
+            [Buff[i32], Buff[f32], Buff[i16], Buff[i8], Const[i32], Const[f32]]
+        )
+        register = x.to_register()
+        for message, misuse in (
+            ("target must be an int32, uint32", lambda: vc.atomic_add(register, 1)),
+            ("no element of a buffer", lambda: vc.atomic_min(register, 1)),
+            ("got int16", lambda: vc.atomic_min(h[0], 1)),
+            ("elements of int8 have no atomics; use a buffer of int32", lambda: vc.atomic_add(small[0], 1)),
+            (r"got 3 \(int\)", lambda: vc.atomic_xor(3, 1)),
+            ("got float32", lambda: vc.atomic_or(f[0], 1)),
+            ("got float32", lambda: vc.atomic_compare_exchange(f[0], 1, 2)),
+            ("y must be an integer scalar for a int32 target, got float32", lambda: vc.atomic_add(a[0], y)),
+            ("got 1.5", lambda: vc.atomic_max(a[0], 1.5)),
+            ("got True", lambda: vc.atomic_max(a[0], True)),
+            ("desired must be", lambda: vc.atomic_compare_exchange(a[0], 1, 2.5)),
+            ("expected must be", lambda: vc.atomic_compare_exchange(a[0], y, 2)),
+        ):
+            with pytest.raises(TypeError, match=message) as raised:
+                misuse()
+            assert "test_atomics.py:" in str(raised.value)
+        with pytest.raises(ValueError, match="does not fit"):
+            vc.atomic_add(a[0], 1 << 40)
+
+
+def test_a_device_without_an_atomic_is_named_before_the_driver_sees_it() -> None:
+    bare = dataclasses.replace(vd.get_devices()[0], features=frozenset())
+    for operation, kind, shared, feature in (
+        ("add", f32, False, "shaderBufferFloat32AtomicAdd"),
+        ("max", f32, True, "shaderSharedFloat32AtomicMinMax"),
+        ("exchange", f64, False, "shaderBufferFloat64Atomics"),
+        ("min", i64, True, "shaderSharedInt64Atomics"),
+        ("add", u64, False, "shaderBufferInt64Atomics"),
+        ("add", i32, True, None),
+    ):
+        with vc.shader_context() as context:
+            (buffer,) = context.declare_input_arguments([Buff[kind]])
+            target = vc.shared_buffer(kind, 2) if shared else buffer
+            getattr(vc, f"atomic_{operation}")(target[0], 1)
+        found = missing_operation(usage(context.get_description().kernel), bare)
+        if feature is None:
+            assert found is None
+        else:
+            assert feature in str(found) and kind.name in str(found)

@@ -1,0 +1,204 @@
+"""SPIR-V modules read and refused: by hand, and with words changed at random."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+from vkdispatch.base import spirv
+from vkdispatch.base.compute_plan import compile_glsl
+from vkdispatch.base.spirv import read_module, validate
+from vkdispatch.base.spirv_reflection import rebound, reflect
+from vkdispatch.base.spirv_types import check_types
+from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32, v4
+
+SOURCE = """#version 450
+layout(local_size_x = 8, local_size_y_id = 5) in;
+layout(constant_id = 0) const int N = 4;
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(set = 1, binding = 3) buffer O { vec4 o[]; } result;
+layout(push_constant) uniform P { float alpha; uint n; } pc;
+struct Pair { float x; mat2 m[3]; };
+shared Pair pairs[8];
+float f(float x, int k) {
+    for (int i = 0; i < k; i++) { x = x * 0.5 + 1; if (x > 3) break; }
+    switch (k) { case 1: return x; case 2: return -x; default: return x + 1; }
+}
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    pairs[gl_LocalInvocationIndex % 8].m[i % 3][1] = vec2(a[i % 16], 1).yx;
+    barrier();
+    if (i >= pc.n || isnan(pc.alpha)) return;
+    result.o[i] = vec4(f(pairs[3].m[0][1].y, N) * pc.alpha, bvec3(i > 2)).wzyx;
+}
+"""
+CODE = np.frombuffer(compile_glsl(SOURCE, "test"), np.uint32)
+ARGUMENTS = [("a", Buff[f32]), ("o", Buff[v4], (1, 3)), ("alpha", Const[f32]), ("n", Const[u32])]
+
+
+def changed(seed: int) -> bytes:
+    """Return the module with a few words changed."""
+    choice = random.Random(seed)
+    words = CODE.copy()
+    for _ in range(choice.randint(1, 3)):
+        at = choice.randrange(len(words))
+        words[at] = choice.choice(
+            [
+                choice.randrange(200),
+                int(words[choice.randrange(len(words))]),
+                int(words[at]) ^ (1 << choice.randrange(32)),
+                choice.randrange(2**32),
+                choice.randrange(1, 6) << 16 | choice.randrange(300),
+            ]
+        )
+    return words.tobytes()
+
+
+def test_a_good_module() -> None:
+    module = read_module(CODE.tobytes())
+    check_types(module)
+    validate(CODE.tobytes())
+    found = reflect(module, specialization={5: 3})
+    assert (found.local_size, found.local_size_ids) == ((8, 3, 1), (None, 5, None))
+    assert [(r.set, r.binding, r.kind, r.readable, r.writable) for r in found.resources] == [
+        (0, 0, "storage buffer", True, False),
+        (1, 3, "storage buffer", True, True),
+    ]
+    block = found.push_constants
+    assert block is not None and [member[:2] for member in block.members] == [("alpha", 0), ("n", 4)]
+    assert [(c.id, c.name, c.kind) for c in found.spec_constants.values() if c.name] == [(0, "N", "int")]
+    assert found.shared_bytes == 8 * (1 + 3 * 4) * 4
+    moved = reflect(read_module(rebound(module, {(0, 0): 1, (1, 3): 0}, found)))
+    assert [(r.set, r.binding, r.name) for r in moved.resources] == [(0, 0, "result"), (0, 1, "A")]
+
+
+def test_byte_orders_and_containers() -> None:
+    for code in (CODE, bytearray(CODE), memoryview(CODE.tobytes()), CODE.byteswap().tobytes()):
+        assert (read_module(code).words == CODE).all()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "text"),
+    [
+        ("text", TypeError, "expected the bytes"),
+        (b"", ValueError, "0 bytes are no SPIR-V"),
+        (bytes(21), ValueError, "21 bytes are no SPIR-V"),
+        (bytes(40), ValueError, "starts with"),
+        (CODE[:-1].tobytes(), ValueError, "the last function has no end"),
+        (CODE[:-1].tobytes() + bytes(4), ValueError, "says 0 words"),
+        (np.concatenate([CODE, CODE[5:7]]).tobytes()[:-4], ValueError, "says 2 words, 1 are left"),
+    ],
+)
+def test_malformed_modules(code: object, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        read_module(code)
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "text"),
+    [
+        (1, 0x00010600, "SPIR-V 1.6 is newer"),
+        (1, 0x00020600, "SPIR-V 2.6|no version"),
+        (1, 0x00000000, "no version"),
+        (3, 0, "0 identifiers"),
+        (3, 1 << 30, "identifiers"),
+        (3, 5, "the header allows 1 to 4"),
+        (4, 1, "header"),
+    ],
+)
+def test_malformed_headers(word: int, value: int, text: str) -> None:
+    words = CODE.copy()
+    words[word] = value
+    with pytest.raises(ValueError, match=text):
+        read_module(words.tobytes())
+
+
+def test_entry_points() -> None:
+    module = read_module(CODE.tobytes())
+    with pytest.raises(ValueError, match="no compute entry point 'other'; it has 'main'"):
+        reflect(module, "other")
+    words = CODE.copy()
+    entry = next(module.of(spirv.ENTRY_POINT))
+    words[entry.at + 1] = 4  # a fragment shader
+    with pytest.raises(ValueError, match="no compute entry point 'main'; it has none"):
+        reflect(read_module(words.tobytes()))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operand", "value", "text"),
+    [
+        (spirv.FUNCTION_CALL, 2, 1, "malformed"),
+        (61, 0, 1, "malformed"),  # the type of a load
+        (65, 2, 1, "malformed"),  # what an access chain starts from
+        (133, 0, 2, "malformed"),  # the type of a multiplication
+        (250, 1, 1, "malformed"),  # where a branch leads
+        (spirv.NAME, 0, 1 << 20, "not defined"),
+    ],
+)
+def test_instructions_that_make_no_sense(opcode: int, operand: int, value: int, text: str) -> None:
+    words = CODE.copy()
+    instruction = next(read_module(CODE.tobytes()).of(opcode))
+    words[instruction.at + 1 + operand] = value
+    with pytest.raises(ValueError, match=text):
+        check_types(read_module(words.tobytes()))
+
+
+def test_random_modules_are_read_or_refused() -> None:
+    read = 0
+    for seed in range(1500):
+        try:
+            module = read_module(changed(seed))
+            check_types(module)
+            reflect(module)
+            read += 1
+        except ValueError:
+            continue
+    assert 0 < read < 1500
+
+
+def test_spirv_val_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("spirv-val") is None:
+        pytest.skip("spirv-val is not installed")
+    words = CODE.copy()
+    capability = next(read_module(CODE.tobytes()).of(spirv.CAPABILITY))
+    words[capability.at + 1] = 6  # of OpenCL kernels
+    with pytest.raises(ValueError, match="invalid SPIR-V, says spirv-val"):
+        vd.spirv_kernel(words.tobytes(), ARGUMENTS)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    vd.spirv_kernel(words.tobytes(), ARGUMENTS)
+
+
+def test_drivers_survive_what_passes(
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    if not vd.get_context().device_infos[0].is_cpu():
+        pytest.skip("what other drivers make of nonsense is not known")
+    for seed in range(1000):
+        code = changed(seed)
+        try:
+            module = read_module(code)
+            check_types(module)
+            reflect(module)
+        except ValueError:
+            continue
+        (tmp_path / f"{seed}.spv").write_bytes(code)
+    assert len(list(tmp_path.iterdir())) > 20
+    done = run_python(
+        "import vkdispatch as vd\nfrom pathlib import Path\nfrom vkdispatch.codegen.abbreviations import *\n"
+        "arguments = [('a', Buff[f32]), ('o', Buff[v4], (1, 3)), ('alpha', Const[f32]), ('n', Const[u32])]\n"
+        f"for file in sorted(Path({str(tmp_path)!r}).iterdir()):\n"
+        "    print(file.name, flush=True)\n"
+        "    try: vd.spirv_kernel(file.read_bytes(), arguments).build()\n"
+        "    except (ValueError, NotImplementedError, vd.ShaderBuildError): pass\n"
+        "print('survived')",
+        PATH="/nonexistent",
+        VKDISPATCH_DEBUG="0",
+    )
+    assert done.stdout.split()[-1:] == ["survived"], (done.returncode, done.stdout[-20:], done.stderr[-2000:])

@@ -1,0 +1,504 @@
+"""What a SPIR-V compute shader declares: entry point, bindings, push constants, constants, workgroup size."""
+
+import operator
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import SupportsIndex
+
+from vkdispatch.base import spirv
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.spirv import Instruction, Module
+
+_STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_WORKGROUP = 0, 2, 4
+_STORAGE_PUSH_CONSTANT, _STORAGE_BUFFER = 9, 12
+_SPEC_ID, _BLOCK, _BUFFER_BLOCK, _ROW_MAJOR, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUILT_IN = 1, 2, 3, 4, 6, 7, 11
+_NON_WRITABLE, _NON_READABLE, _BINDING, _DESCRIPTOR_SET, _OFFSET = 24, 25, 33, 34, 35
+_LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
+_WORKGROUP_SIZE = 25
+_SAMPLED, _STORAGE_IMAGE = 1, 2
+
+Value = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: `kind` is float, int, bool, vector, matrix, array, struct, image, pointer or other.
+
+    Attributes
+    ----------
+    width
+        Bits of a scalar.
+    count
+        Components, columns or elements; 0 of an array whose length only the buffer knows.
+    element
+        Of what a vector, matrix, array or pointer consists.
+    stride
+        Bytes from one element of an array, or column of a matrix, to the next; 0 where there is no layout.
+    members
+        Of a struct: (name, byte offset, type) of each.
+    read_only, write_only
+        Of a struct: whether all its members are decorated so.
+    """
+
+    kind: str
+    width: int = 0
+    count: int = 1
+    element: "Type | None" = None
+    stride: int = 0
+    members: tuple[tuple[str, int, "Type"], ...] = ()
+    read_only: bool = False
+    write_only: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes, without the part of a buffer that has no fixed length."""
+        if self.kind in ("float", "int", "bool"):
+            return max(self.width, 8) // 8
+        if self.kind == "struct":
+            return max((offset + kind.size for _, offset, kind in self.members), default=0)
+        if self.element is None:
+            return 0
+        if self.kind == "vector":
+            return self.count * self.element.size
+        return self.count * (self.stride or self.element.size)
+
+    def __str__(self) -> str:
+        if self.kind in ("float", "int", "bool"):
+            return f"{self.kind}{self.width or ''}"
+        if self.kind == "array":
+            return f"{self.element}[{self.count or ''}]"
+        if self.element is not None:
+            return f"{self.kind} of {self.count} {self.element}"
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A bound resource.
+
+    Attributes
+    ----------
+    set, binding
+        Where it is bound.
+    kind
+        "storage buffer", "uniform buffer", "sampled image", "storage image" or "other".
+    name
+        As the source called it, or empty.
+    type
+        Of a buffer: its block.
+    readable, writable
+        Not decorated otherwise.
+    set_at, binding_at
+        Words of the module that hold `set` (-1: none does) and `binding`.
+    """
+
+    set: int
+    binding: int
+    kind: str
+    name: str
+    type: Type
+    readable: bool
+    writable: bool
+    set_at: int
+    binding_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecConstant:
+    """A constant that may be replaced when the pipeline is made; `kind` is float, int or bool."""
+
+    id: int
+    name: str
+    kind: str
+    width: int
+    signed: bool
+    default: Value
+
+    def pack(self, value: object) -> bytes:
+        """Return a value as the bytes of this constant.
+
+        Raises
+        ------
+        TypeError, ValueError
+            It is of another kind, or does not fit.
+        """
+        label = f"specialization: constant {self.id}" + (f" ({self.name})" if self.name else "")
+        if self.kind == "bool":
+            if not isinstance(value, (bool, int)) and not hasattr(value, "__bool__"):
+                raise ArgumentTypeError(f"{label}: expected True or False, got {value!r}")
+            return struct.pack("<I", bool(value))
+        if self.kind == "int":
+            return self._pack_int(value, label)
+        try:
+            return struct.pack({16: "<e", 32: "<f", 64: "<d"}[self.width], value)
+        except (struct.error, OverflowError, TypeError):
+            raise ArgumentTypeError(
+                f"{label}: expected a number for float{self.width}, got {value!r}"
+            ) from None
+
+    def _pack_int(self, value: object, label: str) -> bytes:
+        if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+            raise ArgumentTypeError(f"{label}: expected an int, got {value!r}")
+        try:
+            return operator.index(value).to_bytes(self.width // 8, "little", signed=self.signed)
+        except OverflowError:
+            kind = "a signed" if self.signed else "an unsigned"
+            raise ArgumentValueError(
+                f"{label}: {value!r} does not fit {kind} int of {self.width} bits"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a compute shader declares.
+
+    Attributes
+    ----------
+    entry_point
+        The function that is run.
+    local_size
+        Invocations of a workgroup; None where the module computes it in a way that is not followed.
+    local_size_ids
+        Ids of the specialization constants behind each axis; None where it is fixed.
+    resources
+        By set and binding.
+    push_constants
+        The block, or None.
+    spec_constants
+        By id.
+    shared_bytes
+        Of the arrays that a workgroup shares.
+    capabilities
+        Numbers of the SPIR-V capabilities.
+    """
+
+    entry_point: str
+    local_size: tuple[int, int, int] | None
+    local_size_ids: tuple[int | None, int | None, int | None]
+    resources: tuple[Resource, ...]
+    push_constants: Type | None
+    spec_constants: Mapping[int, SpecConstant]
+    shared_bytes: int
+    capabilities: frozenset[int]
+
+
+def reflect(
+    module: Module,
+    entry_point: str = "main",
+    specialization: Mapping[int, Value] | None = None,
+    argument: str = "spirv",
+) -> Interface:
+    """Return what a module declares, given values of specialization constants by id.
+
+    Raises
+    ------
+    ValueError
+        The module has no such compute entry point, or one of its declarations makes no sense.
+    """
+    return _Reader(module, specialization or {}, argument).interface(entry_point)
+
+
+@dataclass
+class _Decorations:
+    """Of one identifier: decoration -> (operands, word of the first operand); the same per member."""
+
+    own: dict[int, tuple[Sequence[int], int]] = field(default_factory=dict)
+    members: dict[int, dict[int, Sequence[int]]] = field(default_factory=dict)
+
+
+class _Reader:
+    """Tables over a module's declarations, filled in one pass."""
+
+    def __init__(self, module: Module, specialization: Mapping[int, Value], argument: str) -> None:
+        self.module = module
+        self.argument = argument
+        self.specialization = specialization
+        self.names: dict[int, str] = {}
+        self.member_names: dict[tuple[int, int], str] = {}
+        self.decorations: dict[int, _Decorations] = {}
+        self.types: dict[int, Type] = {}
+        self.signed: set[int] = set()
+        self.pointers: dict[int, int] = {}
+        self.structs: dict[int, Instruction] = {}
+        self.images: dict[int, int] = {}
+        self.constants: dict[int, Value] = {}
+        self.composites: dict[int, Sequence[int]] = {}
+        self.spec_constants: dict[int, SpecConstant] = {}
+        self.spec_ids: dict[int, int] = {}
+        self.variables: list[tuple[int, int, int]] = []
+        for instruction in module.instructions:
+            self._note(instruction)
+
+    def refuse(self, what: str) -> ArgumentValueError:
+        return ArgumentValueError(f"{self.argument}: {what}")
+
+    # -- the one pass
+
+    def _note(self, instruction: Instruction) -> None:
+        opcode, operands = instruction.opcode, instruction.operands
+        try:
+            if opcode == spirv.NAME:
+                self.names[operands[0]] = spirv.text(operands[1:])[0]
+            elif opcode == spirv.MEMBER_NAME:
+                self.member_names[operands[0], operands[1]] = spirv.text(operands[2:])[0]
+            elif opcode == spirv.DECORATE:
+                entry = self.decorations.setdefault(operands[0], _Decorations())
+                entry.own[operands[1]] = (operands[2:], instruction.at + 3)
+            elif opcode == spirv.MEMBER_DECORATE:
+                entry = self.decorations.setdefault(operands[0], _Decorations())
+                entry.members.setdefault(operands[1], {})[operands[2]] = operands[3:]
+            elif spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
+                self._note_type(opcode, operands)
+            elif spirv.CONSTANT_TRUE <= opcode <= spirv.SPEC_CONSTANT_OP:
+                self._note_constant(opcode, operands)
+            elif opcode == spirv.VARIABLE and operands[2] != 7:  # of a function
+                self.variables.append((operands[1], operands[0], operands[2]))
+        except (IndexError, KeyError):
+            raise self.refuse(
+                f"malformed SPIR-V: instruction {opcode} at word {instruction.at} makes no sense"
+            ) from None
+
+    def _own(self, identifier: int, decoration: int) -> int | None:
+        """Return the first operand of a decoration, 0 if it has none; None where it is not there."""
+        entry = self.decorations.get(identifier)
+        found = entry.own.get(decoration) if entry else None
+        return None if found is None else (found[0][0] if found[0] else 0)
+
+    def _note_type(self, opcode: int, operands: Sequence[int]) -> None:
+        result, *rest = operands
+        if opcode == spirv.TYPE_BOOL:
+            made = Type("bool", 32)
+        elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
+            if rest[0] not in (8, 16, 32, 64):
+                raise self.refuse(f"malformed SPIR-V: a type of {rest[0]} bits")
+            made = Type("int" if opcode == spirv.TYPE_INT else "float", rest[0])
+            if opcode == spirv.TYPE_INT and rest[1]:
+                self.signed.add(result)
+        elif opcode == spirv.TYPE_VECTOR:
+            made = Type("vector", count=rest[1], element=self.types[rest[0]])
+        elif opcode == spirv.TYPE_MATRIX:
+            made = Type("matrix", count=rest[1], element=self.types[rest[0]])
+        elif opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+            stride = self._own(result, _ARRAY_STRIDE) or 0
+            count = int(self.constants.get(rest[1], 0)) if opcode == spirv.TYPE_ARRAY else 0
+            made = Type("array", count=count, element=self.types[rest[0]], stride=stride)
+        elif opcode == spirv.TYPE_STRUCT:
+            made = self._struct(result, rest)
+        elif opcode in (spirv.TYPE_IMAGE, spirv.TYPE_SAMPLED_IMAGE, spirv.TYPE_SAMPLER):
+            made = Type("image")
+            if opcode == spirv.TYPE_IMAGE:
+                self.images[result] = rest[5]
+        elif opcode == spirv.TYPE_POINTER:
+            made = Type("pointer", 64)
+            self.pointers[result] = rest[1]
+        else:
+            made = Type("other")
+        self.types[result] = made
+
+    def _struct(self, identifier: int, members: Sequence[int]) -> Type:
+        entry = self.decorations.get(identifier, _Decorations())
+        made = []
+        # Shared memory has no layout: its size is that of the members one after another, at least.
+        laid_out = any(_OFFSET in decorations for decorations in entry.members.values())
+        end = 0
+        for index, member in enumerate(members):
+            decorations = entry.members.get(index, {})
+            kind = self.types[member]
+            if kind.kind == "matrix" and _MATRIX_STRIDE in decorations:
+                kind = Type("matrix", 0, kind.count, kind.element, decorations[_MATRIX_STRIDE][0])
+            offset = decorations[_OFFSET][0] if _OFFSET in decorations else 0 if laid_out else end
+            end = offset + kind.size
+            made.append((self.member_names.get((identifier, index), ""), offset, kind))
+        every = [entry.members.get(index, {}) for index in range(len(members))]
+        return Type(
+            "struct",
+            members=tuple(made),
+            read_only=bool(every) and all(_NON_WRITABLE in decorations for decorations in every),
+            write_only=bool(every) and all(_NON_READABLE in decorations for decorations in every),
+        )
+
+    def _note_constant(self, opcode: int, operands: Sequence[int]) -> None:
+        kind, result, *rest = operands
+        if opcode in (spirv.CONSTANT_COMPOSITE, spirv.SPEC_CONSTANT_COMPOSITE):
+            self.composites[result] = rest
+            return
+        if opcode == spirv.SPEC_CONSTANT_OP:
+            value = self._computed(rest)
+            if value is not None:
+                self.constants[result] = value
+            return
+        value = self._literal(opcode, kind, rest)
+        if value is None:
+            return
+        number = self._own(result, _SPEC_ID)
+        if number is not None and opcode >= spirv.SPEC_CONSTANT_TRUE:
+            made = self.types[kind]
+            name = self.names.get(result, "")
+            constant = SpecConstant(number, name, made.kind, made.width, kind in self.signed, value)
+            self.spec_constants[number] = constant
+            self.spec_ids[result] = number
+            value = self.specialization.get(number, value)
+        self.constants[result] = value
+
+    def _literal(self, opcode: int, kind: int, words: Sequence[int]) -> Value | None:
+        if opcode in (spirv.CONSTANT_TRUE, spirv.SPEC_CONSTANT_TRUE):
+            return True
+        if opcode in (spirv.CONSTANT_FALSE, spirv.SPEC_CONSTANT_FALSE):
+            return False
+        made = self.types[kind]
+        if opcode not in (spirv.CONSTANT, spirv.SPEC_CONSTANT) or made.kind not in ("int", "float"):
+            return None
+        data = b"".join(word.to_bytes(4, "little") for word in words)[: made.width // 8]
+        if len(data) < made.width // 8:
+            raise IndexError
+        if made.kind == "float":
+            formats = {16: "<e", 32: "<f", 64: "<d"}
+            number: float = struct.unpack(formats[made.width], data)[0]
+            return number
+        return int.from_bytes(data, "little", signed=kind in self.signed)
+
+    def _computed(self, operands: Sequence[int]) -> Value | None:
+        """Return the value of an operation on integer constants, for sizes that are computed from others."""
+        values = [self.constants.get(word) for word in operands[1:3]]
+        match operands[0], values:
+            case (128, [int(a), int(b)]):
+                return a + b
+            case (130, [int(a), int(b)]):
+                return a - b
+            case (132, [int(a), int(b)]):
+                return a * b
+            case (134 | 135, [int(a), int(b)]) if a >= 0 and b > 0:
+                return a // b
+        return None
+
+    # -- the outcome
+
+    def interface(self, entry_point: str) -> Interface:
+        function = self._entry(entry_point)
+        local_size, ids = self._local_size(function)
+        push_constants: Type | None = None
+        resources = []
+        shared = 0
+        for variable, pointer, storage in self.variables:
+            pointee = self.pointers.get(pointer)
+            if pointee is None or pointee not in self.types:
+                raise self.refuse(f"malformed SPIR-V: variable {variable} is of no pointer type")
+            kind = self.types[pointee]
+            if storage == _STORAGE_PUSH_CONSTANT:
+                push_constants = kind
+            elif storage == _STORAGE_WORKGROUP:
+                shared += kind.size
+            elif storage in (_STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_BUFFER):
+                resources.append(self._resource(variable, storage, pointee, kind))
+        resources.sort(key=lambda resource: (resource.set, resource.binding))
+        return Interface(
+            entry_point,
+            local_size,
+            ids,
+            tuple(resources),
+            push_constants,
+            self.spec_constants,
+            shared,
+            frozenset(instruction.operands[0] for instruction in self.module.of(spirv.CAPABILITY)),
+        )
+
+    def _entry(self, entry_point: str) -> int:
+        functions = {instruction.operands[1] for instruction in self.module.of(spirv.FUNCTION)}
+        found = []
+        for instruction in self.module.of(spirv.ENTRY_POINT):
+            if len(instruction.operands) < 3:
+                raise self.refuse("malformed SPIR-V: an entry point without a name")
+            model, function, *rest = instruction.operands
+            name = spirv.text(rest)[0]
+            if model == spirv.GL_COMPUTE:
+                found.append(name)
+            if name == entry_point and model == spirv.GL_COMPUTE:
+                if function not in functions:
+                    raise self.refuse(f"malformed SPIR-V: the entry point {name!r} is no function")
+                return function
+        raise self.refuse(
+            f"it has no compute entry point {entry_point!r}; it has {', '.join(map(repr, found)) or 'none'}"
+        )
+
+    def _local_size(
+        self, function: int
+    ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
+        # A constant that is the built-in WorkgroupSize goes before the execution mode.
+        for identifier in self.decorations:
+            if self._own(identifier, _BUILT_IN) == _WORKGROUP_SIZE and identifier in self.composites:
+                return self._sizes(self.composites[identifier])
+        for instruction in self.module.of(spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID):
+            if len(instruction.operands) < 5 or instruction.operands[0] != function:
+                continue
+            if instruction.operands[1] == _LOCAL_SIZE:
+                x, y, z = instruction.operands[2:5]
+                if min(x, y, z) < 1:
+                    raise self.refuse(f"a workgroup of {(x, y, z)} invocations")
+                return (x, y, z), (None, None, None)
+            if instruction.operands[1] == _LOCAL_SIZE_ID:
+                return self._sizes(instruction.operands[2:5])
+        raise self.refuse("malformed SPIR-V: the entry point has no workgroup size")
+
+    def _sizes(
+        self, identifiers: Sequence[int]
+    ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
+        if len(identifiers) != 3:
+            raise self.refuse("malformed SPIR-V: a workgroup size has three components")
+        values = [self.constants.get(identifier) for identifier in identifiers]
+        x, y, z = (self.spec_ids.get(identifier) for identifier in identifiers)
+        match values:
+            case [int(a), int(b), int(c)]:
+                if min(a, b, c) < 1:
+                    raise self.refuse(f"a workgroup of {(a, b, c)} invocations")
+                return (a, b, c), (x, y, z)
+        return None, (x, y, z)
+
+    def _resource(self, variable: int, storage: int, pointee: int, kind: Type) -> Resource:
+        entry = self.decorations.get(variable, _Decorations())
+        if _BINDING not in entry.own or not entry.own[_BINDING][0]:
+            name = self.names.get(variable) or variable
+            raise self.refuse(f"{name} is bound nowhere: it has no Binding")
+        (number, *_), binding_at = entry.own[_BINDING]
+        in_set, set_at = entry.own.get(_DESCRIPTOR_SET, ((0,), -1))
+        what, readable, writable = self._what(storage, pointee, kind)
+        return Resource(
+            in_set[0] if in_set else 0,
+            number,
+            what,
+            self.names.get(variable, "") or self.names.get(pointee, ""),
+            kind,
+            readable and _NON_READABLE not in entry.own,
+            writable and _NON_WRITABLE not in entry.own,
+            set_at,
+            binding_at,
+        )
+
+    def _what(self, storage: int, pointee: int, kind: Type) -> tuple[str, bool, bool]:
+        """Return the kind of a resource, and whether its type lets it be read and written."""
+        if storage == _STORAGE_UNIFORM_CONSTANT:
+            if self.images.get(pointee) == _STORAGE_IMAGE:
+                return "storage image", True, True
+            return ("sampled image" if kind.kind == "image" else "other"), True, False
+        buffer = storage == _STORAGE_BUFFER or self._own(pointee, _BUFFER_BLOCK) is not None
+        if kind.kind != "struct":
+            return "other", True, True
+        if not buffer:
+            return "uniform buffer", True, False
+        return "storage buffer", not kind.write_only, not kind.read_only
+
+
+def rebound(module: Module, places: Mapping[tuple[int, int], int], interface: Interface) -> bytes:
+    """Return the module with its resources moved to set 0 and to other bindings.
+
+    Parameters
+    ----------
+    places
+        The new binding of each (set, binding).
+    """
+    words = module.words.copy()
+    for resource in interface.resources:
+        words[resource.binding_at] = places[resource.set, resource.binding]
+        if resource.set_at >= 0:
+            words[resource.set_at] = 0
+    return words.tobytes()

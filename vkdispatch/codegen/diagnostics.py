@@ -1,0 +1,143 @@
+"""What an observed kernel writes besides its results: the words of its diagnostics buffer and what they mean.
+
+The buffer holds uint32 words: a head, then a ring of messages, filled by one atomic addition for each. A
+message is a header (site + 1, or 0 where there is no more room), the launch number, the global invocation id
+(x, y, z) and the words of its values. The head also takes the first violation of a check.
+"""
+
+import re
+from dataclasses import dataclass
+
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.messages import word_count
+
+# Words of the head: the end of the ring so far, how many messages there were, how many violations, the most
+# rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high) and
+# length; of an image the texel (x, y, z) and the size of the image.
+CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
+HEAD_WORDS = 16
+MESSAGE_HEAD_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What a kernel checks on the device.
+
+    `rounds` is how many rounds a while loop may take; None leaves that to the device.
+    """
+
+    bounds: bool = False
+    nan: bool = False
+    loops: bool = False
+    rounds: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.bounds or self.nan or self.loops
+
+
+def parse_checks(value: object, what: str = "check") -> Checks:
+    """Understand what was given for `check`.
+
+    Parameters
+    ----------
+    value
+        False or None (nothing), True (bounds and loops), or any of "bounds", "nan", "loops" in a text with
+        commas or in a set; "loops=5000" also says how many rounds.
+    what
+        How it is called in messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `value` is none of these.
+    """
+    if value is None or value is False:
+        return Checks()
+    if value is True:
+        return Checks(bounds=True, loops=True)
+    names: list[object]
+    if isinstance(value, str):
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        if value.strip() in ("0", "1"):
+            return parse_checks(value.strip() == "1")
+    else:
+        try:
+            names = list(value)  # type: ignore[call-overload]
+        except TypeError:
+            raise ArgumentTypeError(f"{what}: {_wanted(value)}") from None
+    rounds = None
+    known = set()
+    for name in names:
+        found = re.fullmatch(r"(bounds|nan|loops)(?:=(\d+))?", name) if isinstance(name, str) else None
+        if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
+            raise ArgumentValueError(f"{what}: {_wanted(value)}")
+        known.add(found[1])
+        rounds = int(found[2]) if found[2] else rounds
+    return Checks("bounds" in known, "nan" in known, "loops" in known, rounds)
+
+
+def _wanted(value: object) -> str:
+    return f'expected a bool, or any of "bounds", "nan", "loops", "loops=<most rounds>"; got {value!r}'
+
+
+# ---- sites: places in a kernel that report something ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PrintSite:
+    """A print: its format and the types of its values."""
+
+    format: str
+    style: str
+    kinds: tuple[DType, ...]
+    loc: Loc | None
+
+    @property
+    def words(self) -> int:
+        """Words of a message, its head included."""
+        return MESSAGE_HEAD_WORDS + sum(map(word_count, self.kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsSite:
+    """An access by index.
+
+    `what` names what is indexed; `resource` is its position among the bound resources, or None. `signed`
+    says how the words of the index are to be read, `bits` how many of them there are.
+    """
+
+    what: str
+    resource: int | None
+    signed: bool
+    bits: int
+    loc: Loc | None
+
+
+@dataclass(frozen=True, slots=True)
+class TexelSite:
+    """An access to a texel of an image by so many coordinates."""
+
+    what: str
+    coordinates: int
+    loc: Loc | None
+
+
+@dataclass(frozen=True, slots=True)
+class NanSite:
+    """A place that takes a floating value; `indexed` if it is an element of something."""
+
+    what: str
+    indexed: bool
+    loc: Loc | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSite:
+    """A while loop."""
+
+    loc: Loc | None
+
+
+Site = PrintSite | BoundsSite | TexelSite | NanSite | LoopSite

@@ -1,0 +1,225 @@
+"""Division with Python's meaning, arithmetic with carry, and floats taken apart."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    component_type,
+    float32,
+    float64,
+    int32,
+    is_complex,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    make_floating_dtype,
+    to_vector,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, operands
+from vkdispatch.codegen.ir import Expr
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.variables import ShaderVariable
+
+
+def floor_divide(a: Any, b: Any) -> Any:
+    """Quotient rounded down, as Python's `a // b`, of integers or floats; vectors by component.
+
+    The operator `//` truncates instead, as GLSL does, unless the kernel has `ShaderFlags.PYTHON_DIVISION`.
+    Numbers give a number. Raises TypeError for complex values and matrices.
+    """
+    return _divided("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
+
+
+def floor_mod(a: Any, b: Any) -> Any:
+    """Remainder with the sign of the divisor, as Python's `a % b`, of integers or floats; by component.
+
+    The operator `%` leaves it undefined for negative integers, as GLSL does, unless the kernel has
+    `ShaderFlags.PYTHON_DIVISION`. Numbers give a number. Raises TypeError for complex values and matrices.
+    """
+    return _divided("floor_mod", floor_remainder, lambda x, y: x % y, a, b)
+
+
+def _divided(
+    name: str,
+    rule: Callable[[ex.Operand, ex.Operand], Expr],
+    fold: Callable[[Any, Any], Any],
+    a: Any,
+    b: Any,
+) -> Any:
+    left, right = operands(name, (a, b))
+    if not (isinstance(left, Expr) or isinstance(right, Expr)):
+        if right == 0:
+            raise located(ArgumentValueError, f"{name}: division of {a} by zero")
+        return fold(left, right)
+    return ShaderVariable(rule(left, right))
+
+
+# ---- integers of 32 bits with carry --------------------------------------------------------------
+
+
+def _pair(name: str, a: Any, b: Any, scalar: DType) -> tuple[DType, Expr, Expr]:
+    values = operands(name, (a, b))
+    for value in values:
+        if not (
+            component_type(value.dtype) is scalar if isinstance(value, Expr) else ex.is_integer_number(value)
+        ):
+            given = value.dtype.name if isinstance(value, Expr) else repr(value)
+            raise located(ArgumentTypeError, f"{name}: expected {scalar.name} values, got {given}")
+    if all_numbers((a, b)):
+        values = [ex.literal(value, scalar) for value in values if ex.is_number(value)]
+    kind, (left, right) = ex.meet(values, name)
+    return kind, ex.cast(left, kind), ex.cast(right, kind)
+
+
+def _top_bit(value: Expr) -> ShaderVariable:
+    return ShaderVariable(ex.bitwise(">>", value, 31))
+
+
+def uadd_carry(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+    """Add uint32 or uvecN: (a + b, carry). The carry is 1 where the sum wrapped around."""
+    _, left, right = _pair("uadd_carry", a, b, uint32)
+    total = ex.add("+", left, right)
+    either = ex.bitwise("&", ex.bitwise("|", left, right), ex.invert(total))
+    return ShaderVariable(total), _top_bit(ex.bitwise("|", ex.bitwise("&", left, right), either))
+
+
+def usub_borrow(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+    """Subtract uint32 or uvecN: (a - b, borrow). The borrow is 1 where b is the larger."""
+    _, left, right = _pair("usub_borrow", a, b, uint32)
+    rest = ex.add("-", left, right)
+    inverse = ex.invert(left)
+    either = ex.bitwise("&", ex.bitwise("|", inverse, right), rest)
+    return ShaderVariable(rest), _top_bit(ex.bitwise("|", ex.bitwise("&", inverse, right), either))
+
+
+def umul_extended(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+    """Multiply uint32 or uvecN: (upper, lower) 32 bits of the product."""
+    _, left, right = _pair("umul_extended", a, b, uint32)
+    return ShaderVariable(_upper_product(left, right)), ShaderVariable(ex.multiply(left, right))
+
+
+def imul_extended(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+    """Multiply int32 or ivecN: (upper, lower) 32 bits of the product."""
+    kind, left, right = _pair("imul_extended", a, b, int32)
+    unsigned = to_vector(uint32, kind.child_count) if is_vector(kind) else uint32
+    upper = ex.cast(_upper_product(ex.cast(left, unsigned), ex.cast(right, unsigned)), kind)
+    for sign, other in ((left, right), (right, left)):
+        upper = ex.add("-", upper, ex.bitwise("&", ex.bitwise(">>", sign, 31), other))
+    return ShaderVariable(upper), ShaderVariable(ex.multiply(left, right))
+
+
+def _upper_product(a: Expr, b: Expr) -> Expr:
+    """Upper half of a product, from the products of 16-bit halves."""
+    (a_low, a_high), (b_low, b_high) = (
+        (ex.bitwise("&", value, 0xFFFF), ex.bitwise(">>", value, 16)) for value in (a, b)
+    )
+    middle = ex.add("+", ex.multiply(a_high, b_low), ex.bitwise(">>", ex.multiply(a_low, b_low), 16))
+    other = ex.add("+", ex.multiply(a_low, b_high), ex.bitwise("&", middle, 0xFFFF))
+    upper = ex.add("+", ex.multiply(a_high, b_high), ex.bitwise(">>", middle, 16))
+    return ex.add("+", upper, ex.bitwise(">>", other, 16))
+
+
+# ---- floats taken apart --------------------------------------------------------------------------
+
+
+# Functions to the bits and back, bits of the fraction, bias of exponents of [0.5, 1), and a power of two that
+# makes the smallest numbers ordinary ones.
+_FORMATS: dict[DType, tuple[str, str, int, int, int]] = {
+    float32: ("floatBitsToUint", "uintBitsToFloat", 23, 126, 32),
+    float64: ("doubleBitsToUint64", "uint64BitsToDouble", 52, 1022, 64),
+}
+
+
+def _real(name: str, x: Any) -> ex.Operand:
+    (value,) = operands(name, (x,))
+    if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
+        raise located(ArgumentValueError, f"{name}: not defined for {value.dtype.name}")
+    return value
+
+
+def ldexp(x: Any, exponent: Any) -> Any:
+    """Make x * 2 ** exponent, in floating point; the exponent is an integer of at most 32 bits.
+
+    Numbers give a float. Raises TypeError for an exponent that is no integer.
+    """
+    value, power = _real("ldexp", x), _real("ldexp", exponent)
+    whole = is_integer_dtype(power.dtype) if isinstance(power, Expr) else ex.is_integer_number(power)
+    if not whole:
+        raise located(ArgumentTypeError, f"ldexp: the exponent must be an integer, got {exponent!r}")
+    if not isinstance(value, Expr):
+        if not isinstance(power, Expr):
+            return math.ldexp(float(value), int(power))
+        value = ex.literal(float(value), float32)
+    if not isinstance(power, Expr):
+        power = ex.literal(power, int32)
+    kind = make_floating_dtype(value.dtype)
+    if is_vector(power.dtype) and is_scalar(kind):
+        kind = to_vector(kind, power.dtype.child_count)
+    # GLSL has no half version
+    wide = kind if component_type(kind).item_size > 2 else _like(float32, kind)
+    scaled = ex.call("ldexp", wide, ex.cast(value, wide), ex.cast(power, _like(int32, kind)))
+    return ShaderVariable(ex.cast(scaled, kind))
+
+
+def _like(scalar: DType, kind: DType) -> DType:
+    return to_vector(scalar, kind.child_count) if is_vector(kind) else scalar
+
+
+def frexp(x: Any) -> tuple[Any, Any]:
+    """Take a float apart: (significand, exponent) with x = significand * 2 ** exponent.
+
+    0.5 <= |significand| < 1, and the exponent is int32 or ivecN. For zero, infinities and NaN the significand
+    is x itself and the exponent 0. A number gives (float, int).
+    """
+    value = _real("frexp", x)
+    if not isinstance(value, Expr):
+        return math.frexp(float(value))
+    kind = make_floating_dtype(value.dtype)
+    value = ex.cast(value, kind)
+    wide = value if component_type(kind).item_size > 2 else ex.cast(value, _like(float32, kind))
+    significand = by_component(wide, wide.dtype, lambda part: _parts(part)[0])
+    exponent = by_component(wide, _like(int32, kind), lambda part: _parts(part)[1])
+    return ShaderVariable(ex.cast(significand, kind)), ShaderVariable(exponent)
+
+
+def _parts(x: Expr) -> tuple[Expr, Expr]:
+    """Significand and exponent of a float32 or float64, from its bits."""
+    word: DType = uint64 if x.dtype is float64 else uint32
+    to_bits, from_bits, fraction, bias, lift = _FORMATS[x.dtype]
+    kind = x.dtype
+    largest = 2 * bias + 3
+    zero = ex.compare("==", x, 0.0)
+    special = ex.compare("==", _exponent(ex.call(to_bits, word, x), fraction, largest), largest)
+    small = ex.compare("==", _exponent(ex.call(to_bits, word, x), fraction, largest), 0)
+    # numbers too small for a leading one are lifted first
+    bits = ex.call(to_bits, word, ex.select(small, ex.multiply(x, float(2**lift)), x))
+    exponent = ex.cast(_exponent(bits, fraction, largest), int32)
+    exponent = ex.add("-", exponent, ex.select(small, ex.literal(bias + lift, int32), bias))
+    kept = ex.bitwise("&", bits, (1 << fraction) - 1 | 1 << (8 * kind.item_size - 1))
+    significand = ex.call(from_bits, kind, ex.bitwise("|", kept, bias << fraction))
+    plain = ex.logical("||", (zero, special))
+    return ex.select(plain, x, significand), ex.select(plain, ex.literal(0, int32), exponent)
+
+
+def _exponent(bits: Expr, fraction: int, largest: int) -> Expr:
+    return ex.bitwise("&", ex.bitwise(">>", bits, fraction), largest)
+
+
+__all__ = [
+    "floor_divide",
+    "floor_mod",
+    "frexp",
+    "imul_extended",
+    "ldexp",
+    "uadd_carry",
+    "umul_extended",
+    "usub_borrow",
+]

@@ -1,0 +1,143 @@
+"""Atomics: change an element of a buffer or of shared memory in one step, and return what was there before.
+
+They take int32 and uint32 everywhere, int64, uint64 and floats where the device has them: building a kernel
+for one that has not raises UnsupportedError and names the Vulkan feature. The target is a scalar element
+such as `buf[i]`, or a component such as `buf[i].x`; y is a number, or a GPU value that is converted to its
+type. The result is a register.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from vkdispatch.base.dtype import (
+    DType,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    is_buffer_only,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.analysis import stored_to
+from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.variables import ShaderVariable
+
+_INTEGERS = (int32, uint32, int64, uint64)
+_FLOATS = (float16, float32, float64)
+
+
+class AtomicFunction(Protocol):
+    """An atomic of a target and one operand."""
+
+    def __call__(self, target: Any, y: Any) -> ShaderVariable:
+        """Change the target; returns a register with the value before."""
+        ...
+
+
+def _target(name: str, target: Any, kinds: tuple[DType, ...]) -> Expr:
+    place = target._value() if isinstance(target, ShaderVariable) else None
+    if place is None or not stored_to(place) or place.dtype not in kinds:
+        given = place.dtype.name if place is not None else f"{target!r} ({type(target).__name__})"
+        if place is not None and not stored_to(place):
+            given += ", which is no element of a buffer"
+        wanted = " or ".join((", ".join(kind.name for kind in kinds[:-1]), kinds[-1].name))
+        raise located(
+            ArgumentTypeError,
+            f"{name}: target must be an {wanted} element of a buffer or of shared memory, got {given}",
+        )
+    kind = _memory_type(place)
+    if is_buffer_only(kind):
+        raise located(
+            ArgumentTypeError,
+            f"{name}: elements of {kind.name} have no atomics; use a buffer of {place.dtype.name}",
+        )
+    return place
+
+
+def _memory_type(place: Expr) -> DType:
+    """Type in which the elements lie in memory."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return place.value.dtype if isinstance(place.value, (Storage, SharedArray)) else place.dtype
+
+
+def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
+    if isinstance(value, ShaderVariable):
+        expr = value._value()
+        fits = is_integer_dtype(expr.dtype) or (is_float_dtype(kind) and is_float_dtype(expr.dtype))
+        if is_scalar(expr.dtype) and fits:
+            return ex.cast(expr, kind)
+        given = expr.dtype.name
+    elif ex.is_integer_number(value) or (is_float_dtype(kind) and ex.is_number(value)):
+        return ex.storable(value, kind)
+    else:
+        given = f"{value!r} ({type(value).__name__})"
+    wanted = "a scalar" if is_float_dtype(kind) else "an integer scalar"
+    raise located(
+        ArgumentTypeError, f"{name}: {label} must be {wanted} for a {kind.name} target, got {given}"
+    )
+
+
+def _atomic(glsl: str, place: Expr, *operands: Expr) -> ShaderVariable:
+    value = Expr(Op.ATOMIC, place.dtype, (place, *operands), glsl, here())
+    return ShaderVariable(current().declare(place.dtype, value))
+
+
+def _function(
+    name: str,
+    glsl: str,
+    doc: str,
+    *,
+    kinds: tuple[DType, ...] = _INTEGERS,
+    change: Callable[[Expr], Expr] | None = None,
+) -> AtomicFunction:
+    def function(target: Any, y: Any) -> ShaderVariable:
+        place = _target(name, target, kinds)
+        operand = _operand(name, "y", y, place.dtype)
+        return _atomic(glsl, place, operand if change is None else change(operand))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{doc}
+
+    Takes {", ".join(kind.name for kind in kinds)}. Raises TypeError if the target is no such element, or y
+    is of another kind.
+    """
+    return function
+
+
+_ALL = (*_INTEGERS, *_FLOATS)
+atomic_add = _function("atomic_add", "atomicAdd", "Add y to the target; integers wrap around.", kinds=_ALL)
+atomic_sub = _function(
+    "atomic_sub",
+    "atomicAdd",
+    "Subtract y from the target; integers wrap around.",
+    kinds=_ALL,
+    change=ex.negate,
+)
+atomic_min = _function("atomic_min", "atomicMin", "Make the target y if that is smaller.", kinds=_ALL)
+atomic_max = _function("atomic_max", "atomicMax", "Make the target y if that is larger.", kinds=_ALL)
+atomic_and = _function("atomic_and", "atomicAnd", "Keep the bits of the target that are also set in y.")
+atomic_or = _function("atomic_or", "atomicOr", "Set the bits of the target that are set in y.")
+atomic_xor = _function("atomic_xor", "atomicXor", "Flip the bits of the target that are set in y.")
+atomic_exchange = _function("atomic_exchange", "atomicExchange", "Make the target y.", kinds=_ALL)
+
+
+def atomic_compare_exchange(target: Any, expected: Any, desired: Any) -> ShaderVariable:
+    """Make the target `desired` if it is `expected`; returns a register with the value before.
+
+    It was changed if and only if the result equals `expected`. Takes int32, uint32, int64, uint64; floats can
+    be kept as their bits (`vc.float_bits_to_uint`). Raises TypeError for other targets or operands.
+    """
+    name = "atomic_compare_exchange"
+    place = _target(name, target, _INTEGERS)
+    compared = _operand(name, "expected", expected, place.dtype)
+    return _atomic("atomicCompSwap", place, compared, _operand(name, "desired", desired, place.dtype))

@@ -1,0 +1,333 @@
+"""Bits of integers, and values seen as another type of the same size."""
+
+import struct
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_type,
+    float16,
+    float32,
+    float64,
+    int16,
+    int32,
+    int64,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_signed_dtype,
+    is_vector,
+    to_vector,
+    uint16,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Expr
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.variables import ShaderVariable, check_dtype, scalar_parts
+
+_UNSIGNED: dict[int, DType] = {2: uint16, 4: uint32, 8: uint64}
+_LETTERS: dict[DType, str] = {
+    int16: "h",
+    uint16: "H",
+    float16: "e",
+    int32: "i",
+    uint32: "I",
+    float32: "f",
+    int64: "q",
+    uint64: "Q",
+    float64: "d",
+}
+# GLSL functions from a float type to the unsigned integer of its size, and back.
+_TO_BITS: dict[DType, str] = {
+    float16: "float16BitsToUint16",
+    float32: "floatBitsToUint",
+    float64: "doubleBitsToUint64",
+}
+_FROM_BITS: dict[DType, str] = {
+    float16: "uint16BitsToFloat16",
+    float32: "uintBitsToFloat",
+    float64: "uint64BitsToDouble",
+}
+
+
+def _integer(name: str, x: Any) -> Expr | int:
+    if isinstance(x, ShaderVariable):
+        value = x._value()
+        if is_integer_dtype(value.dtype):
+            return value
+        raise located(ArgumentTypeError, f"{name}: expected integers, got {value.dtype.name}")
+    if ex.is_integer_number(x):
+        return int(x)
+    raise located(ArgumentTypeError, f"{name}: expected integers, got {x!r} ({type(x).__name__})")
+
+
+def _width(value: int) -> int:
+    """Bits of the type that a Python int has by itself: 32 or 64."""
+    return 8 * ex.literal_dtype(value).item_size
+
+
+def _like(scalar: DType, kind: DType) -> DType:
+    return to_vector(scalar, kind.child_count) if is_vector(kind) else scalar
+
+
+def _as_unsigned(value: Expr) -> Expr:
+    return ex.cast(value, _like(_UNSIGNED[component_type(value.dtype).item_size], value.dtype))
+
+
+def _as_uint(value: Expr) -> Expr:
+    """Widen the bits of a 16- or 32-bit integer, without its sign, to uint32."""
+    return ex.cast(_as_unsigned(value), _like(uint32, value.dtype))
+
+
+def halves(value: Expr) -> tuple[Expr, Expr]:
+    """Lower and upper 32 bits of a 64-bit integer."""
+    bits = _as_unsigned(value)
+    return ex.cast(bits, uint32), ex.cast(ex.bitwise(">>", bits, 32), uint32)
+
+
+def joined(low: Expr, high: Expr) -> Expr:
+    """Make a uint64 of its lower and upper 32 bits."""
+    return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, uint64), 32), ex.cast(low, uint64))
+
+
+def bit_count(x: Any) -> Any:
+    """Count of bits that are set: int32 or ivecN.
+
+    A Python int gives an int; a negative one has 32 bits, or 64 if it needs them.
+    """
+    value = _integer("bit_count", x)
+    if isinstance(value, int):
+        return (value % (1 << _width(value))).bit_count()
+    kind = _like(int32, value.dtype)
+    if component_type(value.dtype).item_size == 8:
+        low, high = halves(value)
+        total = ex.add("+", ex.call("bitCount", int32, low), ex.call("bitCount", int32, high))
+        return ShaderVariable(total)
+    return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
+
+
+def bitfield_reverse(x: Any) -> Any:
+    """Bits in reverse order, in the type of x. A Python int has 32 bits, or 64 if it needs them."""
+    value = _integer("bitfield_reverse", x)
+    if isinstance(value, int):
+        width = _width(value)
+        return int(f"{value % (1 << width):0{width}b}"[::-1], 2)
+    kind = value.dtype
+    size = component_type(kind).item_size
+    if size == 8:
+        low, high = (ex.call("bitfieldReverse", uint32, half) for half in halves(value))
+        return ShaderVariable(ex.cast(joined(high, low), kind))
+    turned = ex.call("bitfieldReverse", _like(uint32, kind), _as_uint(value))
+    return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
+
+
+def find_lsb(x: Any) -> Any:
+    """Position of the lowest bit that is set, -1 for zero: int32 or ivecN. A Python int gives an int."""
+    value = _integer("find_lsb", x)
+    if isinstance(value, int):
+        return (value & -value).bit_length() - 1
+    if component_type(value.dtype).item_size < 8:
+        return ShaderVariable(ex.call("findLSB", _like(int32, value.dtype), _as_uint(value)))
+    low, high = halves(value)
+    upper = ex.add("+", ex.call("findLSB", int32, high), 32)
+    upper = ex.select(ex.compare("==", high, 0), ex.literal(-1, int32), upper)
+    return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", int32, low), upper))
+
+
+def find_msb(x: Any) -> Any:
+    """Position of the highest bit that is set, or of a negative value the highest that is not; -1 for none.
+
+    int32 or ivecN; a Python int gives an int.
+    """
+    value = _integer("find_msb", x)
+    if isinstance(value, int):
+        return (~value if value < 0 else value).bit_length() - 1
+    kind = value.dtype
+    scalar = component_type(kind)
+    if scalar.item_size < 8:
+        wide = ex.cast(value, _like(int32 if is_signed_dtype(scalar) else uint32, kind))
+        return ShaderVariable(ex.call("findMSB", _like(int32, kind), wide))
+    if is_signed_dtype(scalar):
+        value = ex.bitwise("^", value, ex.bitwise(">>", value, 63))
+    low, high = halves(value)
+    upper = ex.add("+", ex.call("findMSB", int32, high), 32)
+    return ShaderVariable(ex.select(ex.compare("!=", high, 0), upper, ex.call("findMSB", int32, low)))
+
+
+def _field(name: str, offset: Any, bits: Any, width: int) -> tuple[Expr, Expr]:
+    """Check offset and length of a bit field; both as int32."""
+    found: list[Expr] = []
+    for label, value in (("offset", offset), ("bits", bits)):
+        number = _integer(name, value)
+        if isinstance(number, Expr):
+            if not is_scalar(number.dtype):
+                raise located(ArgumentTypeError, f"{name}: {label} must be a scalar, got {number.dtype.name}")
+            found.append(ex.cast(number, int32))
+            continue
+        if not 0 <= number <= width:
+            raise located(ArgumentValueError, f"{name}: {label} must be of 0 to {width}, got {number}")
+        found.append(ex.literal(number, int32))
+    if ex.is_integer_number(offset) and ex.is_integer_number(bits) and offset + bits > width:
+        raise located(
+            ArgumentValueError, f"{name}: offset {offset} and {bits} bits are more than the {width} there are"
+        )
+    return found[0], found[1]
+
+
+def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
+    """Take `bits` bits from position `offset` on, in the type of x; of signed types with the field's sign.
+
+    Python ints give an int: without sign, unless x is negative. Raises ValueError for a field that x does
+    not have; for GPU values that is undefined.
+    """
+    name = "bitfield_extract"
+    value = _integer(name, x)
+    if isinstance(value, int):
+        if ex.is_integer_number(offset) and ex.is_integer_number(bits):
+            _field(name, offset, bits, _width(value))
+            field = value >> offset & (1 << bits) - 1
+            return field - (1 << bits) if value < 0 and bits and field >> (bits - 1) else field
+        value = ex.literal(value, ex.literal_dtype(value))
+    kind = value.dtype
+    scalar = component_type(kind)
+    start, length = _field(name, offset, bits, 8 * scalar.item_size)
+    if scalar.item_size < 8:
+        wide = ex.cast(value, _like(int32 if is_signed_dtype(scalar) else uint32, kind))
+        return ShaderVariable(ex.cast(ex.call("bitfieldExtract", wide.dtype, wide, start, length), kind))
+    # to the top and back; a shift by 64 is undefined, so the empty field stands apart
+    up = ex.bitwise("&", ex.add("-", ex.add("-", 64, start), length), 63)
+    down = ex.bitwise("&", ex.add("-", 64, length), 63)
+    field_ = ex.bitwise(">>", ex.bitwise("<<", value, ex.cast(up, kind)), ex.cast(down, kind))
+    return ShaderVariable(ex.select(ex.compare("==", length, 0), ex.literal(0, kind), field_))
+
+
+def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
+    """Replace `bits` bits of base from position `offset` on by the lowest bits of insert, in base's type.
+
+    `insert` is a Python int or a GPU value of base's type. Python ints give an int. Raises ValueError for a
+    field that base does not have; for GPU values that is undefined.
+    """
+    name = "bitfield_insert"
+    value, field = _integer(name, base), _integer(name, insert)
+    if isinstance(value, int):
+        if isinstance(field, int) and ex.is_integer_number(offset) and ex.is_integer_number(bits):
+            _field(name, offset, bits, _width(value))
+            mask = ((1 << bits) - 1) << offset
+            return value & ~mask | field << offset & mask
+        value = ex.literal(value, field.dtype if isinstance(field, Expr) else ex.literal_dtype(value))
+    kind = value.dtype
+    scalar = component_type(kind)
+    if isinstance(field, int):
+        field = ex.cast(ex.literal(field, scalar), kind)
+    if field.dtype is not kind:
+        raise located(ArgumentTypeError, f"{name}: base is {kind.name}, insert is {field.dtype.name}")
+    start, length = _field(name, offset, bits, 8 * scalar.item_size)
+    if scalar.item_size < 8:
+        wide = _like(uint32, kind)
+        return ShaderVariable(
+            ex.cast(ex.call("bitfieldInsert", wide, _as_uint(value), _as_uint(field), start, length), kind)
+        )
+    low = ex.add("-", ex.bitwise("<<", 1, ex.cast(ex.bitwise("&", length, 63), kind)), 1)
+    ones = ex.select(ex.compare("==", length, 64), ex.literal(-1, kind), low)
+    shift = ex.cast(ex.bitwise("&", start, 63), kind)
+    kept = ex.bitwise("&", value, ex.invert(ex.bitwise("<<", ones, shift)))
+    return ShaderVariable(ex.bitwise("|", kept, ex.bitwise("<<", ex.bitwise("&", field, ones), shift)))
+
+
+# ---- the same bits as another type ---------------------------------------------------------------
+
+
+def reinterpret(var_type: DType, x: Any) -> Any:
+    """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
+
+    Any scalar, complex, vector or matrix type will do; the lowest bits are the first component. A Python
+    number, whose type is the integer or float of that size, gives a number.
+
+    Raises
+    ------
+    TypeError
+        `var_type` is no dtype, or x is neither a GPU value nor a number.
+    ValueError
+        The sizes differ.
+    """
+    check_dtype(var_type, "reinterpret")
+    if var_type is bool_:
+        raise located(ArgumentValueError, "reinterpret: truth values have no bits; use .to_dtype(vd.int32)")
+    if not isinstance(x, ShaderVariable):
+        return _folded(var_type, x)
+    value = x._value()
+    kind = value.dtype
+    if kind is bool_ or kind.item_size != var_type.item_size:
+        size = "no size" if kind is bool_ else f"{kind.item_size} bytes"
+        raise located(
+            ArgumentValueError,
+            f"reinterpret: {kind.name} has {size}, {var_type.name} has {var_type.item_size}",
+        )
+    if kind is var_type:
+        return x
+    source, target = component_type(kind), component_type(var_type)
+    plain = (is_scalar(kind) and is_scalar(var_type)) or (is_vector(kind) and is_vector(var_type))
+    if plain and source.item_size == target.item_size and (is_scalar(kind) or source.item_size < 8):
+        return ShaderVariable(_from_word(_word(value), var_type))
+    words = [_word(part) for part in scalar_parts(value)]
+    parts = [_from_word(word, target) for word in _regrouped(words, target.item_size)]
+    return ShaderVariable(ex.construct(var_type, parts))
+
+
+def _folded(kind: DType, x: Any) -> int | float:
+    if not ex.is_number(x):
+        raise located(
+            ArgumentTypeError,
+            f"reinterpret: expected a GPU value or a number, got {x!r} ({type(x).__name__})",
+        )
+    if kind not in _LETTERS:
+        raise located(ArgumentValueError, f"reinterpret: a Python number does not become {kind.name}")
+    letter = {2: "Hhe", 4: "Iif", 8: "Qqd"}[kind.item_size][1 if x < 0 else 0]
+    if not ex.is_integer_number(x):
+        letter = {2: "e", 4: "f", 8: "d"}[kind.item_size]
+    try:
+        packed = struct.pack(f"<{letter}", x)
+    except (struct.error, OverflowError):
+        raise located(
+            ArgumentValueError, f"reinterpret: {x} does not fit in {kind.item_size} bytes"
+        ) from None
+    result: int | float = struct.unpack(f"<{_LETTERS[kind]}", packed)[0]
+    return result
+
+
+def _word(value: Expr) -> Expr:
+    """Bits of a scalar, or of each component of a vector, as unsigned integers."""
+    kind = value.dtype
+    scalar = component_type(kind)
+    unsigned = _like(_UNSIGNED[scalar.item_size], kind)
+    return ex.call(_TO_BITS[scalar], unsigned, value) if is_float_dtype(scalar) else ex.cast(value, unsigned)
+
+
+def _from_word(word: Expr, kind: DType) -> Expr:
+    scalar = component_type(kind)
+    return ex.call(_FROM_BITS[scalar], kind, word) if is_float_dtype(scalar) else ex.cast(word, kind)
+
+
+def _regrouped(words: list[Expr], size: int) -> list[Expr]:
+    """Cut or join unsigned integers to ones of `size` bytes, the lowest bits first."""
+    while words[0].dtype.item_size > size:
+        words = [half for word in words for half in _cut(word)]
+    while words[0].dtype.item_size < size:
+        words = [_glued(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+    return words
+
+
+def _cut(word: Expr) -> tuple[Expr, Expr]:
+    half = word.dtype.item_size // 2
+    kind = _UNSIGNED[half]
+    return ex.cast(word, kind), ex.cast(ex.bitwise(">>", word, 8 * half), kind)
+
+
+def _glued(low: Expr, high: Expr) -> Expr:
+    size = low.dtype.item_size
+    kind = _UNSIGNED[2 * size]
+    return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, kind), 8 * size), ex.cast(low, kind))

@@ -1,0 +1,267 @@
+"""What observed kernels tell: the buffer they write it to, and how that becomes text and exceptions."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import uint32
+from vkdispatch.base.errors import (
+    ArgumentValueError,
+    BoundsError,
+    CheckError,
+    LoopLimitError,
+    NanError,
+)
+from vkdispatch.codegen import diagnostics as words
+from vkdispatch.codegen.diagnostics import BoundsSite, LoopSite, NanSite, PrintSite, Site, TexelSite
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.messages import message_text, value_of_words, word_count
+
+_RING_VARIABLE = "VKDISPATCH_PRINT_BUFFER"
+_RING_BYTES = 1 << 20
+# Beyond, the device's 32-bit cursor could come round.
+_MOST_RING_BYTES = 1 << 28
+# Rounds of a while loop. llvmpipe leaves any loop after 65,535, as if its condition did not hold.
+_ROUNDS, _ROUNDS_ON_CPU = 1_000_000, 65_000
+
+_Words = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A launch of an observed kernel.
+
+    Attributes
+    ----------
+    who
+        The kernel, as messages call it.
+    sites
+        What the numbers in its reports mean.
+    shapes
+        Shape of each bound buffer, by its position among the resources.
+    """
+
+    who: str
+    sites: tuple[Site, ...]
+    shapes: Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What launches had to say: the text of their prints, and the first violation of a check."""
+
+    text: str
+    error: CheckError | None
+
+    def deliver(self) -> None:
+        """Write the text to `sys.stdout`, then raise the error."""
+        if self.text and sys.stdout is not None:
+            with _output:
+                sys.stdout.write(self.text)
+                sys.stdout.flush()
+        if self.error is not None:
+            raise self.error
+
+
+# Messages of several threads do not mix.
+_output = threading.RLock()
+
+
+class Diagnostics:
+    """A buffer that observed kernels report to; one observed submission after another uses it.
+
+    Attributes
+    ----------
+    buffer
+        To be bound to the kernels. Made for the global context.
+    """
+
+    def __init__(self, *, prints: bool) -> None:
+        """Allocate the buffer, with a ring for messages if there will be `prints`."""
+        ring = _ring_words() if prints else 0
+        self.buffer: Buffer[uint32] = Buffer((words.HEAD_WORDS + ring,), uint32)
+        self._lock = threading.Lock()
+        on_cpu = any(info.is_cpu() for info in self.buffer.context.device_infos)
+        head = np.zeros(words.HEAD_WORDS, np.uint32)
+        head[words.CURSOR] = words.HEAD_WORDS
+        head[words.ROUNDS] = _ROUNDS_ON_CPU if on_cpu else _ROUNDS
+        self._empty_head = head.tobytes()
+        self._empty = False
+
+    def observe(self, launch: Callable[[], bool], probes: Sequence[Probe]) -> bool:
+        """Run `launch`, which submits these launches, wait, and deliver what they found.
+
+        Parameters
+        ----------
+        launch
+            Returns False where it submitted nothing.
+        probes
+            By launch number modulo their count.
+
+        Returns
+        -------
+        What `launch` returned.
+
+        Raises
+        ------
+        BoundsError, NanError, LoopLimitError
+            A check was violated. The text of prints has been written before.
+        """
+        with self._lock:
+            if not self._empty:
+                # the first time, or the last one was interrupted
+                self._write_head()
+            if not launch():
+                return False
+            self._empty = False
+            findings = self._collect(probes)
+        findings.deliver()
+        return True
+
+    def _collect(self, probes: Sequence[Probe]) -> Findings:
+        queues = self.buffer.context.queue_count
+        texts: list[str] = []
+        error: CheckError | None = None
+        used = False
+        for queue in range(queues):
+            head = self._read(queue, 0, words.HEAD_WORDS)
+            if head[words.MESSAGES]:
+                used = True
+                ring_words = min(int(head[words.CURSOR]), self.buffer.size) - words.HEAD_WORDS
+                ring = self._read(queue, words.HEAD_WORDS, ring_words)
+                label = f"queue {queue}: " if queues > 1 else ""
+                texts.append(_ring_text(ring, int(head[words.MESSAGES]), probes, label, self._ring_bytes))
+            if head[words.VIOLATIONS]:
+                used = True
+                error = error or _violation(head, probes)
+        if used:
+            self._write_head()
+        self._empty = True
+        return Findings("".join(texts), error)
+
+    @property
+    def _ring_bytes(self) -> int:
+        return 4 * (self.buffer.size - words.HEAD_WORDS)
+
+    def _read(self, queue: int, start: int, count: int) -> _Words:
+        out = np.empty(count, np.uint32)
+        if count:
+            # the stub's buffer protocol type is not known to be implemented by arrays
+            memory: Any = out
+            self.buffer._native.read_into(queue, memory, 4 * start)
+        return out
+
+    def _write_head(self) -> None:
+        self.buffer._native.write(-1, self._empty_head, 0)
+        self._empty = True
+
+
+def _ring_words() -> int:
+    text = os.environ.get(_RING_VARIABLE, "").strip()
+    if not text:
+        return _RING_BYTES // 4
+    if not text.isdigit() or not 64 <= int(text) <= _MOST_RING_BYTES:
+        raise ArgumentValueError(
+            f"{_RING_VARIABLE}: expected bytes from 64 to {_MOST_RING_BYTES}, got {text!r}"
+        )
+    return int(text) // 4
+
+
+# ---- prints --------------------------------------------------------------------------------------
+
+
+def _ring_text(ring: _Words, count: int, probes: Sequence[Probe], label: str, ring_bytes: int) -> str:
+    """Format the messages of a ring, in order, and say how many of `count` are missing."""
+    messages: list[tuple[tuple[int, ...], str]] = []
+    at = 0
+    while at < len(ring) and ring[at]:
+        launch, x, y, z = (int(word) for word in ring[at + 1 : at + words.MESSAGE_HEAD_WORDS])
+        site = probes[launch % len(probes)].sites[int(ring[at]) - 1]
+        assert isinstance(site, PrintSite)
+        text = _message(site, ring[at + words.MESSAGE_HEAD_WORDS : at + site.words])
+        messages.append(((launch, z, y, x), label + text))
+        at += site.words
+    # a stable sort: messages of one invocation keep their order
+    messages.sort(key=lambda message: message[0])
+    shown = "".join(text for _, text in messages)
+    lost = count - len(messages)
+    if not lost:
+        return shown
+    gap = "" if not shown or shown.endswith("\n") else "\n"
+    return (
+        f"{shown}{gap}{label}vkdispatch: {lost} more messages did not fit in the print buffer of "
+        f"{ring_bytes} bytes; set {_RING_VARIABLE} to a larger number of bytes\n"
+    )
+
+
+def _message(site: PrintSite, data: _Words) -> str:
+    values: list[Any] = []
+    at = 0
+    for kind in site.kinds:
+        size = word_count(kind)
+        values.append(value_of_words(kind, data[at : at + size].copy()))
+        at += size
+    return message_text(site.format, site.style, values)
+
+
+# ---- violations ----------------------------------------------------------------------------------
+
+
+def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
+    """Make the exception for the first violation, as the head describes it."""
+    probe = probes[int(head[words.LAUNCH]) % len(probes)]
+    site = probe.sites[int(head[words.SITE])]
+    x, y, z = (int(word) for word in head[words.INVOCATION : words.INVOCATION + 3])
+    total = int(head[words.VIOLATIONS])
+    low, high, length = (int(word) for word in head[words.INDEX : words.LENGTH + 1])
+    where = f"in invocation ({x}, {y}, {z})"
+    others = f"; {total} violations in all" if total > 1 else ""
+    if isinstance(site, BoundsSite):
+        index = _index_text(site, low, high)
+        of = _extent(site, length, probe.shapes)
+        message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
+        return located(BoundsError, message, site.loc)
+    if isinstance(site, TexelSite):
+        numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.coordinates]
+        texel, size = (", ".join(map(str, row)) for row in numbers.tolist())
+        message = (
+            f"{probe.who}: texel ({texel}) is out of bounds for {site.what} of ({size}), {where}{others}"
+        )
+        return located(BoundsError, message, site.loc)
+    if isinstance(site, NanSite):
+        what = f"{site.what} at index {low}" if site.indexed else site.what
+        return located(NanError, f"{probe.who}: NaN stored in {what}, {where}{others}", site.loc)
+    assert isinstance(site, LoopSite)
+    message = (
+        f"{probe.who}: a while loop was ended after {_rounds(head)} rounds, {where}{others}; "
+        'check="loops=<rounds>" allows more'
+    )
+    return located(LoopLimitError, message, site.loc)
+
+
+def _rounds(head: _Words) -> int:
+    return int(head[words.INDEX])
+
+
+def _index_text(site: BoundsSite, low: int, high: int) -> str:
+    value = low | high << 32 if site.bits == 64 else low
+    negative = value - (1 << site.bits)
+    if value < 1 << (site.bits - 1):
+        return str(value)
+    # what a kernel means by an unsigned number so large is a negative one
+    return str(negative) if site.signed else f"{negative} (as uint{site.bits}: {value})"
+
+
+def _extent(site: BoundsSite, length: int, shapes: Mapping[int, tuple[int, ...]]) -> str:
+    """Say what was indexed, and its size."""
+    shape = None if site.resource is None else shapes.get(site.resource)
+    if shape is None:
+        return f"{site.what} of {length}"
+    flat = "" if shape == (length,) else f" ({length} elements)"
+    return f"{site.what} of shape {shape}{flat}"

@@ -1,0 +1,508 @@
+"""Expressions of the intermediate representation on NumPy rows, for the invocations that are active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from vkdispatch.base.dtype import int64, is_matrix, uint64
+from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
+from vkdispatch.codegen.analysis import nodes, place_operands
+from vkdispatch.codegen.ir import (
+    Argument,
+    Builtin,
+    Expr,
+    Kernel,
+    Op,
+    RawText,
+    Register,
+    SharedArray,
+    Storage,
+    expressions_of,
+    walk,
+)
+from vkdispatch.codegen.location import Loc, located
+from vkdispatch.interpreter import arithmetic
+from vkdispatch.interpreter.atomics import atomic
+from vkdispatch.interpreter.functions import call
+from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index
+from vkdispatch.interpreter.races import Access, RaceDetector
+from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
+from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
+
+Extent = tuple[int, int, int]
+_Error = TypeVar("_Error", bound=VkDispatchError)
+
+# What may fail or differ where it is not chosen, so that a choice must not compute it.
+_CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.SAMPLE))
+
+
+@dataclass(eq=False, slots=True)
+class Lanes:
+    """Invocations that run together: their positions in the batch, ascending.
+
+    `known` holds values of expressions until the next statement.
+    """
+
+    index: Array
+    whole: bool
+    known: dict[int, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def split(self, truth: Array) -> tuple[Lanes, Lanes]:
+        """Return the invocations for which a condition holds, and the others."""
+        if truth.all():
+            return self, NOBODY
+        if not truth.any():
+            return NOBODY, self
+        return Lanes(self.index[truth], False), Lanes(self.index[~truth], False)
+
+
+NOBODY = Lanes(np.empty(0, np.int64), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What of a kernel's doings is an error.
+
+    Attributes
+    ----------
+    bounds
+        An index out of range; if it is none, reads there give 0 and writes do nothing.
+    nan
+        A NaN that is stored, in memory or a register.
+    rounds
+        More rounds of a while loop than this; None for any number.
+    """
+
+    bounds: bool = True
+    nan: bool = False
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Program:
+    """A kernel with all that a run of it shares.
+
+    Attributes
+    ----------
+    who
+        The kernel, as messages call it.
+    arguments, buffers
+        Values of the argument block by name (one row each), and memory by the position of the resource.
+    groups, local_size, subgroup_size
+        The grid.
+    checks
+        What is an error.
+    races
+        What watches over unordered accesses, or None.
+    lazy
+        Identities of choices whose parts must not be computed for all.
+    """
+
+    who: str
+    kernel: Kernel
+    arguments: dict[str, Array]
+    buffers: dict[int, Cells]
+    groups: Extent
+    local_size: Extent
+    subgroup_size: int
+    checks: Checked
+    races: RaceDetector | None
+    lazy: frozenset[int]
+
+
+def lazy_choices(kernel: Kernel) -> frozenset[int]:
+    """Identities of the LOGICAL and SELECT expressions whose later operands must wait for the first."""
+    found: set[int] = set()
+    for statement in walk(kernel.body):
+        for expr in nodes(expressions_of(statement)):
+            if expr.op in (Op.LOGICAL, Op.SELECT) and any(
+                node.op in _CONDITIONAL for node in nodes(expr.args[1:])
+            ):
+                found.add(id(expr))
+    return frozenset(found)
+
+
+class Batch:
+    """Some workgroups that are being run together: which invocations they have, and what those hold."""
+
+    def __init__(self, program: Program, first_group: int, group_count: int) -> None:
+        x, y, z = program.local_size
+        self.program = program
+        self.local = x * y * z
+        self.width = group_count * self.local
+        self.first_group = first_group
+        self.group_count = group_count
+        self.group = np.repeat(np.arange(group_count), self.local)
+        self.position = np.tile(np.arange(self.local), group_count)
+        self.registers: dict[int, Cells] = {}
+        self.shared = {id(array): self._new_shared(array) for array in program.kernel.shared}
+        self.epoch = np.zeros(group_count, np.int64)
+        self._builtins: dict[Builtin, Array] = {}
+        size = program.subgroup_size
+        self.subgroups_per_group = -(-self.local // size)
+        self._slot = self.group * (self.subgroups_per_group * size) + self.position
+
+    def _new_shared(self, array: SharedArray) -> Cells:
+        kind = host_dtype(array.dtype)
+        data = np.empty((self.group_count * array.size, *value_shape(array.dtype)), kind)
+        # it starts undefined: something conspicuous shows a kernel that relies on it
+        data.fill(np.nan if kind.kind == "f" else np.array(0xA5A5A5A5A5A5A5A5, np.uint64).astype(kind))
+        return Cells(f"shared buffer {array.name!r}", data, None, array.size)
+
+    # -- which invocation this is
+
+    def builtin(self, which: Builtin) -> Array:
+        """Return a built-in value for every invocation, or as one row."""
+        if which not in self._builtins:
+            rule = _BUILTINS.get(which.name)
+            if rule is None:
+                who = self.program.who
+                raise UnsupportedError(f"{who}: interpret: the built-in value {which.name} is not known here")
+            self._builtins[which] = rule(self)
+        return self._builtins[which]
+
+    def invocation(self, position: int) -> Extent:
+        """Global id of the invocation at a position of the batch."""
+        x, y, z = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[position].tolist()
+        return (x, y, z)
+
+    def flat_ids(self, lanes: Lanes) -> Array:
+        """Numbers of invocations in the whole grid, as memory order has them."""
+        extent = [
+            size * count for size, count in zip(self.program.local_size, self.program.groups, strict=True)
+        ]
+        ids = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[lanes.index].astype(np.int64)
+        return (ids[:, 2] * extent[1] + ids[:, 1]) * extent[0] + ids[:, 0]
+
+    # -- values
+
+    def evaluate(self, root: Expr, lanes: Lanes) -> Array:
+        """Return the value of an expression for some invocations."""
+        known = lanes.known
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in known:
+                stack.pop()
+                continue
+            operands = expr.args[:1] if id(expr) in self.program.lazy else expr.args
+            pending = [operand for operand in operands if id(operand) not in known]
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+            known[id(expr)] = _RULES[expr.op](self, expr, lanes)
+            stack.pop()
+        return known[id(root)]
+
+    def taken(self, value: Array, lanes: Lanes) -> Array:
+        """Return the rows of some invocations of a value that all have."""
+        return value if lanes.whole or len(value) == 1 else value[lanes.index]
+
+    def fault(self, error: type[_Error], message: str, position: int, loc: Loc | None) -> _Error:
+        """Make the error for what an invocation did."""
+        where = self.invocation(position)
+        return located(error, f"{self.program.who}: {message}, in invocation {where}", loc)
+
+    def check_nan(self, value: Array, what: str, index: Array | None, lanes: Lanes, loc: Loc | None) -> None:
+        """Raise FloatingPointError where a value to be stored has a NaN."""
+        if not self.program.checks.nan or value.dtype.kind != "f":
+            return
+        bad = np.isnan(value).reshape(len(value), -1).any(axis=1)
+        if bad.any():
+            row = int(np.argmax(bad))
+            at = "" if index is None else f" at index {int(index[row if len(index) > 1 else 0])}"
+            raise self.fault(NanError, f"NaN stored in {what}{at}", int(lanes.index[row]), loc)
+
+    # -- places
+
+    def place(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Place:
+        """Find where each invocation reads or writes. Raises IndexError for an index out of range."""
+        selections: list[Expr] = []
+        root = expr
+        while root.op in (Op.INDEX, Op.COMPONENT):
+            selections.append(root)
+            root = root.args[0]
+        for operand in place_operands(expr):
+            self.evaluate(operand, lanes)
+        if isinstance(root.value, RawText):
+            raise _raw(root)
+        if isinstance(root.value, Register):
+            cells, rows, first = self.registers[id(root.value)], None, lanes.index
+        else:
+            cells, first, rows = self.elements(root, lanes, loc)
+        parts: list[Array | int] = [spread(first, len(lanes)) if rows is None else first]
+        for each in reversed(selections):
+            if each.op is Op.COMPONENT:
+                parts.append("xyzw".index(str(each.value)))
+                continue
+            index = spread(self._component_index(each, lanes, loc), len(lanes))
+            parts.append(index if rows is None else index[rows])
+        return Place(cells, tuple(parts), rows, isinstance(root.value, Register))
+
+    def elements(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> tuple[Cells, Array, Array | None]:
+        """Return the memory of an ELEMENT, the rows that it means, and which invocations reach one.
+
+        An index out of range raises IndexError, or is left out where the program does not check.
+        """
+        index = self.evaluate(_before_cut(expr.args[0]), lanes)
+        if isinstance(expr.value, SharedArray):
+            cells = self.shared[id(expr.value)]
+        else:
+            assert isinstance(expr.value, Storage)
+            cells = self.program.buffers[expr.value.index]
+        bad = outside(index, cells.size)
+        rows: Array | None = None
+        if bad is not None:
+            row = int(np.argmax(bad))
+            if self.program.checks.bounds:
+                shown = shown_index(index, row)
+                text = f"index {shown} is out of bounds for {cells.what} of {cells.extent}"
+                raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
+            rows = ~spread(bad, len(lanes))
+            index = spread(index, len(lanes))[rows]
+        flat = index.astype(np.int64)
+        if isinstance(expr.value, SharedArray):
+            group = self.group[lanes.index]
+            flat = flat + cells.size * (group if rows is None else group[rows])
+        return cells, flat, rows
+
+    def _component_index(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
+        base, position = expr.args
+        index = self.evaluate(position, lanes)
+        bad = outside(index, base.dtype.child_count)
+        if bad is None:
+            return index.astype(np.int64)
+        if self.program.checks.bounds:
+            row = int(np.argmax(bad))
+            kind, count = base.dtype, base.dtype.child_count
+            chosen = f"the columns of a {kind.name}" if is_matrix(kind) else f"a {kind.name}"
+            text = f"index {shown_index(index, row)} is out of bounds for {chosen} of {count}"
+            raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
+        return np.where(bad, 0, index).astype(np.int64)
+
+    def access(self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None) -> Access:
+        """Describe who touches what, for the race detector."""
+        mine = lanes.index if rows is None else lanes.index[rows]
+        index = tuple(np.broadcast_to(part, len(mine)) for part in index)
+        group = self.group[mine]
+        number = self.first_group * self.local + mine
+        return Access(cells, index, number, self.first_group + group, self.epoch[group], loc)
+
+    def run_atomic(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
+        """Run an atomic and return what each invocation found."""
+        target, *operands = expr.args
+        place = self.place(target, lanes, loc)
+        values = [self.evaluate(operand, lanes) for operand in operands]
+        return atomic(str(expr.value), place, values, len(lanes), expr.loc or loc)
+
+
+def _before_cut(index: Expr) -> Expr:
+    """Return an index of 64 bits as it was before it became one of 32, which GLSL wants."""
+    wide = index.args[0] if index.op is Op.CONSTRUCT else index
+    return wide if wide.dtype in (int64, uint64) else index
+
+
+def _unflattened(flat: Array, extent: Extent) -> Array:
+    x, y, _ = extent
+    return np.stack([flat % x, flat // x % y, flat // (x * y)], axis=1).astype(np.uint32)
+
+
+def _global_id(batch: Batch) -> Array:
+    sizes = np.array(batch.program.local_size, np.uint32)
+    return batch.builtin(Builtin.WORKGROUP_ID) * sizes + batch.builtin(Builtin.LOCAL_INVOCATION_ID)
+
+
+def _lane(batch: Batch) -> Array:
+    return batch.position % batch.program.subgroup_size
+
+
+def _mask(rule: Callable[[Array, Array], Array]) -> Callable[[Batch], Array]:
+    return lambda batch: lane_mask(_lane(batch), batch.program.subgroup_size, rule)
+
+
+# By the names of `Builtin`.
+_BUILTINS: dict[str, Callable[[Batch], Array]] = {
+    "LOCAL_INVOCATION_INDEX": lambda batch: batch.position.astype(np.uint32),
+    "LOCAL_INVOCATION_ID": lambda batch: _unflattened(batch.position, batch.program.local_size),
+    "WORKGROUP_ID": lambda batch: _unflattened(batch.first_group + batch.group, batch.program.groups),
+    "GLOBAL_INVOCATION_ID": _global_id,
+    "WORKGROUP_SIZE": lambda batch: np.array([batch.program.local_size], np.uint32),
+    "NUM_WORKGROUPS": lambda batch: np.array([batch.program.groups], np.uint32),
+    "NUM_SUBGROUPS": lambda batch: np.array([batch.subgroups_per_group], np.uint32),
+    "SUBGROUP_ID": lambda batch: (batch.position // batch.program.subgroup_size).astype(np.uint32),
+    "SUBGROUP_SIZE": lambda batch: np.array([batch.program.subgroup_size], np.uint32),
+    "SUBGROUP_INVOCATION_ID": lambda batch: _lane(batch).astype(np.uint32),
+    "SUBGROUP_EQ_MASK": _mask(np.equal),
+    "SUBGROUP_GE_MASK": _mask(np.greater_equal),
+    "SUBGROUP_GT_MASK": _mask(np.greater),
+    "SUBGROUP_LE_MASK": _mask(np.less_equal),
+    "SUBGROUP_LT_MASK": _mask(np.less),
+}
+
+
+def _raw(expr: Expr) -> UnsupportedError:
+    return located(UnsupportedError, "interpret: GLSL given as text runs on a device only", expr.loc)
+
+
+# ---- one rule for each kind of expression --------------------------------------------------------
+
+
+def _args(expr: Expr, lanes: Lanes) -> list[Array]:
+    return [lanes.known[id(arg)] for arg in expr.args]
+
+
+def _literal(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return uniform(expr.value, expr.dtype)
+
+
+def _argument(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    assert isinstance(expr.value, Argument)
+    return batch.program.arguments[expr.value.name]
+
+
+def _builtin(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    assert isinstance(expr.value, Builtin)
+    return batch.taken(batch.builtin(expr.value), lanes)
+
+
+def _register(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return batch.taken(batch.registers[id(expr.value)].data, lanes)
+
+
+def _element(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    cells, index, rows = batch.elements(expr, lanes, None)
+    if batch.program.races is not None:
+        batch.program.races.read(batch.access(cells, (index,), lanes, rows, expr.loc))
+    found = cells.load((index,))
+    if rows is None:
+        return found
+    value = np.zeros((len(lanes), *found.shape[1:]), found.dtype)
+    value[rows] = found
+    return value
+
+
+def _index(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    base = lanes.known[id(expr.args[0])]
+    index = batch._component_index(expr, lanes, None)
+    if len(index) == 1:
+        return base[:, int(index[0])]
+    rows = np.arange(len(index)) if len(base) > 1 else np.zeros(len(index), np.int64)
+    return base[rows, index]
+
+
+def _component(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return lanes.known[id(expr.args[0])][:, "xyzw".index(str(expr.value))]
+
+
+def _swizzle(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return lanes.known[id(expr.args[0])][:, ["xyzw".index(letter) for letter in str(expr.value)]]
+
+
+def _unary(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return arithmetic.unary(str(expr.value), *_args(expr, lanes))
+
+
+def _binary(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    left, right = expr.args
+    return arithmetic.binary(str(expr.value), (left.dtype, right.dtype), *_args(expr, lanes))
+
+
+def _compare(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return arithmetic.compare(str(expr.value), *_args(expr, lanes))
+
+
+def _logical(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    both = expr.value == "&&"
+    if id(expr) not in batch.program.lazy:
+        rule = np.logical_and if both else np.logical_or
+        result, *rest = _args(expr, lanes)
+        for each in rest:
+            result = rule(result, each)
+        return result
+    result = spread(lanes.known[id(expr.args[0])], len(lanes)).copy()
+    for arg in expr.args[1:]:
+        open_ = np.flatnonzero(result if both else ~result)
+        if not len(open_):
+            break
+        some = lanes if len(open_) == len(lanes) else Lanes(lanes.index[open_], False)
+        result[open_] = batch.evaluate(arg, some)
+    return result
+
+
+def _select(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    truth = lanes.known[id(expr.args[0])]
+    if id(expr) not in batch.program.lazy:
+        _, chosen, other = _args(expr, lanes)
+        return np.where(truth.reshape(len(truth), *(1,) * len(value_shape(expr.dtype))), chosen, other)
+    result = np.empty((len(lanes), *value_shape(expr.dtype)), host_dtype(expr.dtype))
+    for wanted, arg in ((True, expr.args[1]), (False, expr.args[2])):
+        rows = np.flatnonzero(spread(truth, len(lanes)) == wanted)
+        if len(rows):
+            some = lanes if len(rows) == len(lanes) else Lanes(lanes.index[rows], False)
+            result[rows] = batch.evaluate(arg, some)
+    return result
+
+
+def _length(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    if isinstance(expr.value, SharedArray):
+        return uniform(expr.value.size, expr.dtype)
+    assert isinstance(expr.value, Storage)
+    return uniform(batch.program.buffers[expr.value.index].size, expr.dtype)
+
+
+def _call(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return call(str(expr.value), expr.dtype, _args(expr, lanes), expr.loc)
+
+
+def _subgroup(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    size = batch.program.subgroup_size
+    count = batch.group_count * batch.subgroups_per_group
+    groups = Subgroups(size, batch._slot[lanes.index], count)
+    return subgroup(str(expr.value), groups, _args(expr, lanes), expr.loc)
+
+
+def _construct(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    return construct(expr.dtype, [arg.dtype for arg in expr.args], _args(expr, lanes))
+
+
+def _sample(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    raise located(UnsupportedError, "interpret: images are read on a device only", expr.loc)
+
+
+def _raw_value(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    raise _raw(expr)
+
+
+def _misplaced(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    raise located(UnsupportedError, f"interpret: {expr.op.name} is not known here", expr.loc)
+
+
+_RULES: dict[Op, Callable[[Batch, Expr, Lanes], Array]] = {
+    **dict.fromkeys(Op, _misplaced),
+    Op.LITERAL: _literal,
+    Op.ARGUMENT: _argument,
+    Op.BUILTIN: _builtin,
+    Op.REGISTER: _register,
+    Op.ELEMENT: _element,
+    Op.INDEX: _index,
+    Op.COMPONENT: _component,
+    Op.SWIZZLE: _swizzle,
+    Op.UNARY: _unary,
+    Op.BINARY: _binary,
+    Op.COMPARE: _compare,
+    Op.LOGICAL: _logical,
+    Op.SELECT: _select,
+    Op.LENGTH: _length,
+    Op.CALL: _call,
+    Op.SUBGROUP: _subgroup,
+    Op.CONSTRUCT: _construct,
+    Op.SAMPLE: _sample,
+    Op.RAW: _raw_value,
+}

@@ -1,0 +1,395 @@
+"""Runs a kernel: statements in program order, all active invocations of some workgroups in step."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, UnsupportedError, UsageError
+from vkdispatch.codegen.ir import (
+    Block,
+    Break,
+    Builtin,
+    Comment,
+    Continue,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Op,
+    Print,
+    RawStatement,
+    Register,
+    Return,
+    Scope,
+    ShaderFlags,
+    Statement,
+    Store,
+    Switch,
+    While,
+)
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.messages import host_value, message_text
+from vkdispatch.interpreter import arithmetic
+from vkdispatch.interpreter.evaluation import NOBODY, Batch, Checked, Extent, Lanes, Program, lazy_choices
+from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.races import RaceDetector
+from vkdispatch.interpreter.values import Array, host_dtype, spread, value_shape
+
+# Invocations that run in step: enough to make NumPy's calls pay, few enough for the caches.
+_BATCH = 1 << 16
+_BARRIERS = frozenset(("barrier", "controlBarrier"))
+
+
+@dataclass(slots=True)
+class _Loop:
+    """The invocations that left a loop, and those that wait for its next round."""
+
+    left: list[Lanes] = field(default_factory=list)
+    waiting: list[Lanes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Printed:
+    """Texts with what sorts them: the invocation, then the order in which it printed them."""
+
+    entries: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def flush(self) -> None:
+        for _, _, text in sorted(self.entries, key=lambda entry: entry[:2]):
+            sys.stdout.write(text)
+        self.entries.clear()
+
+
+def run_kernel(
+    who: str,
+    kernel: Kernel,
+    arguments: dict[str, Array],
+    buffers: dict[int, Cells],
+    *,
+    groups: Extent,
+    local_size: Extent,
+    subgroup_size: int = 32,
+    checks: Checked | None = None,
+    races: bool = False,
+) -> None:
+    """Run a kernel over a grid, writing to the buffers in place.
+
+    Parameters
+    ----------
+    who
+        How messages call the kernel.
+    kernel
+        What to run.
+    arguments
+        The members of the argument block by name, each an array of one row.
+    buffers
+        Memory by the position of the resource.
+    groups, local_size
+        Workgroups of the grid, and invocations of a workgroup, along each axis.
+    subgroup_size
+        Invocations of a subgroup, a power of two up to 128.
+    checks
+        What is an error; None for indices out of range.
+    races
+        Whether unordered accesses to one element are an error.
+
+    Raises
+    ------
+    IndexError
+        An index lies outside its buffer, shared array, vector or matrix.
+    FloatingPointError
+        A NaN was stored.
+    RuntimeError
+        A barrier is reached by some invocations of a workgroup only; a loop took too many rounds; or a race.
+    NotImplementedError
+        The kernel has GLSL given as text, or reads an image.
+    """
+    if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
+        raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
+    program = Program(
+        who,
+        kernel,
+        arguments,
+        buffers,
+        groups,
+        local_size,
+        subgroup_size,
+        checks or Checked(),
+        RaceDetector(who, groups, local_size) if races else None,
+        lazy_choices(kernel),
+    )
+    total = math.prod(groups)
+    at_once = max(1, _BATCH // math.prod(local_size))
+    output = _Printed()
+    with np.errstate(all="ignore"):
+        try:
+            for first in range(0, total, at_once):
+                _Runner(Batch(program, first, min(at_once, total - first)), output).run()
+        finally:
+            output.flush()
+
+
+class _Runner:
+    """Runs all statements for one batch of workgroups."""
+
+    def __init__(self, batch: Batch, output: _Printed) -> None:
+        self.batch = batch
+        self.output = output
+        self.loops: list[_Loop] = []
+
+    def run(self) -> None:
+        batch = self.batch
+        everyone = Lanes(np.arange(batch.width), True)
+        limit = batch.program.kernel.exec_count
+        if limit is not None:
+            extent = batch.program.arguments[limit.name]
+            inside = np.all(batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
+            everyone, _ = everyone.split(inside)
+        # invocations beyond the execution size have ended and hold up no barrier
+        self.present = np.bincount(batch.group[everyone.index], minlength=batch.group_count)
+        self.block(batch.program.kernel.body, everyone)
+        if batch.program.races is not None:
+            for cells in batch.shared.values():
+                batch.program.races.forget(cells)
+
+    def value(self, expr: Expr, lanes: Lanes) -> Array:
+        return self.batch.evaluate(expr, lanes)
+
+    def block(self, block: Block, lanes: Lanes) -> Lanes:
+        """Run a block and return the invocations that get to its end."""
+        for statement in block:
+            if not len(lanes):
+                break
+            lanes.known.clear()
+            lanes = _RUNNERS.get(type(statement), _Runner.unknown)(self, statement, lanes)
+        lanes.known.clear()
+        return lanes
+
+    # -- simple statements
+
+    def declare(self, statement: Declare, lanes: Lanes) -> Lanes:
+        if statement.value.op is Op.ATOMIC:
+            value = self.batch.run_atomic(statement.value, lanes, statement.loc)
+        else:
+            value = self.value(statement.value, lanes)
+        register = self.new_register(statement.register)
+        self.batch.check_nan(value, register.what, None, lanes, statement.loc)
+        register.data[_rows(lanes)] = value
+        return lanes
+
+    def new_register(self, register: Register) -> Cells:
+        registers = self.batch.registers
+        if id(register) not in registers:
+            data = np.zeros((self.batch.width, *value_shape(register.dtype)), host_dtype(register.dtype))
+            registers[id(register)] = Cells(f"register {register.name!r}", data, None, self.batch.width)
+        return registers[id(register)]
+
+    def store(self, statement: Store, lanes: Lanes) -> Lanes:
+        loc = statement.loc
+        value = self.value(statement.value, lanes)
+        place = self.batch.place(statement.place, lanes, loc)
+        races = self.batch.program.races
+        access = (
+            None
+            if races is None or place.owned
+            else self.batch.access(place.cells, place.index, lanes, place.rows, loc)
+        )
+        if statement.operator is not None:
+            if access is not None and races is not None:
+                races.read(access)
+            kinds = (statement.place.dtype, statement.value.dtype)
+            value = arithmetic.binary(statement.operator, kinds, place.load(), place.kept(value))
+        else:
+            value = place.kept(value)
+        if self.batch.program.checks.nan:
+            reaching = lanes if place.rows is None else Lanes(lanes.index[place.rows], False)
+            element = None if place.owned else place.index[0] % place.cells.size
+            self.batch.check_nan(value, place.cells.what, element, reaching, loc)
+        if access is not None and races is not None:
+            races.write(access, value if statement.operator is None else None)
+        place.cells.store(place.index, value)
+        return lanes
+
+    def effect(self, statement: Effect, lanes: Lanes) -> Lanes:
+        batch = self.batch
+        arrived = np.bincount(batch.group[lanes.index], minlength=batch.group_count)
+        if statement.function in _BARRIERS:
+            stuck = (arrived > 0) & (arrived < self.present)
+            if stuck.any():
+                group = int(np.argmax(stuck))
+                where = tuple(batch.builtin(Builtin.WORKGROUP_ID)[group * batch.local].tolist())
+                raise located(
+                    UsageError,
+                    f"{batch.program.who}: barrier: only {arrived[group]} of the {self.present[group]} "
+                    f"invocations of workgroup {where} get here; all or none must",
+                    statement.loc,
+                )
+        if statement.function in _BARRIERS or statement.function == "subgroupBarrier":
+            batch.epoch[arrived > 0] += 1
+        return lanes
+
+    def print(self, statement: Print, lanes: Lanes) -> Lanes:
+        if self.batch.program.kernel.flags & ShaderFlags.NO_PRINTF:
+            return lanes
+        rows = len(lanes)
+        columns = [spread(self.value(arg, lanes), rows).reshape(rows, -1) for arg in statement.args]
+        kinds = [arg.dtype for arg in statement.args]
+        texts = [
+            message_text(
+                statement.format,
+                statement.style,
+                [host_value(kind, column[row]) for kind, column in zip(kinds, columns, strict=True)],
+            )
+            for row in range(rows)
+        ]
+        start = len(self.output.entries)
+        numbers = self.batch.flat_ids(lanes).tolist()
+        self.output.entries += [(number, start, text) for number, text in zip(numbers, texts, strict=True)]
+        return lanes
+
+    def nothing(self, statement: Statement, lanes: Lanes) -> Lanes:
+        return lanes
+
+    def unknown(self, statement: Statement, lanes: Lanes) -> Lanes:
+        what = type(statement).__name__
+        raise located(
+            UnsupportedError, f"{self.batch.program.who}: interpret: {what} is not known here", statement.loc
+        )
+
+    def raw(self, statement: RawStatement, lanes: Lanes) -> Lanes:
+        raise located(
+            UnsupportedError,
+            f"{self.batch.program.who}: interpret: GLSL given as text runs on a device only",
+            statement.loc,
+        )
+
+    # -- control flow
+
+    def scope(self, statement: Scope, lanes: Lanes) -> Lanes:
+        return self.block(statement.body, lanes)
+
+    def branch(self, statement: If, lanes: Lanes) -> Lanes:
+        ends: list[Lanes] = []
+        rest = lanes
+        for condition, body in statement.branches:
+            if not len(rest):
+                break
+            rest.known.clear()
+            truth = spread(self.value(condition, rest), len(rest))
+            chosen, rest = rest.split(truth)
+            ends.append(self.block(body, chosen))
+        if statement.orelse is not None:
+            rest = self.block(statement.orelse, rest)
+        return _merged([*ends, rest], lanes)
+
+    def switch(self, statement: Switch, lanes: Lanes) -> Lanes:
+        value = spread(self.value(statement.value, lanes), len(lanes))
+        ends: list[Lanes] = []
+        rest = lanes
+        for numbers, body in statement.cases:
+            truth = np.isin(value, np.array(numbers, np.int64).astype(value.dtype))
+            chosen, rest = rest.split(np.asarray(truth))
+            value = value[~truth]
+            ends.append(self.block(body, chosen))
+        if statement.default is not None:
+            rest = self.block(statement.default, rest)
+        return _merged([*ends, rest], lanes)
+
+    def while_loop(self, statement: While, lanes: Lanes) -> Lanes:
+        loop = _Loop()
+        self.loops.append(loop)
+        running, most, rounds = lanes, self.batch.program.checks.rounds, 0
+        while len(running):
+            running.known.clear()
+            truth = spread(self.value(statement.condition, running), len(running))
+            running, done = running.split(truth)
+            loop.left.append(done)
+            if rounds == most and len(running):
+                text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
+                raise self.batch.fault(LoopLimitError, text, int(running.index[0]), statement.loc)
+            rounds += 1
+            before = running
+            running = _merged([self.block(statement.body, running), *loop.waiting], before)
+            loop.waiting.clear()
+        self.loops.pop()
+        return _merged(loop.left, lanes)
+
+    def for_loop(self, statement: For, lanes: Lanes) -> Lanes:
+        start, stop, step = (
+            spread(self.value(bound, lanes), len(lanes)).astype(np.int64)
+            for bound in (statement.start, statement.stop, statement.step)
+        )
+        safe = np.where(step == 0, 1, step)
+        # as many rounds as range() has
+        rounds = np.where(step == 0, 0, np.maximum(0, -((start - stop) // safe)))
+        counter = self.new_register(statement.counter).data
+        loop = _Loop()
+        self.loops.append(loop)
+        of_lane = np.zeros(self.batch.width, np.int64)
+        of_lane[lanes.index] = np.arange(len(lanes))
+        running, done_rounds = lanes, 0
+        while len(running):
+            own = of_lane[running.index]
+            running, done = running.split(rounds[own] > done_rounds)
+            loop.left.append(done)
+            own = of_lane[running.index]
+            counter[running.index] = (start[own] + done_rounds * step[own]).astype(counter.dtype)
+            before = running
+            running = _merged([self.block(statement.body, running), *loop.waiting], before)
+            loop.waiting.clear()
+            done_rounds += 1
+        self.loops.pop()
+        return _merged(loop.left, lanes)
+
+    def leave(self, statement: Break, lanes: Lanes) -> Lanes:
+        self.loops[-1].left.append(lanes)
+        return NOBODY
+
+    def next_round(self, statement: Continue, lanes: Lanes) -> Lanes:
+        self.loops[-1].waiting.append(lanes)
+        return NOBODY
+
+    def end(self, statement: Return, lanes: Lanes) -> Lanes:
+        return NOBODY
+
+
+def _rows(lanes: Lanes) -> Any:
+    return slice(None) if lanes.whole else lanes.index
+
+
+def _merged(parts: list[Lanes], before: Lanes) -> Lanes:
+    """Join invocations that went different ways; `before` are all of those there may be."""
+    parts = [part for part in parts if len(part)]
+    if sum(len(part) for part in parts) == len(before):
+        return before
+    if not parts:
+        return NOBODY
+    if len(parts) == 1:
+        return parts[0]
+    return Lanes(np.sort(np.concatenate([part.index for part in parts])), False)
+
+
+_RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
+    Declare: _Runner.declare,
+    Store: _Runner.store,
+    If: _Runner.branch,
+    While: _Runner.while_loop,
+    For: _Runner.for_loop,
+    Switch: _Runner.switch,
+    Break: _Runner.leave,
+    Continue: _Runner.next_round,
+    Scope: _Runner.scope,
+    Effect: _Runner.effect,
+    Print: _Runner.print,
+    Return: _Runner.end,
+    Comment: _Runner.nothing,
+    RawStatement: _Runner.raw,
+}

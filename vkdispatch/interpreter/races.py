@@ -1,0 +1,158 @@
+"""Finds accesses whose order nothing settles: what lock-step execution would otherwise hide.
+
+Of every component of memory it remembers who wrote it last and who read it since, and how many barriers that
+workgroup had passed by then.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import UsageError
+from vkdispatch.codegen.location import Loc, located
+from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.values import Array
+
+Extent = tuple[int, int, int]
+_NOBODY = -1
+
+
+@dataclass(eq=False, slots=True)
+class _Shadow:
+    """Who touched each component: the last writer, the lowest and highest of the readers since, and when."""
+
+    writer: Array
+    written: Array
+    lowest: Array
+    highest: Array
+    read: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Access:
+    """Some invocations at memory.
+
+    Attributes
+    ----------
+    cells, index
+        The memory, and where in it.
+    number, group, epoch
+        Of each invocation: its number, counted workgroup by workgroup, its workgroup, and how many barriers
+        that has passed.
+    loc
+        The user's line.
+    """
+
+    cells: Cells
+    index: tuple[Any, ...]
+    number: Array
+    group: Array
+    epoch: Array
+    loc: Loc | None
+
+    def shaped(self, value: Array) -> Array:
+        """Give a number for each invocation the axes of what it touches."""
+        return value.reshape(-1, *(1,) * (self.cells.data.ndim - len(self.index)))
+
+
+class RaceDetector:
+    """Watches over one run of a kernel. Accesses by atomics are ordered and not watched."""
+
+    def __init__(self, who: str, groups: Extent, local_size: Extent) -> None:
+        self._who = who
+        self._groups = groups
+        self._local_size = local_size
+        self._local = local_size[0] * local_size[1] * local_size[2]
+        self._shadows: dict[Cells, _Shadow] = {}
+
+    def forget(self, cells: Cells) -> None:
+        """Drop what is known of memory that is gone."""
+        self._shadows.pop(cells, None)
+
+    def _shadow(self, cells: Cells) -> _Shadow:
+        if cells not in self._shadows:
+            fields = (np.full(cells.data.shape, _NOBODY, np.int64) for _ in range(5))
+            self._shadows[cells] = _Shadow(*fields)
+        return self._shadows[cells]
+
+    def read(self, access: Access) -> None:
+        """Note a read. Raises UsageError where another invocation wrote with no barrier between."""
+        shadow, index = self._shadow(access.cells), access.index
+        bad = ~self._ordered(shadow.writer, shadow.written, access)
+        self._need(access, bad, shadow.writer, "written", "read")
+        lowest, highest = shadow.lowest[index], shadow.highest[index]
+        stale = self._ordered(shadow.lowest, shadow.read, access)
+        stale = stale & self._ordered(shadow.highest, shadow.read, access)
+        fresh = np.broadcast_to(access.shaped(access.number), lowest.shape)
+        shadow.lowest[index] = np.where(stale, fresh, lowest)
+        shadow.highest[index] = np.where(stale, fresh, highest)
+        np.minimum.at(shadow.lowest, index, fresh)
+        np.maximum.at(shadow.highest, index, fresh)
+        shadow.read[index] = access.shaped(access.epoch)
+
+    def write(self, access: Access, value: Array | None) -> None:
+        """Note a write that is about to happen; None as the value is one that depends on what is there.
+
+        Raises UsageError where another invocation wrote something else, or read, with no barrier between.
+        """
+        if not len(access.number):
+            return
+        cells, index = access.cells, access.index
+        shadow = self._shadow(cells)
+        new = value if value is None or cells.encode is None else cells.encode(value)
+        differs = np.ones(1, np.bool_) if new is None else _differs(cells.data[index], new)
+        for who, when, what in (
+            (shadow.writer, shadow.written, "written"),
+            (shadow.lowest, shadow.read, "read"),
+            (shadow.highest, shadow.read, "read"),
+        ):
+            self._need(access, differs & ~self._ordered(who, when, access), who, what, "written")
+        number = access.shaped(access.number)
+        shadow.writer[index] = number
+        shadow.written[index] = access.shaped(access.epoch)
+        # of several invocations at one component one stands there now; the others wrote the same or clash
+        rivals = shadow.writer[index] != number
+        if new is not None and rivals.any():
+            trial = np.zeros_like(cells.data)
+            trial[index] = new
+            rivals = rivals & _differs(trial[index], new)
+        self._need(access, rivals, shadow.writer, "written", "written")
+
+    def _ordered(self, who: Array, when: Array, access: Access) -> Array:
+        """Whether what somebody did comes before what invocations do now."""
+        who, when = who[access.index], when[access.index]
+        same_group = who // self._local == access.shaped(access.group)
+        past = same_group & (when < access.shaped(access.epoch))
+        result: Array = (who == _NOBODY) | (who == access.shaped(access.number)) | past
+        return result
+
+    def _need(self, access: Access, bad: Array, others: Array, what: str, now: str) -> None:
+        if not bad.any():
+            return
+        others = others[access.index]
+        table = np.broadcast_to(bad, others.shape).reshape(len(others), -1)
+        row, column = np.unravel_index(int(np.argmax(table)), table.shape)
+        first = self._invocation(int(others.reshape(table.shape)[row, column]))
+        second = self._invocation(int(access.number[row]))
+        element = int(access.index[0][row]) % access.cells.size
+        raise located(
+            UsageError,
+            f"{self._who}: {access.cells.what}: element {element} is {what} by invocation {first} "
+            f"and {now} by invocation {second}, and nothing orders the two",
+            access.loc,
+        )
+
+    def _invocation(self, number: int) -> Extent:
+        group, position = divmod(number, self._local)
+        axes = []
+        for size, count in zip(self._local_size, self._groups, strict=True):
+            group, of_group = divmod(group, count)
+            position, of_position = divmod(position, size)
+            axes.append(of_group * size + of_position)
+        return (axes[0], axes[1], axes[2])
+
+
+def _differs(a: Array, b: Array) -> Array:
+    result: Array = (a != b) & ~((a != a) & (b != b))
+    return result

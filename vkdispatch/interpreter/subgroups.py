@@ -1,0 +1,267 @@
+"""Subgroup operations on NumPy rows: over the active invocations of each subgroup."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.codegen.location import Loc, located
+from vkdispatch.interpreter.values import Array, spread
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "Add": np.add,
+    "Mul": np.multiply,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "And": np.bitwise_and,
+    "Or": np.bitwise_or,
+    "Xor": np.bitwise_xor,
+}
+
+
+@dataclass(frozen=True)
+class Subgroups:
+    """The active invocations, by subgroup.
+
+    Attributes
+    ----------
+    size
+        Invocations of a whole subgroup.
+    slot
+        For each active invocation, its number in a table of all subgroups, `size` in a row.
+    count
+        Subgroups there are.
+    """
+
+    size: int
+    slot: Array
+    count: int
+
+    @property
+    def lane(self) -> Array:
+        """Position in its subgroup of each active invocation."""
+        return self.slot % self.size
+
+    @cached_property
+    def active(self) -> Array:
+        """Table of who is active."""
+        table = np.zeros(self.count * self.size, np.bool_)
+        table[self.slot] = True
+        return table.reshape(self.count, self.size)
+
+    def table(self, value: Array, rest: Any) -> Array:
+        """Lay out a value by subgroup, with `rest` where no invocation is active."""
+        table = np.full((self.count * self.size, *value.shape[1:]), rest, value.dtype)
+        table[self.slot] = value
+        return table.reshape(self.count, self.size, *value.shape[1:])
+
+    def rows(self, table: Array) -> Array:
+        """Take each active invocation's own entry of a table."""
+        flat: Array = table.reshape(self.count * self.size, *table.shape[2:])[self.slot]
+        return flat
+
+    def gathered(self, value: Array, lane: Array) -> Array:
+        """Return the value that another lane of the same subgroup has; 0 where that one is not active."""
+        inside = (lane >= 0) & (lane < self.size)
+        source = self.slot // self.size * self.size + np.where(inside, lane, 0)
+        table = self.table(value, 0)
+        found: Array = table.reshape(self.count * self.size, *value.shape[1:])[source]
+        found[~inside] = 0
+        return found
+
+
+def subgroup(name: str, groups: Subgroups, args: Sequence[Array], loc: Loc | None) -> Array:
+    """Call a GLSL subgroup function. Raises UnsupportedError for one that is not known here."""
+    rows = len(groups.slot)
+    values = [spread(arg, rows) for arg in args]
+    short = name.removeprefix("subgroup")
+    rule = _RULES.get(short)
+    if rule is not None:
+        return rule(groups, *values)
+    for prefix, family in _FAMILIES.items():
+        ufunc = _UFUNCS.get(short.removeprefix(prefix))
+        if short.startswith(prefix) and ufunc is not None:
+            return family(groups, ufunc, *values)
+    raise located(UnsupportedError, f"interpret: the GLSL function {name} is not known here", loc)
+
+
+# ---- reductions and scans ------------------------------------------------------------------------
+
+
+def _neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
+    if ufunc in (np.minimum, np.maximum):
+        if kind.kind == "f":
+            return kind.type(np.inf if ufunc is np.minimum else -np.inf)
+        limits = np.iinfo(kind)
+        return kind.type(limits.max if ufunc is np.minimum else limits.min)
+    if ufunc is np.bitwise_and:
+        return kind.type(True) if kind.kind == "b" else np.invert(kind.type(0))
+    return kind.type(1 if ufunc is np.multiply else 0)
+
+
+def _reduce(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
+    return _clustered(groups, ufunc, value, np.full(1, groups.size))
+
+
+def _clustered(groups: Subgroups, ufunc: np.ufunc, value: Array, cluster: Array) -> Array:
+    size = min(int(cluster[0]), groups.size)
+    table = groups.table(value, _neutral(ufunc, value.dtype))
+    parts = table.reshape(groups.count, groups.size // size, size, *value.shape[1:])
+    result = ufunc.reduce(parts, axis=2, dtype=value.dtype, keepdims=True)
+    return groups.rows(np.broadcast_to(result, parts.shape).reshape(table.shape))
+
+
+def _inclusive(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
+    table = groups.table(value, _neutral(ufunc, value.dtype))
+    return groups.rows(ufunc.accumulate(table, axis=1, dtype=value.dtype))
+
+
+def _exclusive(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
+    table = groups.table(value, _neutral(ufunc, value.dtype))
+    scanned = np.roll(ufunc.accumulate(table, axis=1, dtype=value.dtype), 1, axis=1)
+    scanned[:, 0] = _neutral(ufunc, value.dtype)
+    return groups.rows(scanned)
+
+
+_FAMILIES: dict[str, Callable[..., Array]] = {
+    "InclusiveClustered": _clustered,
+    "Inclusive": _inclusive,
+    "Exclusive": _exclusive,
+    "Clustered": _clustered,
+    "": _reduce,
+}
+
+# ---- votes, broadcasts, shuffles -----------------------------------------------------------------
+
+
+def _first(groups: Subgroups) -> Array:
+    """Lowest active lane of each invocation's subgroup."""
+    lowest: Array = groups.active.argmax(axis=1)[groups.slot // groups.size]
+    return lowest
+
+
+def _vote(groups: Subgroups, table: Array) -> Array:
+    result: Array = table[groups.slot // groups.size]
+    return result
+
+
+def _all(groups: Subgroups, value: Array) -> Array:
+    return _vote(groups, np.all(groups.table(value, True), axis=1))
+
+
+def _any(groups: Subgroups, value: Array) -> Array:
+    return _vote(groups, np.any(groups.table(value, False), axis=1))
+
+
+def _all_equal(groups: Subgroups, value: Array) -> Array:
+    same = value == groups.gathered(value, _first(groups))
+    return _all(groups, same if same.ndim == 1 else same.all(axis=tuple(range(1, same.ndim))))
+
+
+def _signed(value: Array) -> Array:
+    return value.astype(np.int64)
+
+
+def _shuffle(groups: Subgroups, value: Array, lane: Array) -> Array:
+    return groups.gathered(value, _signed(lane))
+
+
+def _quad(flip: int) -> Callable[..., Array]:
+    return lambda groups, value: groups.gathered(value, groups.lane ^ flip)
+
+
+def _quad_broadcast(groups: Subgroups, value: Array, lane: Array) -> Array:
+    return groups.gathered(value, groups.lane // 4 * 4 + _signed(lane))
+
+
+def _rotate(groups: Subgroups, value: Array, delta: Array, cluster: Array | None = None) -> Array:
+    size = groups.size if cluster is None else min(int(cluster[0]), groups.size)
+    start = groups.lane // size * size
+    return groups.gathered(value, start + (groups.lane - start + _signed(delta)) % size)
+
+
+# ---- ballots -------------------------------------------------------------------------------------
+
+
+def _words(table: Array) -> Array:
+    """Pack truth values, 128 in a row, to four words."""
+    packed = np.packbits(table, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view("<u4")
+
+
+def _bits(words: Array) -> Array:
+    """Return the 128 truth values of each row of four words."""
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
+
+
+def _ballot(groups: Subgroups, value: Array) -> Array:
+    table = np.zeros((groups.count, 128), np.bool_)
+    table[:, : groups.size] = groups.table(value, False)
+    return _vote(groups, _words(table))
+
+
+def _chosen(groups: Subgroups, words: Array, rule: Callable[[Array, Array], Array]) -> Array:
+    """Bits of ballots that stand for lanes chosen by their number and one's own."""
+    numbers = np.arange(128)
+    return _bits(words) & (numbers < groups.size) & rule(numbers, groups.lane[:, None])
+
+
+def _count(rule: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    return lambda groups, words: _chosen(groups, words, rule).sum(axis=1).astype(np.uint32)
+
+
+def _everyone(number: Array, lane: Array) -> Array:
+    return number >= 0
+
+
+def _ballot_lsb(groups: Subgroups, words: Array) -> Array:
+    result: Array = _chosen(groups, words, _everyone).argmax(axis=1).astype(np.uint32)
+    return result
+
+
+def _ballot_msb(groups: Subgroups, words: Array) -> Array:
+    result: Array = (127 - _chosen(groups, words, _everyone)[:, ::-1].argmax(axis=1)).astype(np.uint32)
+    return result
+
+
+def _extract(groups: Subgroups, words: Array, number: Array) -> Array:
+    place = np.clip(_signed(number), 0, 127)[:, None]
+    return np.take_along_axis(_bits(words), place, axis=1)[:, 0]
+
+
+def lane_mask(lane: Array, size: int, rule: Callable[[Array, Array], Array]) -> Array:
+    """Return four words whose bits say for which lanes `rule(number, own lane)` holds."""
+    numbers = np.arange(128)
+    return _words((numbers < size) & rule(numbers, lane[:, None]))
+
+
+_RULES: dict[str, Callable[..., Array]] = {
+    "Elect": lambda groups: groups.lane == _first(groups),
+    "All": _all,
+    "Any": _any,
+    "AllEqual": _all_equal,
+    "Broadcast": _shuffle,
+    "BroadcastFirst": lambda groups, value: groups.gathered(value, _first(groups)),
+    "Shuffle": _shuffle,
+    "ShuffleXor": lambda groups, value, mask: groups.gathered(value, groups.lane ^ _signed(mask)),
+    "ShuffleUp": lambda groups, value, delta: groups.gathered(value, groups.lane - _signed(delta)),
+    "ShuffleDown": lambda groups, value, delta: groups.gathered(value, groups.lane + _signed(delta)),
+    "Rotate": _rotate,
+    "ClusteredRotate": _rotate,
+    "QuadBroadcast": _quad_broadcast,
+    "QuadSwapHorizontal": _quad(1),
+    "QuadSwapVertical": _quad(2),
+    "QuadSwapDiagonal": _quad(3),
+    "Ballot": _ballot,
+    "InverseBallot": lambda groups, words: _extract(groups, words, groups.lane),
+    "BallotBitExtract": _extract,
+    "BallotBitCount": _count(_everyone),
+    "BallotInclusiveBitCount": _count(np.less_equal),
+    "BallotExclusiveBitCount": _count(np.less),
+    "BallotFindLSB": _ballot_lsb,
+    "BallotFindMSB": _ballot_msb,
+}

@@ -1,0 +1,260 @@
+"""From the values of a call to what the interpreter takes: NumPy arrays in place of buffers."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import (
+    DType,
+    bfloat16,
+    complex32,
+    int8,
+    is_complex,
+    ivec4,
+    to_numpy_dtype,
+    uint8,
+    uvec3,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
+from vkdispatch.codegen.description import ShaderDescription
+from vkdispatch.codegen.ir import Storage
+from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.interpreter.evaluation import Checked
+from vkdispatch.interpreter.execution import run_kernel
+from vkdispatch.interpreter.memory import Cells, Coder
+from vkdispatch.interpreter.values import Array, uniform, value_shape
+from vkdispatch.shader.launch_size import Extent
+from vkdispatch.shader.parameters import (
+    BufferSlot,
+    Parameter,
+    ValueSlot,
+    WrongBufferError,
+    checked_number,
+    given,
+    parts_of,
+)
+
+_MOST_AXES = 3
+_ROUNDS = 1_000_000
+# Types that memory holds and kernels do not compute with: from memory, and to it.
+_CODERS: dict[DType, tuple[Coder, Coder]] = {
+    int8: (lambda value: value.astype(np.int32), lambda value: value.astype(np.int8)),
+    uint8: (lambda value: value.astype(np.uint32), lambda value: value.astype(np.uint8)),
+    bfloat16: (from_bfloat16, to_bfloat16),
+}
+# A device compares with 32 bits, and no invocation lies beyond.
+_LARGEST = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, eq=False)
+class HostBuffer:
+    """A NumPy array as the elements of a buffer; launch sizes such as "data.size" see this.
+
+    Attributes
+    ----------
+    shape
+        Elements along each axis, without the axes of an element's own components.
+    var_type
+        dtype of an element.
+    given
+        The array or buffer that the caller gave.
+    data
+        Its components, one row for each element; a view of the caller's array where it can be one.
+    whole
+        The array that `data` views.
+    """
+
+    shape: tuple[int, ...]
+    var_type: DType
+    given: Any
+    data: Array
+    whole: Array
+
+    @property
+    def size(self) -> int:
+        """Count of elements."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def write_back(self) -> None:
+        """Give the caller what `data` holds now, where it is a copy."""
+        if isinstance(self.given, Buffer):
+            self.given.write(self.whole)
+        elif self.whole is not self.given:
+            self.given[...] = self.whole
+
+
+def host_buffers(
+    who: str, description: ShaderDescription, parameters: Sequence[Parameter], values: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Return the values of a call with a `HostBuffer` for each buffer.
+
+    Raises
+    ------
+    ValueError
+        What was given for a buffer is no array of its dtype, has too many axes, or must not be written.
+    """
+    kinds = {
+        resource.index: resource.dtype
+        for resource in description.kernel.resources
+        if isinstance(resource, Storage)
+    }
+    base = description.resource_binding_base
+    found: list[Any] = []
+    for parameter, value in zip(parameters, values, strict=True):
+        slot = parameter.slots[0] if parameter.slots else None
+        if isinstance(slot, BufferSlot):
+            found.append(_host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes))
+        else:
+            found.append(value)
+    return tuple(found)
+
+
+def checked(value: object) -> Checked:
+    """Understand the `check` of a call.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is neither a bool nor any of "bounds", "nan", "loops=<rounds>" in a text or set.
+    """
+    if value is None or isinstance(value, bool):
+        return Checked(bounds=bool(value))
+    wanted = f'check: expected a bool, or any of "bounds", "nan", "loops=<rounds>"; got {value!r}'
+    if not isinstance(value, (str, set, frozenset, list, tuple)):
+        raise ArgumentTypeError(wanted)
+    names = value.split(",") if isinstance(value, str) else value
+    found: dict[str, int | None] = {}
+    for name in names:
+        match = re.fullmatch(r"\s*(bounds|nan|loops)(?:=(\d+))?\s*", name) if isinstance(name, str) else None
+        if match is None or (match[2] and match[1] != "loops"):
+            raise ArgumentValueError(wanted)
+        found[match[1]] = int(match[2]) if match[2] else _ROUNDS if match[1] == "loops" else None
+    return Checked("bounds" in found, "nan" in found, found.get("loops"))
+
+
+def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuffer:
+    if isinstance(value, Buffer):
+        if value.destroyed:
+            raise UsageError(f"{label}: the buffer was destroyed")
+        return _of_buffer(kind, value)
+    trailing = _trailing(kind)
+    wanted = np.dtype(to_numpy_dtype(kind)) if is_complex(kind) and not trailing else component_dtype(kind)
+    text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
+    if not isinstance(value, np.ndarray):
+        raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {given(value)}")
+    axes = value.ndim - len(trailing)
+    if kind is bfloat16 and value.dtype.name == "bfloat16":
+        value = value.view(np.uint16)
+    if value.dtype != wanted or axes < 0 or value.shape[axes:] != trailing:
+        raise WrongBufferError(
+            f"{label}: expected {text} for {kind.name}, got one of {value.dtype} and shape {value.shape}"
+        )
+    if axes > _MOST_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {axes}")
+    if written and not value.flags.writeable:
+        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    whole = value if value.flags.c_contiguous else value.copy()
+    return HostBuffer(value.shape[:axes], kind, value, _rows_of(kind, whole), whole)
+
+
+def _of_buffer(kind: DType, buffer: Buffer[Any]) -> HostBuffer:
+    # as memory has it: complex32 and bfloat16 would be read as wider numbers. The kernel's type may differ.
+    raw: Array | None = None
+    if buffer.var_type is complex32:
+        raw = np.empty((*buffer.shape, 2), np.float16)
+    elif buffer.var_type is bfloat16:
+        raw = np.empty(buffer.shape, np.uint16)
+    whole = buffer.read(0, raw)
+    whole = whole if whole.flags.writeable else whole.copy()
+    return HostBuffer(buffer.shape, kind, buffer, _rows_of(kind, whole), whole)
+
+
+def _rows_of(kind: DType, whole: Array) -> Array:
+    count = whole.nbytes // kind.item_size
+    octets = whole.reshape(-1).view(np.uint8)[: count * kind.item_size]
+    return octets.view(component_dtype(kind)).reshape(count, *value_shape(kind))
+
+
+def _trailing(kind: DType) -> tuple[int, ...]:
+    """Axes that an element adds to a host array: none for complex numbers that NumPy has."""
+    if is_complex(kind) and isinstance(to_numpy_dtype(kind), type):
+        return ()
+    return value_shape(kind)
+
+
+def interpret_call(
+    who: str,
+    description: ShaderDescription,
+    parameters: Sequence[Parameter],
+    values: Sequence[Any],
+    extent: Extent,
+    *,
+    in_groups: bool,
+    local_size: Extent,
+    **options: Any,
+) -> None:
+    """Run a kernel on checked values; see `ShaderFunction.interpret`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A value is of the wrong kind or does not fit.
+    """
+    kernel = description.kernel
+    base = description.resource_binding_base
+    groups = extent if in_groups else tuple(-(-n // size) for n, size in zip(extent, local_size, strict=True))
+    arguments: dict[str, Array] = {}
+    buffers: dict[int, Cells] = {}
+    written: list[HostBuffer] = []
+    if kernel.exec_count is not None:
+        limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
+        arguments[kernel.exec_count.name] = uniform([min(n, _LARGEST) for n in limit], uvec3)
+    for parameter, value in zip(parameters, values, strict=True):
+        for slot, part in parts_of(who, parameter, value):
+            if isinstance(slot, ValueSlot):
+                arguments[slot.member] = _argument(who, slot, part)
+                continue
+            if not isinstance(slot, BufferSlot):
+                raise UnsupportedError(f"{who}: {parameter.name}: interpret takes kernels without images")
+            name = repr(parameter.name)
+            coders = _CODERS.get(part.var_type, (None, None))
+            buffers[slot.binding - base] = Cells(
+                f"buffer {name}", part.data, part.shape, len(part.data), *coders
+            )
+            if slot.shape_member is not None:
+                shape = (*part.shape, 1, 1, 1)[:3]
+                arguments[slot.shape_member] = uniform(np.array((*shape, part.size)), ivec4)
+            if slot.writes:
+                written.append(part)
+    try:
+        run_kernel(
+            who,
+            kernel,
+            arguments,
+            buffers,
+            groups=(groups[0], groups[1], groups[2]),
+            local_size=local_size,
+            **options,
+        )
+    finally:
+        for each in written:
+            each.write_back()
+
+
+def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
+    label = f"{who}: {slot.label}"
+    if isinstance(value, BoundVariable):
+        raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
+    return uniform(
+        np.frombuffer(pack(slot.kind, checked_number(who, slot, value), label), component_dtype(slot.kind)),
+        slot.kind,
+    )

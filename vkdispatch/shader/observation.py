@@ -1,0 +1,120 @@
+"""Kernels that print or are checked: what is launched instead of them, and how."""
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from vkdispatch.base.dtype import uint32
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen import ShaderDescription
+from vkdispatch.codegen.diagnostics import Checks, parse_checks
+from vkdispatch.codegen.instrument import Instrumented, instrument
+from vkdispatch.codegen.ir import Storage
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
+from vkdispatch.shader.launch_size import Extent
+from vkdispatch.shader.launcher import BuiltKernel
+from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot
+
+_CHECK_VARIABLE = "VKDISPATCH_CHECK"
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A kernel as it is launched so that it reports, and what its reports mean.
+
+    Attributes
+    ----------
+    description
+        The kernel with what it reports written out, and one more buffer.
+    instrumented
+        What became of the kernel's program.
+    slots
+        What the launcher takes besides the kernel's own arguments: launch number and buffer.
+    """
+
+    description: ShaderDescription
+    instrumented: Instrumented
+    slots: tuple[Slot, Slot]
+
+    def run(
+        self,
+        who: str,
+        kernel: BuiltKernel,
+        own_slots: Sequence[Slot],
+        diagnostics: Diagnostics,
+        call: CheckedCall,
+        extent: Extent,
+        in_groups: bool,
+        graph: CommandGraph | None,
+    ) -> bool:
+        """Launch a checked call, wait and deliver what it reports; or record it.
+
+        Returns
+        -------
+        False where the launcher refused, and nothing happened.
+
+        Raises
+        ------
+        CheckError
+            The launch violated a check.
+        ValueError
+            A buffer has less than one element.
+        """
+        probe_shapes = self._shapes(who, own_slots, call)
+        probe = Probe(who, self.instrumented.sites, probe_shapes)
+        target = diagnostics if graph is None else graph.diagnostics
+        resources = (*call.resources, target.buffer)
+        call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
+        if graph is None:
+            launch = functools.partial(kernel.run, call, extent, in_groups, None)
+            return diagnostics.observe(launch, (probe,))
+        place = kernel.layout.offset_of(self.instrumented.launch)
+        return kernel.run(call, extent, in_groups, graph, (place, probe))
+
+    def _shapes(self, who: str, own_slots: Sequence[Slot], call: CheckedCall) -> dict[int, tuple[int, ...]]:
+        """Shape of each buffer of a call, by its position among the resources."""
+        shapes: dict[int, tuple[int, ...]] = {}
+        for slot, value in zip(own_slots, call.slots, strict=True):
+            if not isinstance(slot, BufferSlot):
+                continue
+            position = slot.binding - self.description.resource_binding_base
+            resource = self.description.kernel.resources[position]
+            assert isinstance(resource, Storage)
+            kind = resource.dtype
+            if value.mem_size < kind.item_size:
+                # a bad read gets element 0, so there must be one
+                raise ArgumentValueError(
+                    f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, but one {kind.name} takes "
+                    f"{kind.item_size}"
+                )
+            shapes[position] = value.shape
+        return shapes
+
+
+def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
+    """Return how a kernel is launched if it prints or these checks find something to do in it, else None."""
+    instrumented = instrument(description.kernel, checks)
+    if instrumented is None:
+        return None
+    observed = replace(description, kernel=instrumented.kernel)
+    binding = instrumented.binding + observed.resource_binding_base
+    slots = (
+        ValueSlot("launch number", instrumented.launch, uint32),
+        BufferSlot("diagnostics", binding, None, reads=True, writes=True),
+    )
+    return Observation(observed, instrumented, slots)
+
+
+def checks_of(check: object) -> Checks:
+    """Understand the `check` of a kernel; None takes the environment's VKDISPATCH_CHECK.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none of what `parse_checks` takes.
+    """
+    if check is not None:
+        return parse_checks(check)
+    return parse_checks(os.environ.get(_CHECK_VARIABLE, "").strip(), _CHECK_VARIABLE)

@@ -1,0 +1,377 @@
+"""Kernels given as GLSL text or as SPIR-V, called and recorded like traced ones."""
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from vkdispatch.base.compute_plan import ComputePlan, compile_glsl
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceLostError,
+    ShaderBuildError,
+    UnsupportedError,
+    VulkanError,
+)
+from vkdispatch.base.spirv import Module, read_module, validate
+from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
+from vkdispatch.base.spirv_types import check_types
+from vkdispatch.codegen import ShaderDescription, ShaderSource
+from vkdispatch.codegen.diagnostics import Checks
+from vkdispatch.shader.launch_size import Extent, checked_local_size
+from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
+from vkdispatch.shader.raw_interface import RawArgument, RawDescription, describe, read_arguments
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
+_FEATURES: dict[int, tuple[str, str]] = {
+    9: ("float_16_support", "float16"),
+    10: ("float_64_support", "float64"),
+    11: ("int_64_support", "64-bit integers"),
+    22: ("int_16_support", "16-bit integers"),
+    61: ("subgroup_enabled", "subgroup operations"),
+    63: ("subgroup_arithmetic", "subgroup arithmetic"),
+    4448: ("storage_buffer_8_bit_access", "buffers of 8-bit elements"),
+    4433: ("storage_buffer_16_bit_access", "buffers of 16-bit elements"),
+    4434: ("uniform_and_storage_buffer_16_bit_access", "uniform blocks with 16-bit members"),
+    4435: ("storage_push_constant_16", "push constants of 16 bits"),
+    6033: ("shader_buffer_float32_atomic_add", "atomic addition of float32"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RawCode:
+    """The code of a kernel and all that was said about it.
+
+    Attributes
+    ----------
+    glsl
+        The text, or None if SPIR-V was given.
+    local_size
+        Workgroup size asked for, or None to take the code's.
+    specialization
+        Values of specialization constants by id.
+    """
+
+    name: str
+    glsl: str | None
+    module: Module
+    entry_point: str
+    arguments: tuple[RawArgument, ...]
+    local_size: Extent | None
+    specialization: Mapping[int, Value]
+
+    @property
+    def argument(self) -> str:
+        """How messages call the code."""
+        return f"{self.name}: {'source' if self.glsl is not None else 'spirv'}"
+
+
+class RawKernel(ShaderFunction):
+    """A kernel given as GLSL or SPIR-V. Calling it queues a dispatch, or records one into a graph.
+
+    `exec_size` is rounded up to whole workgroups, and all of their invocations run: the code itself has to
+    leave out those beyond the end, unlike a traced kernel.
+
+    Attributes
+    ----------
+    interface
+        What the code declares: bindings, push constants, specialization constants, workgroup size.
+    specialization
+        Values given to specialization constants, by id.
+    """
+
+    def __init__(self, code: RawCode, exec_size: Any, workgroups: Any, origin: str | None) -> None:
+        self._code, self.interface, local_size = _specialized(code)
+        self.specialization: dict[int, Value] = dict(self._code.specialization)
+        text = code.glsl if code.glsl is not None else _summary(code, self.interface, local_size)
+        self._raw = describe(code.name, text, code.arguments, self.interface, local_size)
+        # It has all that launching looks at.
+        description = cast(ShaderDescription, self._raw)
+        super().__init__(description, local_size, workgroups, exec_size, origin=origin)
+        self._origin = origin
+
+    def specialize(self, values: "Mapping[int | str, Value]") -> "RawKernel":
+        """Return this kernel with other values of specialization constants, given by id or name.
+
+        Those not named keep the value that they have here.
+
+        Raises
+        ------
+        ValueError
+            The code has no such constant, or a value does not fit it.
+        TypeError
+            A value is of another kind than the constant.
+        """
+        given = _by_id(self._code, self.interface, values)
+        merged = {**self.specialization, **given}
+        # The axes of the workgroup that are named anew count, whatever `local_size` said before.
+        renewed = set(self.interface.local_size_ids) & set(given)
+        code = dataclasses.replace(
+            self._code, specialization=merged, local_size=None if renewed else self._code.local_size
+        )
+        return RawKernel(code, self.exec_size, self.workgroups, self._origin)
+
+    def _observed(self, checks: Checks) -> None:
+        """Return None: there is no program to add checks to."""
+
+    def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+        who, description = self._who, self._raw
+        if folded:
+            raise ArgumentValueError(
+                f"{who}: a launch on this device has at most {context.max_workgroup_count} workgroups (of "
+                f"{local_size}); launch several times"
+            )
+        check_local_size(who, local_size, context)
+        _check_features(who, self.interface, context)
+        source = description.shader_source(local_size)
+        plan = _plan(who, self._code, self.interface, description, source)
+        return bind_kernel(
+            context, plan, self._slots, description.arguments, description.uniform_binding, source
+        )
+
+
+def glsl_kernel(
+    source: str,
+    arguments: Any = (),
+    exec_size: Any = None,
+    local_size: Any = None,
+    workgroups: Any = None,
+    specialization: "Mapping[int | str, Value] | None" = None,
+    name: str | None = None,
+) -> RawKernel:
+    """Make a kernel of a GLSL compute shader. It is compiled here and now, which needs no device.
+
+    Parameters
+    ----------
+    source
+        GLSL for Vulkan, with `#version` and `void main()`.
+    arguments
+        (name, annotation) or (name, annotation, binding) of each argument, in call order, or a dictionary of
+        names and annotations. `Buff[...]` are storage buffers: binding 0, 1, ... of set 0 in order unless a
+        binding, or a (set, binding), says otherwise. `Const[...]`, `Var[...]` and the fields of dataclasses
+        go to the members of the push constant block (or of the one uniform block, where there are no push
+        constants) in order, whatever its layout is.
+    exec_size, workgroups
+        Invocations or workgroups of a call, in the forms that `vd.shader` takes. Whole workgroups run: the
+        code has to check its global invocation id itself.
+    local_size
+        Workgroup size, 1 to 3 ints. The default is what the source says; an axis can differ from that where
+        the source gives it an id, as in `layout(local_size_x_id = 0) in;`.
+    specialization
+        Values of specialization constants, by id or name.
+    name
+        What messages and tools call it (default: "glsl_kernel").
+
+    Raises
+    ------
+    ShaderBuildError
+        The source does not compile.
+    ValueError, TypeError
+        Arguments, sizes or constants do not fit what the code declares; the message says where.
+    """
+    if not isinstance(source, str):
+        raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
+    name = _checked_name(name, "glsl_kernel")
+    read = read_arguments(arguments)
+    size = checked_local_size(local_size)
+    module = read_module(compile_glsl(source, name), f"{name}: source")
+    code = RawCode(name, source, module, "main", read, size, {})
+    return _kernel(code, exec_size, workgroups, specialization, _caller())
+
+
+def spirv_kernel(
+    spirv: bytes,
+    arguments: Any = (),
+    exec_size: Any = None,
+    local_size: Any = None,
+    workgroups: Any = None,
+    specialization: "Mapping[int | str, Value] | None" = None,
+    name: str | None = None,
+    entry_point: str = "main",
+) -> RawKernel:
+    """Make a kernel of a SPIR-V module, of SPIR-V 1.0 to 1.5.
+
+    A broken module can crash a driver. Its structure is checked here; all its rules are where the program
+    `spirv-val` is installed (Debian: spirv-tools), which is then asked.
+
+    Parameters
+    ----------
+    spirv
+        The bytes of the module, such as `Path("kernel.spv").read_bytes()`.
+    arguments, exec_size, local_size, workgroups, specialization
+        As in `glsl_kernel`.
+    name
+        What messages and tools call it (default: the entry point).
+    entry_point
+        The compute entry point to run.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The module is broken, or arguments, sizes or constants do not fit what it declares.
+    """
+    if not isinstance(entry_point, str):
+        raise ArgumentTypeError(f"entry_point: expected text, got {entry_point!r}")
+    name = _checked_name(name, entry_point)
+    read = read_arguments(arguments)
+    size = checked_local_size(local_size)
+    module = read_module(spirv, f"{name}: spirv")
+    check_types(module, f"{name}: spirv")
+    validate(module.words.tobytes(), f"{name}: spirv")
+    code = RawCode(name, None, module, entry_point, read, size, {})
+    return _kernel(code, exec_size, workgroups, specialization, _caller())
+
+
+def _kernel(
+    code: RawCode,
+    exec_size: Any,
+    workgroups: Any,
+    specialization: "Mapping[int | str, Value] | None",
+    origin: str,
+) -> RawKernel:
+    if specialization is not None:
+        interface = reflect(code.module, code.entry_point, argument=code.argument)
+        values = _by_id(code, interface, specialization)
+        code = dataclasses.replace(code, specialization=values)
+    return RawKernel(code, exec_size, workgroups, origin)
+
+
+def _checked_name(name: object, default: str) -> str:
+    if name is None:
+        return default
+    if not isinstance(name, str) or not name:
+        raise ArgumentTypeError(f"name: expected text, got {name!r}")
+    return name
+
+
+def _caller() -> str:
+    """Return "file.py:12" for the line that called `glsl_kernel` or `spirv_kernel`."""
+    frame = sys._getframe(2)
+    file = frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{frame.f_lineno}"
+
+
+# -- specialization
+
+
+def _by_id(code: RawCode, interface: Interface, values: "Mapping[int | str, Value]") -> dict[int, Value]:
+    """Return checked values of specialization constants by id."""
+    if not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
+    found = {}
+    for key, value in values.items():
+        constant = _constant(code, interface, key)
+        try:
+            constant.pack(value)
+        except (ArgumentTypeError, ArgumentValueError) as error:
+            raise type(error)(f"{code.name}: {error}") from None
+        kinds: dict[str, type[Any]] = {"bool": bool, "int": int, "float": float}
+        found[constant.id] = kinds[constant.kind](value)
+    return found
+
+
+def _constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
+    known = interface.spec_constants
+    for constant in known.values():
+        if key == constant.name != "" or (key == constant.id and not isinstance(key, bool)):
+            return constant
+    names = ", ".join(
+        f"{number} ({constant.name})" if constant.name else str(number)
+        for number, constant in sorted(known.items())
+    )
+    raise ArgumentValueError(
+        f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}"
+    )
+
+
+def _specialized(code: RawCode) -> tuple[RawCode, Interface, Extent]:
+    """Return the code with the workgroup size among its constants, what it declares then, and that size."""
+    interface = reflect(code.module, code.entry_point, code.specialization, code.argument)
+    if code.local_size is None:
+        if interface.local_size is None:
+            raise ArgumentValueError(
+                f"{code.name}: local_size: the code computes it in an unknown way; say what it is"
+            )
+        return code, interface, interface.local_size
+    if interface.local_size is None:
+        return code, interface, code.local_size
+    values = dict(code.specialization)
+    for wanted, declared, number in zip(
+        code.local_size, interface.local_size, interface.local_size_ids, strict=True
+    ):
+        if number is not None and values.get(number, wanted) == wanted:
+            values[number] = wanted
+        elif wanted != declared:
+            raise ArgumentValueError(
+                f"{code.name}: local_size: {code.local_size} was asked for, the code says "
+                f"{interface.local_size}; give its axes ids, as in layout(local_size_x_id = 0) in;"
+            )
+    code = dataclasses.replace(code, specialization=values)
+    return code, reflect(code.module, code.entry_point, values, code.argument), code.local_size or (1, 1, 1)
+
+
+# -- building
+
+
+def _plan(
+    who: str, code: RawCode, interface: Interface, description: RawDescription, source: ShaderSource
+) -> ComputePlan:
+    constants = [
+        (number, interface.spec_constants[number].pack(value))
+        for number, value in sorted(code.specialization.items())
+    ]
+    try:
+        return ComputePlan(
+            description.text,
+            description.binding_type_list,
+            description.pc_size,
+            description.name,
+            spirv=rebound(code.module, description.places, interface),
+            entry_point=code.entry_point,
+            specialization=constants,
+        )
+    except DeviceLostError:
+        raise
+    except VulkanError as error:
+        raise ShaderBuildError(
+            f"{who}: the driver refused the kernel: {error}", shader_source=source.numbered()
+        ) from error
+
+
+def _check_features(who: str, interface: Interface, context: Context) -> None:
+    for device in context.device_infos:
+        for capability, (attribute, what) in _FEATURES.items():
+            if capability in interface.capabilities and not getattr(device, attribute):
+                raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {what}")
+    if interface.shared_bytes > context.max_shared_memory:
+        raise ArgumentValueError(
+            f"{who}: its shared arrays take {interface.shared_bytes} bytes; a workgroup on this device has "
+            f"{context.max_shared_memory}"
+        )
+
+
+def _summary(code: RawCode, interface: Interface, local_size: Extent) -> str:
+    """Describe a module, in place of a source."""
+    major, minor = code.module.version
+    lines = [
+        f"// SPIR-V {major}.{minor}, {code.module.words.nbytes} bytes, entry point {code.entry_point!r}",
+        f"// workgroups of {local_size}",
+    ]
+    lines += [
+        f"// set {resource.set}, binding {resource.binding}: {resource.kind} {resource.name}".rstrip()
+        for resource in interface.resources
+    ]
+    if interface.push_constants is not None:
+        lines += [
+            f"// push constants, byte {offset}: {kind} {name}".rstrip()
+            for name, offset, kind in interface.push_constants.members
+        ]
+    lines += [
+        f"// constant {constant.id}: {constant.kind} {constant.name}".rstrip()
+        for constant in interface.spec_constants.values()
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,31 @@
+// What commands read and write: a buffer or an image, one copy of it for each queue.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "objects/resource.hpp"
+
+namespace vkd {
+
+// The barrier epochs in which a queue's copy was last read and written (see stages/hazards.hpp).
+struct HazardState {
+  uint64_t read_epoch = 0;
+  uint64_t write_epoch = 0;
+};
+
+class Data : public Resource {
+ public:
+  explicit Data(size_t queue_count) : Resource(queue_count), hazards_(queue_count) {}
+
+  uint64_t id() const noexcept { return id_; }  // never used again, unlike an address
+  HazardState& hazards(size_t queue) noexcept { return hazards_[queue]; }
+  virtual const char* noun() const noexcept = 0;  // for messages
+
+ private:
+  static inline std::atomic<uint64_t> next_id_{1};
+  const uint64_t id_ = next_id_.fetch_add(1);
+  std::vector<HazardState> hazards_;
+};
+
+}  // namespace vkd

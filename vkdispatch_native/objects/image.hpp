@@ -1,0 +1,78 @@
+// A user's image: one copy for each queue, always in the general layout, in which kernels sample, load and
+// store and copies go both ways. That costs nothing where drivers ignore layouts, and saves tracking them.
+#pragma once
+
+#include <vector>
+
+#include "context/device.hpp"
+#include "objects/data.hpp"
+
+namespace vkd {
+
+enum class Numeric : uint8_t { floating, signed_integer, unsigned_integer };
+
+// What is known of a format. Throws unless it is one to four plain channels of 8, 16, 32 or 64 bits each.
+struct FormatInfo {
+  uint32_t texel_size;
+  Numeric numeric;
+};
+FormatInfo format_info(VkFormat format);
+
+// What every device can do with images of a format.
+VkFormatFeatureFlags format_features(const std::vector<Device*>& devices, VkFormat format);
+
+struct ImageShape {
+  VkImageViewType view_type;  // 1D, 2D, 3D or an array of 2D layers
+  VkFormat format;
+  VkExtent3D extent;
+  uint32_t layers;
+  uint32_t levels;
+  bool storage;  // kernels may write it
+};
+
+// Texels of one mip level that lie one after another in host memory.
+struct ImageRegion {
+  uint32_t level;
+  uint32_t first_layer, layers;
+  VkOffset3D offset;
+  VkExtent3D extent;
+  VkDeviceSize size;
+};
+
+class Image final : public Data {
+ public:
+  Image(const std::vector<Device*>& queue_devices, const ImageShape& shape);
+  ~Image() override { release(); }
+  void release() noexcept override;
+
+  const char* noun() const noexcept override { return "an image"; }
+  const ImageShape& shape() const noexcept { return shape_; }
+  Numeric numeric() const noexcept { return format_.numeric; }
+  VkImage handle(size_t queue) const noexcept { return copies_[queue].handle; }
+  VkImageView sampled_view(size_t queue) const noexcept { return copies_[queue].sampled_view; }
+  VkImageView storage_view(size_t queue) const noexcept { return copies_[queue].storage_view; }
+
+  VkExtent3D level_extent(uint32_t level) const noexcept;
+  VkDeviceSize level_size(uint32_t level) const noexcept;  // bytes, of all layers
+  // A whole level in pieces of at most `most` bytes, in the order of host memory.
+  std::vector<ImageRegion> regions(uint32_t level, VkDeviceSize most) const;
+
+ private:
+  struct Copy {
+    Device* device = nullptr;
+    VkImage handle = VK_NULL_HANDLE;
+    VmaAllocation allocation = VK_NULL_HANDLE;
+    VkImageView sampled_view = VK_NULL_HANDLE;  // all levels and layers
+    VkImageView storage_view = VK_NULL_HANDLE;  // level 0
+  };
+  void check_limits(const Device& device, VkImageUsageFlags usage) const;
+  void create(Copy& copy, VkImageUsageFlags usage);
+  VkImageView create_view(const Copy& copy, uint32_t levels) const;
+  VkImageType type() const noexcept;
+
+  ImageShape shape_;
+  FormatInfo format_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace vkd
