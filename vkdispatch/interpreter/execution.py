@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +64,7 @@ class _Printed:
 
     def flush(self) -> None:
         for _, _, text in sorted(self.entries, key=lambda entry: entry[:2]):
-            print(text)
+            sys.stdout.write(text)
         self.entries.clear()
 
 
@@ -239,7 +240,7 @@ class _Runner:
         if self.batch.program.kernel.flags & ShaderFlags.NO_PRINTF:
             return lanes
         values = [self.value(arg, lanes) for arg in statement.args]
-        texts = printed(statement.format, values, len(lanes))
+        texts = printed(statement, values, len(lanes))
         start = len(self.output.entries)
         numbers = self.batch.flat_ids(lanes).tolist()
         self.output.entries += [(number, start, text) for number, text in zip(numbers, texts, strict=True)]

@@ -1,18 +1,19 @@
-"""What kernels print: one text for each invocation, in the order of invocations."""
+"""What kernels print: one text for each invocation."""
 
-import re
-from collections.abc import Sequence
+import numpy as np
 
+from vkdispatch.codegen.ir import Print
+from vkdispatch.codegen.messages import host_value, message_text
 from vkdispatch.interpreter.values import Array, spread
 
-# C's length modifiers and unsigned conversions, which Python's % does not need or know
-_LENGTH = re.compile(r"(%[-+ #0-9.]*)(?:hh|h|ll|l|L|z|j|t)?([a-zA-Z])")
 
-
-def printed(format_text: str, args: Sequence[Array], rows: int) -> list[str]:
-    """Format the values of each invocation by a C format."""
-    python = _LENGTH.sub(lambda match: match[1] + ("d" if match[2] == "u" else match[2]), format_text)
-    columns = [spread(arg, rows).tolist() for arg in args]
-    if not columns:
-        return [python % ()] * rows
-    return [python % tuple(values) for values in zip(*columns, strict=True)]
+def printed(statement: Print, values: list[Array], rows: int) -> list[str]:
+    """Format the values that each invocation prints."""
+    columns = [np.asarray(spread(value, rows)).reshape(rows, -1) for value in values]
+    texts: list[str] = []
+    for row in range(rows):
+        shown = [
+            host_value(arg.dtype, column[row]) for arg, column in zip(statement.args, columns, strict=True)
+        ]
+        texts.append(message_text(statement.format, statement.style, shown))
+    return texts
