@@ -112,7 +112,13 @@ def host_buffers(
     for parameter, value in zip(parameters, values, strict=True):
         slot = parameter.slots[0] if parameter.slots else None
         if isinstance(slot, BufferSlot):
-            found.append(_host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes))
+            buffer = _host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes)
+            if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
+                raise ArgumentValueError(
+                    f"{who}: {slot.label}: the kernel indexes it by two axes, "
+                    f"the buffer has the shape {buffer.shape}"
+                )
+            found.append(buffer)
         else:
             found.append(value)
     return tuple(found)
