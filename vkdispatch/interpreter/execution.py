@@ -36,10 +36,10 @@ from vkdispatch.codegen.ir import (
     While,
 )
 from vkdispatch.codegen.location import located
-from vkdispatch.codegen.messages import host_value, message_text
 from vkdispatch.interpreter import arithmetic
 from vkdispatch.interpreter.evaluation import NOBODY, Batch, Checked, Extent, Lanes, Program, lazy_choices
 from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.printing import printed
 from vkdispatch.interpreter.races import RaceDetector
 from vkdispatch.interpreter.values import Array, host_dtype, spread, value_shape
 
@@ -239,17 +239,8 @@ class _Runner:
     def print(self, statement: Print, lanes: Lanes) -> Lanes:
         if self.batch.program.kernel.flags & ShaderFlags.NO_PRINTF:
             return lanes
-        rows = len(lanes)
-        columns = [spread(self.value(arg, lanes), rows).reshape(rows, -1) for arg in statement.args]
-        kinds = [arg.dtype for arg in statement.args]
-        texts = [
-            message_text(
-                statement.format,
-                statement.style,
-                [host_value(kind, column[row]) for kind, column in zip(kinds, columns, strict=True)],
-            )
-            for row in range(rows)
-        ]
+        values = [self.value(arg, lanes) for arg in statement.args]
+        texts = printed(statement, values, len(lanes))
         start = len(self.output.entries)
         numbers = self.batch.flat_ids(lanes).tolist()
         self.output.entries += [(number, start, text) for number, text in zip(numbers, texts, strict=True)]

@@ -1,7 +1,6 @@
 """From the values of a call to what the interpreter takes: NumPy arrays in place of buffers."""
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +19,10 @@ from vkdispatch.base.dtype import (
     uint8,
     uvec3,
 )
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.codegen.description import ShaderDescription
+from vkdispatch.codegen.diagnostics import parse_checks
 from vkdispatch.codegen.ir import Storage
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.interpreter.evaluation import Checked
@@ -112,33 +112,22 @@ def host_buffers(
     for parameter, value in zip(parameters, values, strict=True):
         slot = parameter.slots[0] if parameter.slots else None
         if isinstance(slot, BufferSlot):
-            found.append(_host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes))
+            buffer = _host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes)
+            if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
+                raise ArgumentValueError(
+                    f"{who}: {slot.label}: the kernel indexes it by two axes, "
+                    f"the buffer has the shape {buffer.shape}"
+                )
+            found.append(buffer)
         else:
             found.append(value)
     return tuple(found)
 
 
 def checked(value: object) -> Checked:
-    """Understand the `check` of a call.
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is neither a bool nor any of "bounds", "nan", "loops=<rounds>" in a text or set.
-    """
-    if value is None or isinstance(value, bool):
-        return Checked(bounds=bool(value))
-    wanted = f'check: expected a bool, or any of "bounds", "nan", "loops=<rounds>"; got {value!r}'
-    if not isinstance(value, (str, set, frozenset, list, tuple)):
-        raise ArgumentTypeError(wanted)
-    names = value.split(",") if isinstance(value, str) else value
-    found: dict[str, int | None] = {}
-    for name in names:
-        match = re.fullmatch(r"\s*(bounds|nan|loops)(?:=(\d+))?\s*", name) if isinstance(name, str) else None
-        if match is None or (match[2] and match[1] != "loops"):
-            raise ArgumentValueError(wanted)
-        found[match[1]] = int(match[2]) if match[2] else _ROUNDS if match[1] == "loops" else None
-    return Checked("bounds" in found, "nan" in found, found.get("loops"))
+    """Understand the `check` of a call, as `vd.shader` does. Raises TypeError or ValueError if it is none."""
+    checks = parse_checks(value)
+    return Checked(checks.bounds, checks.nan, (checks.rounds or _ROUNDS) if checks.loops else None)
 
 
 def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuffer:

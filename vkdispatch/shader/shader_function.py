@@ -255,7 +255,7 @@ class ShaderFunction:
         check
             What is an error: "bounds" (an index out of range; unchecked, reads there give 0 and writes do
             nothing), "nan" (a NaN that is stored), "loops=5000" (a `while` loop of more rounds than that),
-            several of them in a set or with commas. True is bounds, False nothing.
+            several of them in a set or with commas. True is bounds and loops, of up to a million rounds.
         races
             Whether it is an error that two invocations access one element, at least one of them to write
             something new, with no barrier of their workgroup between.

@@ -1,0 +1,19 @@
+"""What kernels print: one text for each invocation."""
+
+import numpy as np
+
+from vkdispatch.codegen.ir import Print
+from vkdispatch.codegen.messages import host_value, message_text
+from vkdispatch.interpreter.values import Array, spread
+
+
+def printed(statement: Print, values: list[Array], rows: int) -> list[str]:
+    """Format the values that each invocation prints."""
+    columns = [np.asarray(spread(value, rows)).reshape(rows, -1) for value in values]
+    texts: list[str] = []
+    for row in range(rows):
+        shown = [
+            host_value(arg.dtype, column[row]) for arg, column in zip(statement.args, columns, strict=True)
+        ]
+        texts.append(message_text(statement.format, statement.style, shown))
+    return texts
