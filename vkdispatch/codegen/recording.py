@@ -161,6 +161,22 @@ class Recorder:
         self.store(place, value)
         return place
 
+    def declare_at(self, statements: list[Statement], position: int, value: Expr) -> Expr:
+        """Declare a register in an open block, in front of a statement that is recorded already."""
+        loc = here()
+        register = Register(self.claim_name(None), value.dtype)
+        place = Expr(Op.REGISTER, value.dtype, (), register, loc)
+        frames = [frame for frame in self._frames if frame.kind != "scope" or frame.statements is statements]
+        depth = next(number for number, frame in enumerate(frames) if frame.statements is statements)
+        if frames[depth].kind != "scope":
+            statements.insert(position, Declare(register, value, loc))
+            return place
+        # it outlives the scope
+        zero = literal(False, bool_) if value.dtype is bool_ else construct(value.dtype, ())
+        frames[depth - 1].statements.append(Declare(register, zero, loc))
+        statements.insert(position, Store(place, value, None, loc))
+        return place
+
     def add_argument(self, name: str, kind: DType) -> Argument:
         """Add a member to the argument block."""
         argument = Argument(self.claim_name(name, member=True), kind)
