@@ -1,7 +1,5 @@
 # Buffers, images and samplers.
 
-# ---- buffers
-
 
 cdef class HostMemory:
     """Contiguous host memory, held for the length of a call."""
@@ -15,42 +13,67 @@ cdef class HostMemory:
         PyBuffer_Release(&self.view)
 
 
-cdef class Buffer:
+cdef class Data:
+    """A buffer or image, which one thread may destroy while others copy to or from it."""
+
     cdef Engine engine
     cdef shared_ptr[CppEngine] keep  # the garbage collector may take `engine` first
-    cdef CppBuffer* ptr
+    cdef CppResource* resource
     cdef int users  # threads inside a transfer without the GIL: destroy() waits for the last of them
     cdef bint doomed
 
-    def __init__(self, Engine engine not None, uint64_t size):
-        cdef CppEngine* e = engine.open()
-        if self.ptr != NULL:
-            raise RuntimeError("a buffer is initialized once")
-        if size == 0:
-            raise ValueError("a buffer needs at least one byte")
-        self.engine = engine
-        self.keep = engine.ptr
-        with nogil:
-            self.ptr = e.create_buffer(size)
-
     def __dealloc__(self):
         global _deallocated
-        if self.ptr != NULL:
+        if self.resource != NULL:
             _deallocated += 1
-            self.keep.get().retire(self.ptr)
+            self.keep.get().retire(self.resource)
 
-    cdef CppBuffer* open(self) except NULL:
-        if self.ptr == NULL or self.doomed:
-            raise RuntimeError("the buffer was destroyed")
+    cdef int begin(self, Engine engine, noun) except -1:
+        if self.engine is not None:
+            raise RuntimeError(f"{noun} is initialized once")
+        self.engine = engine
+        self.keep = engine.ptr
+        return 0
+
+    cdef int check_alive(self, noun) except -1:
+        if self.resource == NULL or self.doomed:
+            raise RuntimeError(f"the {noun} was destroyed")
         self.engine.open()
-        return self.ptr
+        return 0
 
     cdef int leave(self) except -1:
         self.users -= 1
         if self.doomed and self.users == 0:
-            self.keep.get().retire(self.ptr)
-            self.ptr = NULL
+            self.keep.get().retire(self.resource)
+            self.resource = NULL
         return 0
+
+    def destroy(self):
+        global _destroyed
+        if self.resource != NULL and not self.doomed:
+            _destroyed += 1
+            self.doomed = True
+            self.users += 1
+            self.leave()
+
+# ---- buffers
+
+
+cdef class Buffer(Data):
+    cdef CppBuffer* ptr
+
+    def __init__(self, Engine engine not None, uint64_t size):
+        cdef CppEngine* e = engine.open()
+        if size == 0:
+            raise ValueError("a buffer needs at least one byte")
+        self.begin(engine, "a buffer")
+        with nogil:
+            self.ptr = e.create_buffer(size)
+            self.resource = self.ptr
+
+    cdef CppBuffer* open(self) except NULL:
+        self.check_alive("buffer")
+        return self.ptr
 
     @property
     def size(self):
@@ -113,60 +136,31 @@ cdef class Buffer:
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         return self.open().last_write(q)
 
-    def destroy(self):
-        global _destroyed
-        if self.ptr != NULL and not self.doomed:
-            _destroyed += 1
-            self.doomed = True
-            self.users += 1
-            self.leave()
-
 # ---- images
 
 
-cdef class Image:
-    cdef Engine engine
-    cdef shared_ptr[CppEngine] keep
+cdef class Image(Data):
     cdef CppImage* ptr
-    cdef int users
-    cdef bint doomed
 
     def __init__(self, Engine engine not None, int view_type, int format, extent, uint32_t layers, uint32_t levels,
                  bint storage):
         cdef CppEngine* e = engine.open()
         cdef uint32_t width, height, depth
         cdef CppImageShape shape
-        if self.ptr != NULL:
-            raise RuntimeError("an image is initialized once")
         if view_type not in (0, 1, 2, 5):
             raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
         if format < 0:
             raise ValueError(f"format: there is no VkFormat {format}")
         width, height, depth = extent
         shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
-        self.engine = engine
-        self.keep = engine.ptr
+        self.begin(engine, "an image")
         with nogil:
             self.ptr = e.create_image(shape)
-
-    def __dealloc__(self):
-        global _deallocated
-        if self.ptr != NULL:
-            _deallocated += 1
-            self.keep.get().retire(self.ptr)
+            self.resource = self.ptr
 
     cdef CppImage* open(self) except NULL:
-        if self.ptr == NULL or self.doomed:
-            raise RuntimeError("the image was destroyed")
-        self.engine.open()
+        self.check_alive("image")
         return self.ptr
-
-    cdef int leave(self) except -1:
-        self.users -= 1
-        if self.doomed and self.users == 0:
-            self.keep.get().retire(self.ptr)
-            self.ptr = NULL
-        return 0
 
     @property
     def sampleable(self):
@@ -204,14 +198,6 @@ cdef class Image:
             with nogil:
                 engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
         finally:
-            self.leave()
-
-    def destroy(self):
-        global _destroyed
-        if self.ptr != NULL and not self.doomed:
-            _destroyed += 1
-            self.doomed = True
-            self.users += 1
             self.leave()
 
 

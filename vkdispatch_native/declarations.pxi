@@ -108,6 +108,11 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
 
+cdef extern from "objects/resource.hpp" namespace "vkd" nogil:
+    cdef cppclass CppResource "vkd::Resource":
+        uint64_t last_use(size_t queue)
+        uint64_t last_write(size_t queue)
+
 cdef extern from * nogil:
     """
     #include "objects/image.hpp"
@@ -133,12 +138,10 @@ cdef extern from * nogil:
         uint32_t levels
     ctypedef struct CppSamplerSettings "vkd::SamplerSettings":
         pass
-    cdef cppclass CppImage "vkd::Image":
-        uint64_t last_use(size_t queue)
-        uint64_t last_write(size_t queue)
+    cdef cppclass CppImage "vkd::Image"(CppResource):
         uint64_t level_size(uint32_t level)
         const CppImageShape& shape()
-    cdef cppclass CppSampler "vkd::Sampler":
+    cdef cppclass CppSampler "vkd::Sampler"(CppResource):
         pass
     CppImageShape image_shape(int view_type, int format, uint32_t width, uint32_t height, uint32_t depth,
                               uint32_t layers, uint32_t levels, cbool storage)
@@ -151,14 +154,12 @@ cdef extern from * nogil:
     int numeric_kind(const CppImage& image)
 
 cdef extern from "stages/command.hpp" namespace "vkd" nogil:
-    cdef cppclass CppBuffer "vkd::Buffer":
+    cdef cppclass CppBuffer "vkd::Buffer"(CppResource):
         uint64_t size()
-        uint64_t last_use(size_t queue)
-        uint64_t last_write(size_t queue)
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
-    cdef cppclass CppPlan "vkd::Plan":
+    cdef cppclass CppPlan "vkd::Plan"(CppResource):
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
@@ -222,10 +223,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
                              const CppSpecialization& specialization) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
-        void retire(CppBuffer* buffer)
-        void retire(CppImage* image)
-        void retire(CppSampler* sampler)
-        void retire(CppPlan* plan)
+        void retire(CppResource* resource)
         cbool append(const CppDispatch& dispatch) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
