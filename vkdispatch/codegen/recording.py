@@ -259,6 +259,14 @@ class Recorder:
                 pieces.append((piece.value, piece.spec))
         return pieces
 
+    def plain_text(self, text: str) -> str:
+        """Return a text for the host in which descriptions stand for GPU values."""
+        pieces = self.split_placeholders(text)
+        for piece in pieces:
+            if not isinstance(piece, str):
+                piece.printed = True
+        return "".join(piece if isinstance(piece, str) else "{...}" for piece in pieces)
+
     def check_placeholders(self) -> None:
         """Raise RuntimeError for a value that was formatted with a specification and never printed."""
         for mark in self._placeholders:
@@ -443,6 +451,14 @@ class Recorder:
     def recorded(self) -> int:
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
+
+    def recorded_since(self, statements: list[Statement], position: int) -> list[Statement]:
+        """Return what an open block, and those opened in it, have got since it had so many statements."""
+        depth = next((n for n, frame in enumerate(self._frames) if frame.statements is statements), None)
+        if depth is None:
+            return []
+        inner = [statement for frame in self._frames[depth + 1 :] for statement in frame.statements]
+        return statements[position:] + inner
 
     @property
     def innermost(self) -> list[Statement]:

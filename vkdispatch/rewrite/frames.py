@@ -133,7 +133,7 @@ class Frame:
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
         recorder = active.recorder
-        mark, state = recorder.mark(), active.capture(containers=False)
+        mark, state = recorder.mark(), active.capture()
         while True:
             depth = recorder.depth
             recorder.open_block("while")
@@ -151,6 +151,7 @@ class Frame:
                     raise
                 recorder.rewind(mark)
                 state.restore()
+                state.restore_containers()
         if self._kind is None:
             for statement in statements:
                 recorder.emit(statement)

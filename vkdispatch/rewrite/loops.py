@@ -136,8 +136,8 @@ class Loop:
                 self._state = state
                 self.returned = self.broken = False
                 return attempt(state)
-            except Exception:
-                active.abandon()
+            except Exception as error:
+                active.abandon(error)
                 raise
             except Retry as retry:
                 if retry.target is not self:

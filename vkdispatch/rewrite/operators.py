@@ -15,12 +15,12 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.ir import Expr, Op
+from vkdispatch.codegen.ir import Assert, Expr, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record, tidy
 from vkdispatch.rewrite.order import all_settled, early, settled
-from vkdispatch.rewrite.state import State
+from vkdispatch.rewrite.state import State, write
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
@@ -46,6 +46,29 @@ def known(value: Any, what: str) -> Any:
             "if statement or a conditional expression",
         )
     return value
+
+
+def asserted(test: Thunk, message: Callable[[], Any] | None) -> bool:
+    """Whether an assert holds for Python. What the GPU knows is recorded, to be looked at by a check."""
+    active = tracer()
+    if active is None:
+        return bool(test())
+    recorder = active.recorder
+    with active.watched() as state:
+        way = record(active, state, test)
+        if not is_gpu(way.result):
+            for statement in way.statements:
+                recorder.emit(statement)
+            for key, value in way.changed.items():
+                write(state.variables[key].cell, value)
+            return bool(way.result)
+        state.check_containers(f"the assert ({here()})")
+        if way.changed:
+            names = ", ".join(repr(state.variables[key].name) for key in way.changed)
+            raise located(UsageError, f"assert: its condition assigns {names}; do so before it")
+    text = "" if message is None else recorder.plain_text(str(message()))
+    recorder.emit(Assert(tuple(way.statements), truth(way.result), text, here()))
+    return True
 
 
 def truth(value: ShaderVariable) -> Expr:

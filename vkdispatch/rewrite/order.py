@@ -48,7 +48,7 @@ def settled(value: Any) -> Any:
     """Return the value of an operand, from before what has been recorded since if that changes it."""
     if type(value) is not Early:
         return value
-    later = value.statements[value.position :]
+    later = current().recorded_since(value.statements, value.position)
     expr = value.value._value()
     if not later or not _writes(later, expr):
         return value.value

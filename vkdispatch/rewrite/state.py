@@ -43,7 +43,8 @@ class Scope:
     """The cells of one running function by name.
 
     `free` are those that belong to functions around it, `aliases` the names that stay names of places,
-    `shared` the module's variables that the function assigns, `mentioned` those that it reads, and `reasons` tell why a variable has no value.
+    `shared` the module's variables that the function assigns, `mentioned` those that it reads, and `reasons`
+    tell why a variable has no value.
     """
 
     cells: dict[str, CellType]
@@ -106,6 +107,12 @@ class State:
         """Give every variable the value of that moment."""
         for key, variable in self.variables.items():
             write(variable.cell, self.values[key])
+
+    def restore_containers(self) -> None:
+        """Give lists, dicts, sets, arrays and objects what they held at that moment."""
+        for _, container, before in self.containers:
+            if not _alike(_contents(container), before):
+                _refill(container, before)
 
     def admit(self, scope: Scope) -> None:
         """Add what a function that has just been called can change besides its own local variables."""
@@ -187,11 +194,41 @@ def _contents(value: Any) -> list[Any] | None:
         return None
     members = members_of(value) or {}
     held = [*members.keys(), *members.values()]
+    return held + [getattr(value, name, None) for name in _slots(value)]
+
+
+def _slots(value: Any) -> list[str]:
+    names: list[str] = []
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
-        names = (slots,) if isinstance(slots, str) else slots
-        held.extend(getattr(value, name, None) for name in names)
-    return held
+        names.extend((slots,) if isinstance(slots, str) else slots)
+    return names
+
+
+def _refill(container: Any, before: list[Any]) -> None:
+    """Put back what `_contents` returned."""
+    half = len(before) // 2
+    if isinstance(container, _Global):
+        container.module.pop(container.name, None)
+        container.module.update(zip([container.name], before, strict=False))
+    elif isinstance(container, (list, deque)):
+        container.clear()
+        container.extend(before)
+    elif isinstance(container, set):
+        container.clear()
+        container.update(before)
+    elif isinstance(container, dict):
+        container.clear()
+        container.update(zip(before[:half], before[half:], strict=True))
+    elif (members := members_of(container)) is not None and not _slots(container):
+        members.clear()
+        members.update(zip(before[:half], before[half:], strict=True))
+    else:
+        raise located(
+            UsageError,
+            f"a value of type {type(container).__name__} changes in a function that has to be traced twice, "
+            "since it returns values of several types; return one type",
+        )
 
 
 def members_of(value: Any) -> dict[str, Any] | None:
@@ -211,10 +248,10 @@ def _rest(iterator: Iterator[Any]) -> list[Any] | None:
         with warnings.catch_warnings():
             # itertools deprecates what pickle is made of
             warnings.simplefilter("ignore")
-            _, *state = iterator.__reduce__()  # type: ignore[misc]
+            state = iterator.__reduce__()
     except TypeError:
         return None
-    return [inner for part in state for inner in (part if isinstance(part, tuple) else (part,))]
+    return [inner for part in state[1:] for inner in (part if isinstance(part, tuple) else (part,))]
 
 
 def _is_foreign(kind: type) -> bool:

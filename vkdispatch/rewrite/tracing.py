@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen.ir import Expr, Op, is_place
 from vkdispatch.codegen.location import Loc, here
 from vkdispatch.codegen.recording import Recorder, current, is_tracing
@@ -48,9 +49,16 @@ class Tracer:
     open_states: list[State] = field(default_factory=list)
     abandoned: Loc | None = None
 
-    def abandon(self) -> None:
+    def abandon(self, error: Exception) -> None:
         """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
-        self.abandoned = self.abandoned or here()
+        place = here()
+        self.abandoned = self.abandoned or place
+        if not isinstance(error, VkDispatchError) and not getattr(error, "__notes__", None):
+            error.add_note(
+                f"This happened while the kernel was traced, in code that the GPU decides about ({place}): "
+                "Python runs that block once, to record it, whatever the condition. Code of the GPU raises "
+                "nothing: store a value that says so, or write `assert` and check the kernel."
+            )
 
     @property
     def scopes(self) -> list[Scope]:
@@ -63,7 +71,7 @@ class Tracer:
 
     @contextmanager
     def watched(self) -> Iterator[State]:
-        """Capture variables and containers for a construct; functions called in it add those that they use."""
+        """Capture variables and containers for a construct; functions called in it add theirs."""
         state = self.capture()
         self.open_states.append(state)
         try:
@@ -87,10 +95,10 @@ class Tracer:
         for variable in variables(self.scopes).values():
             if variable.scope is own and live is not None and variable.name not in live:
                 continue
-            if variable.name in variable.scope.aliases:
-                continue
             value = read(variable.cell)
             self._keep_inside(value, _DEEPEST)
+            if variable.name in variable.scope.aliases:
+                continue
             copied = self.copied(value, variable.name, fresh=True, steady_too=False)
             if copied is not value:
                 write(variable.cell, copied)

@@ -410,9 +410,12 @@ class _Statements:
         self.out.append(ast.copy_location(ast.Match(self.expr(node.subject), cases), node))
 
     def on_Assert(self, node: ast.Assert) -> None:  # noqa: N802
-        test = call(load("_vd_rt"), "known", self.expr(node.test), constant("assert"))
-        message = None if node.msg is None else self.expr(node.msg)
-        self.out.append(ast.copy_location(ast.Assert(placed(test, node.test), message), node))
+        test = load(self.test_block(node.test))
+        arguments = ast.arguments([], [], None, [], [], None, [])
+        message = constant(None) if node.msg is None else ast.Lambda(arguments, self.expr(node.msg))
+        holds = call(load("_vd_rt"), "asserted", test, placed(message, node))
+        again = None if node.msg is None else self.expr(copy.deepcopy(node.msg))
+        self.out.append(ast.copy_location(ast.Assert(placed(holds, node.test), again), node))
 
     # -- statements that hold others
 
@@ -482,7 +485,8 @@ class _Statements:
     def on_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
         if not isinstance(node.target, ast.Name):
             value = self.for_place(node.target, node.value, updates=True)
-            target: Any = self.expr(node.target)
+            target = self.expr(node.target)
+            assert isinstance(target, _PLACES)
             self.out.append(ast.copy_location(ast.AugAssign(target, node.op, value), node))
             return
         name = node.target.id
