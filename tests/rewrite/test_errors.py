@@ -164,8 +164,76 @@ def list_of_range(out: Any) -> None:
     out[0] = len(list(range(index())))  # HERE
 
 
-def asserted(out: Any) -> None:
-    assert index() > 3, "no"  # HERE
+LOG: list[int] = []
+
+
+def changed_global_list(out: Any) -> None:
+    if index() > 3:  # HERE
+        LOG.append(1)
+
+
+def count_in_a_helper() -> None:
+    global SHARED
+    SHARED += 1
+
+
+def changed_global_in_a_helper(out: Any) -> None:
+    if index() > 3:  # HERE
+        count_in_a_helper()
+
+
+def changed_iterator(out: Any) -> None:
+    numbers = iter([1, 2, 3])
+    if index() > 3:  # HERE
+        out[0] = next(numbers)
+
+
+def changed_generator(out: Any) -> None:
+    numbers = (k for k in range(9))
+    for _ in range(index()):  # HERE
+        out[0] = next(numbers)
+
+
+def matched_by_type(out: Any) -> None:
+    match index():  # HERE
+        case int():
+            out[0] = 1
+        case _:
+            out[0] = 2
+
+
+def element_of_a_list(out: Any) -> None:
+    if index() > 3:
+        out[0] = [1, 2, 3][index()]  # HERE
+
+
+def key_of_a_dict(out: Any) -> None:
+    if index() > 3:
+        out[0] = {1: 2}[index()]  # HERE
+
+
+def compared_tuples(out: Any) -> None:
+    if (index(), 1) < (2, 3):  # HERE
+        out[0] = 1
+
+
+def text_on_one_way(out: Any) -> None:
+    mode = "a"
+    for k in range(4):
+        if index() > k:
+            mode = "b"
+    out[0] = mode == "b"  # HERE
+
+
+def recursive_lambda(out: Any) -> None:
+    f: Any = lambda n: 1 if n < 2 else n * f(n - 1)  # noqa: E731  # HERE
+    out[0] = f(index())
+
+
+def long_while(out: Any) -> None:
+    k = 0
+    while k < 10:  # HERE
+        vc.memory_barrier()
 
 
 def generator(out: Any) -> None:
@@ -268,7 +336,17 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (endless, RuntimeError, "never ends"),
     (comprehension, TypeError, "the if of a comprehension is decided while"),
     (list_of_range, RuntimeError, "only be looped over by a for statement"),
-    (asserted, TypeError, "assert is decided while the kernel is traced"),
+    (changed_global_list, RuntimeError, "the list 'LOG' changes inside the if"),
+    (changed_global_in_a_helper, RuntimeError, "the global variable 'SHARED' changes inside the if"),
+    (changed_iterator, RuntimeError, "the list_iterator 'numbers' changes"),
+    (changed_generator, RuntimeError, "the generator 'numbers' changes"),
+    (matched_by_type, TypeError, "a match by other patterns"),
+    (element_of_a_list, TypeError, "cannot count by it, nor choose an element of a list"),
+    (key_of_a_dict, TypeError, "a GPU value has no hash"),
+    (compared_tuples, ValueError, "comparisons of whole tuples"),
+    (text_on_one_way, NameError, r"'mode' is 'b' \(str\) on one way through the if"),
+    (recursive_lambda, RuntimeError, "call one another too deeply"),
+    (long_while, RuntimeError, "has taken 65536 rounds while the kernel is traced"),
     (generator, ValueError, "'numbers' is a generator"),
     (caught_outside, RuntimeError, "was caught outside of it"),
     (recursive, RuntimeError, "calls itself again and again"),
@@ -321,6 +399,30 @@ def test_part_of_a_local_vector_cannot_be_assigned() -> None:
 def needs_rewriting(out: Any) -> None:
     if index() > 3:
         out[0] = 1
+
+
+def test_exception_raised_by_the_kernel() -> None:
+    def kernel(out: Buff[i32]) -> None:
+        if index() > 3:
+            raise KeyError("no such thing")
+
+    with pytest.raises(KeyError, match="no such thing") as caught:
+        vd.shader(1)(kernel)
+    assert "code that the GPU decides about (test_errors.py" in caught.value.__notes__[0]
+
+
+def test_generators_are_no_kernels() -> None:
+    def generator(out: Buff[i32]) -> Iterator[int]:
+        out[0] = 1
+        yield 1
+
+    async def coroutine(out: Buff[i32]) -> None:
+        out[0] = 1
+
+    for function in (generator, coroutine):
+        for rewrite in (True, False):
+            with pytest.raises(TypeError, match="a kernel is a plain function"):
+                vd.shader(1, rewrite=rewrite)(function)
 
 
 def test_rewriting_can_be_turned_off() -> None:

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -56,11 +56,14 @@ def _is_numpy_scalar(value: object) -> bool:
     return isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
 
 
+# Names that only functions have which plain control flow was rewritten in.
+_REWRITTEN = {"_vd_rt", "_vd_f"}
+
+
 class Operators:
     """Arithmetic, comparison and bit operators over `expr`."""
 
     __slots__ = ("expr",)
-    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     expr: Expr
 
@@ -170,7 +173,18 @@ class Operators:
         self._refuse_number("complex()")
 
     def __index__(self) -> int:
-        self._refuse_number("range() or an index")
+        raise located(
+            ArgumentTypeError,
+            "a GPU value is no number yet while the kernel is traced, so that Python cannot count by it, nor "
+            "choose an element of a list, text or array: put the elements in a buffer, or use conditions",
+        )
+
+    def __hash__(self) -> int:
+        raise located(
+            ArgumentTypeError,
+            "a GPU value has no hash, since its number is not known while the kernel is traced: it cannot be "
+            "a key of a dict, a member of a set, or an argument of a function that remembers results",
+        )
 
     # -- + - * / // % ** @
 
@@ -293,6 +307,13 @@ class Operators:
         notes = current().truth_notes if is_tracing() else {}
         place = here()
         note = notes.get(place.code if place else None) or notes.get(None)
+        if place is not None and _REWRITTEN & {*place.code.co_freevars, *place.code.co_cellvars}:
+            raise located(
+                ArgumentValueError,
+                "a GPU value has no truth value while the kernel is traced, and here Python itself asks for "
+                "one: comparisons of whole tuples and lists, sorted, list.index and their like do; compare "
+                "the elements one by one",
+            )
         raise located(
             ArgumentValueError,
             "a GPU value has no truth value while the kernel is traced"

@@ -135,6 +135,11 @@ class Recorder:
         self._add_name(name)
         return name
 
+    def reserve_name(self, name: str) -> None:
+        """Keep a name that was claimed before a `rewind`."""
+        if name not in self._names:
+            self._add_name(name)
+
     def _add_name(self, name: str) -> None:
         self._names.add(name)
         self._named.append(name)

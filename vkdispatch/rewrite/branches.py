@@ -135,6 +135,9 @@ def join_variables(
             )
         else:
             value, reason = _met(tracer, variable.name, before, (then, first), (orelse, second), where)
+        if before is UNBOUND and value is UNBOUND:
+            # what took it away before says more
+            reason = variable.scope.reasons.get(variable.name, reason)
         if reason:
             variable.scope.reasons[variable.name] = reason
         write(variable.cell, value)

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CellType, TracebackType
+from types import CellType
 from typing import Any
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While, is_place
-from vkdispatch.codegen.location import Loc, here, located
+from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
     breaks,
@@ -31,7 +31,7 @@ from vkdispatch.rewrite.order import Early, settled
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
 from vkdispatch.rewrite.state import Variable, read, write
-from vkdispatch.rewrite.tracing import Retry, Tracer, tracer
+from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, tracer
 from vkdispatch.rewrite.values import (
     Kind,
     LocalValue,
@@ -74,6 +74,7 @@ class Frame:
         self._kind: Kind | _Nothing | None = None
         self._result: list[Expr] = []
         self._done: Expr | None = None
+        self._outer: Loop | None = None
         if active is not None:
             active.kernel_next = False
 
@@ -91,7 +92,7 @@ class Frame:
             if active.gpu:
                 self._copy_parameters(active)
             if self._early and not self.is_kernel:
-                return self._run_inlined(active, body)
+                return active.before_gpu(lambda: self._run_inlined(active, body))
             with self.entered(Entry("function", active.recorder.depth)):
                 signal = body()
             return signal.value if isinstance(signal, Returned) else None
@@ -128,35 +129,50 @@ class Frame:
         name = found.group(1) if found else ""
         reason = self.scope.reasons.get(name)
         if reason is not None and not isinstance(error, UnassignedError):
-            raise located(UnassignedError, reason, _last_place(error.__traceback__)) from None
+            raise located(UnassignedError, reason, last_place(error.__traceback__)) from None
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
         recorder = active.recorder
+        self._forget()
         mark, state = recorder.mark(), active.capture()
+        # variables of the functions around this one, which a return on the GPU leaves changed
+        outer = self._outer = Loop(self, "function", frozenset(), frozenset(), frozenset(), False)
+        outer.where = f"the call of {self.name} ({here()})"
         while True:
+            outer.start(state)
             depth = recorder.depth
             recorder.open_block("while")
-            self._done = None
-            self._result = []
             try:
                 with self.entered(Entry("function", recorder.depth)):
                     signal = body()
                 if self._kind is not None and signal is not GONE:
                     self._keep_result(signal.value if isinstance(signal, Returned) else None)
+                    outer.store()
                 statements = recorder.take_block(depth)
                 break
             except Retry as retry:
-                if retry.target is not self:
+                if retry.target is not self and retry.target is not outer:
                     raise
-                recorder.rewind(mark)
-                state.restore()
+                self._done = None
+                self._result = []
+                active.rewind(mark, state)
                 state.restore_containers()
         if self._kind is None:
             for statement in statements:
                 recorder.emit(statement)
             return signal.value if isinstance(signal, Returned) else None
-        return self._leave_inlined(active, statements)
+        result = self._leave_inlined(active, statements)
+        outer.export(state)
+        return result
+
+    def _forget(self) -> None:
+        self._kind = self._done = None
+        self._result = []
+
+    def held(self) -> list[Expr]:
+        """Return the registers that are declared when the function has been traced."""
+        return self._result if self._done is None else [*self._result, self._done]
 
     def _leave_inlined(self, active: Tracer, statements: list[Statement]) -> Any:
         recorder = active.recorder
@@ -417,6 +433,8 @@ class Frame:
         if not self._early:
             raise located(UsageError, f"return: {self.name} cannot be left here, where the GPU decides")
         self._keep_result(value)
+        assert self._outer is not None
+        self._outer.store()
         loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
         if loops:
             if self._done is None:
@@ -439,15 +457,6 @@ def _mentioned(block: Block | None) -> tuple[str, ...]:
     """Names of variables that a block uses."""
     code = getattr(block, "__code__", None)
     return () if code is None else code.co_freevars
-
-
-def _last_place(trace: TracebackType | None) -> Loc | None:
-    """Place where an exception came from."""
-    place = None
-    while trace is not None:
-        place = Loc(trace.tb_frame.f_code, trace.tb_lasti)
-        trace = trace.tb_next
-    return place
 
 
 def _inplace_power(value: Any, operand: Any) -> Any:

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import functools
+import inspect
 import os
 import sysconfig
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import UsageError
+from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
@@ -23,7 +24,7 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import runtime
 from vkdispatch.rewrite.operators import REPLACED, known
 from vkdispatch.rewrite.source import Source, compile_function, find_source
-from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
+from vkdispatch.rewrite.tracing import Tracer, last_place, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
 
 _RUNTIME = "_vd_rt"
@@ -195,7 +196,7 @@ def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | N
         return None, f"{{name!r}} could not be rewritten ({error})"
     if compiled is None:
         return None, "{name!r} could not be rewritten"
-    return _named(compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname), code.co_name), ""
+    return _named(compiled, code.co_name, code.co_qualname), ""
 
 
 def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
@@ -209,17 +210,16 @@ def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
     return result
 
 
-def _named(code: types.CodeType, name: str) -> types.CodeType:
+def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
     """Call the blocks of a function as the function, for tracebacks."""
     constants = []
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
-            if value.co_name.startswith("_vd_"):
-                value = _named(value.replace(co_name=name, co_qualname=code.co_qualname), name)
-            else:
-                value = _named(value, value.co_name)
+            block = value.co_name.startswith("_vd_")
+            inner = (name, qualified) if block else (value.co_name, f"{qualified}.<locals>.{value.co_name}")
+            value = _named(value, *inner)
         constants.append(value)
-    return code.replace(co_consts=tuple(constants))
+    return code.replace(co_name=name, co_qualname=qualified, co_consts=tuple(constants))
 
 
 def _called(function: ast.expr) -> tuple[str, ...]:
@@ -312,6 +312,12 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     rewrite
         Whether plain Python control flow may become that of the GPU.
     """
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        name = getattr(function, "__name__", "kernel")
+        raise ArgumentTypeError(
+            f"{name}: a kernel is a plain function, not a generator and not async: it would not run"
+        )
     recorder = current()
     active = Tracer(recorder, enabled=rewrite)
     recorder.extension = active
@@ -328,7 +334,15 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
 def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any) -> Any:
-        result = function(*args)
+        try:
+            result = function(*args)
+        except RecursionError as error:
+            raise located(
+                UsageError,
+                "the functions of this kernel call one another too deeply while it is traced; a recursion "
+                "must end by what Python knows, not by a value of the GPU: use a loop",
+                last_place(error.__traceback__),
+            ) from None
         if active.abandoned is not None:
             raise located(
                 UsageError,

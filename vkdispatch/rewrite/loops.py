@@ -40,6 +40,9 @@ from vkdispatch.rewrite.values import (
 Block = Callable[[], Any]
 # Types of variables only ever widen, so that few rounds find them.
 _ATTEMPTS = 40
+# Rounds of a loop while tracing: where each adds to the kernel (a power of two), and at all.
+_MANY_ROUNDS = 1 << 16
+_MOST_ROUNDS = 1 << 22
 
 
 class Caller(Protocol):
@@ -142,9 +145,20 @@ class Loop:
             except Retry as retry:
                 if retry.target is not self:
                     raise
-            recorder.rewind(mark)
-            state.restore()
+            active.rewind(mark, state)
         raise located(UsageError, f"the types of the variables of {self.where} do not settle")
+
+    def start(self, state: State) -> None:
+        """Begin to carry variables through a function that the GPU may leave early, as through a loop."""
+        self._state = state
+        self.begin(state)
+
+    def export(self, state: State) -> None:
+        """Give the variables of the functions around it the values that they have behind such a function."""
+        for key, value in state.changed().items():
+            if key not in self._carried and self.live(state.variables[key]):
+                write(state.variables[key].cell, value)
+        self.reset()
 
     def begin(self, state: State) -> None:
         """Put the variables that the loop changes in registers."""
@@ -317,6 +331,30 @@ def _joined(first: Kind, second: Kind) -> Kind:
         raise ValueError(f"{error} have no common type") from None
 
 
+class _Unrolled:
+    """Counts the rounds that a loop takes while the kernel is traced."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._rounds = 0
+        self._recorded = loop.frame.tracer.recorder.recorded if loop.frame.tracer is not None else 0
+
+    def count(self) -> None:
+        """Count a round. Raises RuntimeError where they are so many that something is wrong."""
+        self._rounds += 1
+        if self._rounds & (_MANY_ROUNDS - 1) or self._loop.frame.tracer is None:
+            return
+        records = self._loop.tracer.recorder.recorded != self._recorded
+        if records or self._rounds >= _MOST_ROUNDS:
+            raise located(
+                UsageError,
+                f"{self._loop.where} has taken {self._rounds} rounds while the kernel is traced, "
+                + ("each of which is written out in the kernel" if records else "and does not seem to end")
+                + ": Python alone decides how often it runs; for a loop of the GPU use vc.range, or a "
+                "condition on a value of the GPU, such as vc.new_int_register()",
+            )
+
+
 # ---- while ---------------------------------------------------------------------------------------
 
 
@@ -326,7 +364,9 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     if frame.tracer is None:
         return _run_plainly(test, body, orelse)
     recorder = loop.tracer.recorder
+    unrolled = _Unrolled(loop)
     while True:
+        unrolled.count()
         mark, state = recorder.mark(), loop.tracer.capture(containers=False)
         try:
             with frame.entered(Entry("loop", recorder.depth, loop)):
@@ -339,8 +379,7 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
         except Retry as retry:
             if retry.target is not loop:
                 raise
-            recorder.rewind(mark)
-            state.restore()
+            loop.tracer.rewind(mark, state)
             return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
         if signal is BREAK:
             return None
@@ -410,11 +449,13 @@ def run_for(
         return _start_range(loop, items, body, orelse)
     iterator = iter(items)
     position = 0
+    unrolled = _Unrolled(loop)
     while True:
         try:
             item = next(iterator)
         except StopIteration:
             break
+        unrolled.count()
         watched = loop.jumps and frame.tracer is not None
         if watched:
             mark, state = loop.tracer.recorder.mark(), loop.tracer.capture(containers=False)
@@ -425,8 +466,7 @@ def run_for(
         except Retry as retry:
             if retry.target is not loop:
                 raise
-            loop.tracer.recorder.rewind(mark)
-            state.restore()
+            loop.tracer.rewind(mark, state)
             if isinstance(items, range):
                 return _start_range(loop, GpuRange(items[position:]), body, orelse)
             return _start_rounds(loop, [item, *iterator], body, orelse)

@@ -53,6 +53,11 @@ def asserted(test: Thunk, message: Callable[[], Any] | None) -> bool:
     active = tracer()
     if active is None:
         return bool(test())
+    holds: bool = active.before_gpu(partial(_asserted, active, test, message))
+    return holds
+
+
+def _asserted(active: Tracer, test: Thunk, message: Callable[[], Any] | None) -> bool:
     recorder = active.recorder
     with active.watched() as state:
         way = record(active, state, test)
@@ -115,6 +120,10 @@ def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -
 
 def _joined(symbol: str, left: ShaderVariable, thunk: Thunk, *, as_value: bool = False) -> Any:
     active = need_tracer()
+    return active.before_gpu(partial(_join_to, active, symbol, left, thunk, as_value))
+
+
+def _join_to(active: Tracer, symbol: str, left: ShaderVariable, thunk: Thunk, as_value: bool) -> Any:
     condition = truth(left)
     with active.watched() as state:
         way = record(active, state, thunk)
@@ -151,6 +160,10 @@ def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
     if not is_gpu(test):
         return then() if test else orelse()
     active = need_tracer()
+    return active.before_gpu(partial(_choose, active, test, then, orelse))
+
+
+def _choose(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Thunk) -> Any:
     condition = truth(test)
     with active.watched() as state:
         one, other = record(active, state, then), record(active, state, orelse)
@@ -337,6 +350,10 @@ def _round(value: Any, *digits: Any) -> Any:
     return _int(common.round_even(value))
 
 
+def _divmod(a: Any, b: Any) -> Any:
+    return (a // b, a % b) if is_gpu(a) or is_gpu(b) else builtins.divmod(a, b)
+
+
 def _any(values: Any) -> Any:
     result: Any = False
     for value in values:
@@ -393,6 +410,7 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         builtins.float: _float,
         builtins.bool: _bool,
         builtins.round: _round,
+        builtins.divmod: _divmod,
         builtins.any: _any,
         builtins.all: _all,
         math.isnan: _of_math(math.isnan, common.isnan),

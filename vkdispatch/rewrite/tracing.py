@@ -1,14 +1,15 @@
 """What a rewritten kernel keeps while it is traced: running functions, and copies of what they hold."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Protocol
 
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.codegen.ir import Expr, Op, is_place
-from vkdispatch.codegen.location import Loc, here
-from vkdispatch.codegen.recording import Recorder, current, is_tracing
+from vkdispatch.codegen.ir import Expr, Op, Register, is_place
+from vkdispatch.codegen.location import Loc, here, is_own
+from vkdispatch.codegen.recording import Mark, Recorder, current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
 from vkdispatch.rewrite.values import LocalValue, is_gpu, is_steady
@@ -18,6 +19,10 @@ class Running(Protocol):
     """A rewritten function that runs."""
 
     scope: Scope
+
+    def held(self) -> list[Expr]:
+        """Return the registers that it keeps for its end."""
+        ...
 
 
 _DEEPEST = 4
@@ -38,7 +43,8 @@ class Tracer:
 
     `gpu` tells whether the kernel has reached control flow that the GPU decides: from there on local
     variables hold copies, as Python's do. `kernel_next` tells that the next function is the kernel itself,
-    `abandoned` where an exception has left a construct of the GPU.
+    `waiting` what is traced again if it reaches such control flow, `open_states` those of open constructs,
+    and `abandoned` where an exception has left a construct of the GPU.
     """
 
     recorder: Recorder
@@ -46,6 +52,7 @@ class Tracer:
     gpu: bool = False
     kernel_next: bool = False
     frames: list[Running] = field(default_factory=list)
+    waiting: object | None = None
     open_states: list[State] = field(default_factory=list)
     abandoned: Loc | None = None
 
@@ -79,6 +86,38 @@ class Tracer:
         finally:
             self.open_states.remove(state)
 
+    def rewind(self, mark: Mark, state: State) -> None:
+        """Forget what was recorded since a mark, and give the variables their values of then."""
+        self.recorder.rewind(mark)
+        state.restore()
+        for frame in self.frames:
+            for place in frame.held():
+                # made since then, and still to be declared
+                assert isinstance(place.value, Register)
+                self.recorder.reserve_name(place.value.name)
+
+    def before_gpu(self, attempt: Callable[[], Any]) -> Any:
+        """Trace what opens blocks of its own, and may be the first to reach control flow of the GPU.
+
+        If it is, the copies that local variables then get must stand in front of those blocks.
+        """
+        if self.gpu or self.waiting is not None:
+            return attempt()
+        mark, state, frames = self.recorder.mark(), self.capture(), list(self.frames)
+        self.waiting = token = object()
+        try:
+            return attempt()
+        except Retry as retry:
+            if retry.target is not token:
+                raise
+        finally:
+            self.waiting = None
+        self.frames[:] = frames
+        self.rewind(mark, state)
+        state.restore_containers()
+        self.enter_gpu()
+        return attempt()
+
     def enter(self, frame: Running) -> None:
         """Begin a call of a rewritten function."""
         self.frames.append(frame)
@@ -90,6 +129,8 @@ class Tracer:
 
         `live` are the names of the innermost function that matter from here on (None: all).
         """
+        if not self.gpu and self.waiting is not None:
+            raise Retry(self.waiting)
         self.gpu = True
         own = self.frames[-1].scope if self.frames else None
         for variable in variables(self.scopes).values():
@@ -152,6 +193,16 @@ def _is_leaf(expr: Expr) -> bool:
     if expr.op in (Op.COMPONENT, Op.SWIZZLE):
         expr = expr.args[0]
     return expr.op in _LEAVES
+
+
+def last_place(trace: TracebackType | None) -> Loc | None:
+    """Place in the user's code where an exception came from."""
+    place = None
+    while trace is not None:
+        if not is_own(trace.tb_frame.f_code):
+            place = Loc(trace.tb_frame.f_code, trace.tb_lasti)
+        trace = trace.tb_next
+    return place
 
 
 def tracer() -> Tracer | None:

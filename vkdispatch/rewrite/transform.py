@@ -407,7 +407,9 @@ class _Statements:
             )
             for case in node.cases
         ]
-        self.out.append(ast.copy_location(ast.Match(self.expr(node.subject), cases), node))
+        what = constant("a match by other patterns than values, | and _")
+        subject = placed(call(load("_vd_rt"), "known", self.expr(node.subject), what), node.subject)
+        self.out.append(ast.copy_location(ast.Match(subject, cases), node))
 
     def on_Assert(self, node: ast.Assert) -> None:  # noqa: N802
         test = load(self.test_block(node.test))
