@@ -341,7 +341,7 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (changed_iterator, RuntimeError, "the list_iterator 'numbers' changes"),
     (changed_generator, RuntimeError, "the generator 'numbers' changes"),
     (matched_by_type, TypeError, "a match by other patterns"),
-    (element_of_a_list, TypeError, "cannot count by it, nor choose an element of a list"),
+    (element_of_a_list, TypeError, "Python cannot choose an element of a list"),
     (key_of_a_dict, TypeError, "a GPU value has no hash"),
     (compared_tuples, ValueError, "comparisons of whole tuples"),
     (text_on_one_way, NameError, r"'mode' is 'b' \(str\) on one way through the if"),

@@ -175,8 +175,9 @@ class Operators:
     def __index__(self) -> int:
         raise located(
             ArgumentTypeError,
-            "a GPU value is no number yet while the kernel is traced, so that Python cannot count by it, nor "
-            "choose an element of a list, text or array: put the elements in a buffer, or use conditions",
+            "range() or an index: the number behind a GPU value is not known while the kernel is traced, so "
+            "that Python cannot choose an element of a list, text or array by it, nor count by it: put the "
+            "elements in a buffer, or use conditions",
         )
 
     def __hash__(self) -> int:

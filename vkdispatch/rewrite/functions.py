@@ -52,6 +52,7 @@ class _Code:
     tried: bool = False
 
 
+_MOST_CODES = 2048
 _codes: dict[tuple[str, types.CodeType], _Code] = {}
 _lock = threading.Lock()
 
@@ -162,6 +163,10 @@ def _known_code(function: types.FunctionType) -> _Code:
     found = _codes.get(key)
     if found is None:
         found = _codes.setdefault(key, _looked_at(code, function.__globals__))
+        if len(_codes) > _MOST_CODES:
+            with _lock:
+                # the oldest: programs that make functions without end shall not grow without end
+                _codes.pop(next(iter(_codes)), None)
     return found
 
 

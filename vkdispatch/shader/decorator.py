@@ -44,9 +44,10 @@ def shader(
     check
         What the device checks, at a price: "bounds" (every index of a buffer, shared buffer, image, vector or
         matrix; the first bad one raises IndexError, and nothing is written out of bounds), "nan" (stored
-        values; FloatingPointError), "loops" (`while` loops end after so many rounds; "loops=5000" says how
-        many), several of them in a set or with commas. True: bounds and loops. None takes the environment's
-        VKDISPATCH_CHECK, in which 1 is True. Calls of a checked kernel wait for it.
+        values; FloatingPointError), "asserts" (`assert` on values of the GPU; AssertionError), "loops"
+        (`while` loops end after so many rounds; "loops=5000" says how many), several of them in a set or with
+        commas. True: bounds, loops and asserts. None takes the environment's VKDISPATCH_CHECK, in which 1 is
+        True. Calls of a checked kernel wait for it.
     rewrite
         Whether Python's own control flow works on GPU values: `if`, `while`, `for`, `and`... become GPU code
         where only the GPU knows the condition. False leaves the function's source alone.
