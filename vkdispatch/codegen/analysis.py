@@ -40,7 +40,8 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.location import Loc, located
 
 _RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
-_PURE = frozenset(
+# Operations whose value is the same wherever they are computed from the same operands.
+PURE = frozenset(
     (
         Op.LITERAL,
         Op.ARGUMENT,
@@ -282,7 +283,7 @@ class Numbering:
             number = self._by_key[key] = len(self.exprs)
             self.exprs.append(expr)
             self.args.append(args)
-            self.pure.append(expr.op in _PURE and all(self.pure[arg] for arg in args))
+            self.pure.append(expr.op in PURE and all(self.pure[arg] for arg in args))
             self.depth.append(1 + max((self.depth[arg] for arg in args), default=0))
         return number
 
