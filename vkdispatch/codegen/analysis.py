@@ -11,6 +11,7 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.ir import (
     Argument,
+    Assert,
     Block,
     Builtin,
     Declare,
@@ -212,9 +213,15 @@ def check_scopes(kernel: Kernel) -> None:
     _check_block(kernel.body, known)
 
 
-def _check_block(block: Block, outer: set[int]) -> None:
+def _check_block(block: Block, outer: set[int]) -> set[int]:
     known = set(outer)
     for statement in block:
+        if isinstance(statement, Assert):
+            # its condition may use what its body declares
+            within = _check_block(statement.body, known)
+            for expr in nodes((statement.condition,)):
+                _check_known(expr.value, within, statement, expr.loc)
+            continue
         for expr in nodes(expressions_of(statement)):
             _check_known(expr.value, known, statement, expr.loc)
         if isinstance(statement, ImageStore):
@@ -227,6 +234,7 @@ def _check_block(block: Block, outer: set[int]) -> None:
             known.add(id(statement.register))
         elif isinstance(statement, For):
             known.discard(id(statement.counter))
+    return known
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:

@@ -153,11 +153,15 @@ class ShaderSource:
 
 @dataclass(frozen=True, eq=False)
 class ShaderDescription:
-    """A traced kernel: all that is known of it without a device."""
+    """A traced kernel: all that is known of it without a device.
+
+    `asserting` is the kernel with its asserts, if it has any.
+    """
 
     kernel: Kernel
     shader_arg_infos: tuple[ShaderArgumentInfo, ...]
     backend: CodeGenBackend
+    asserting: Kernel | None = None
 
     @property
     def name(self) -> str:

@@ -25,9 +25,19 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.analysis import Numbering
-from vkdispatch.codegen.diagnostics import BoundsSite, Checks, LoopSite, NanSite, PrintSite, Site, TexelSite
+from vkdispatch.codegen.diagnostics import (
+    AssertSite,
+    BoundsSite,
+    Checks,
+    LoopSite,
+    NanSite,
+    PrintSite,
+    Site,
+    TexelSite,
+)
 from vkdispatch.codegen.ir import (
     Argument,
+    Assert,
     Block,
     Break,
     Declare,
@@ -192,6 +202,8 @@ class _Lowering:
             out.append(replace(statement, value=value, cases=cases, default=default))
         elif isinstance(statement, Scope):
             out.append(replace(statement, body=self.block(statement.body)))
+        elif isinstance(statement, Assert):
+            self._assert(statement, out)
         elif isinstance(statement, Print):
             self._print(statement, out)
         else:
@@ -311,6 +323,21 @@ class _Lowering:
         register = self.report.names.register(uint32)
         out.append(Declare(register, self.report.word(words.ROUNDS), loc))
         return read(register)
+
+    def _assert(self, statement: Assert, out: list[Statement]) -> None:
+        if not self._checks.asserts:
+            return
+        loc = statement.loc
+        inside: list[Statement] = []
+        with self._inside():
+            for part in statement.body:
+                self._local, self._values = {}, {}
+                self._statement(part, inside)
+            self._local, self._values = {}, {}
+            value = self._value(statement.condition, inside)
+            told = self.report.violation(AssertSite(statement.message, loc), loc)
+            inside.append(If(((negation(value), told),), None, loc))
+        out.append(Scope(tuple(inside), None, loc))
 
     def _print(self, statement: Print, out: list[Statement]) -> None:
         loc = statement.loc
