@@ -79,6 +79,7 @@ from vkdispatch.codegen.backends import (
     set_codegen_backend,
     set_shader_print_line_numbers,
 )
+from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import (
     ShaderBuilder,
     ShaderContext,
@@ -447,7 +448,6 @@ from vkdispatch.codegen.layout import (
 )
 from vkdispatch.codegen.variables import (
     BoundVariable,
-    BufferVariable,
     ShaderVariable,
 )
 

@@ -21,13 +21,14 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.expressions import condition
 from vkdispatch.codegen.images import ImageVariable, StorageImageVariable
 from vkdispatch.codegen.ir import Argument, Expr, ImageBinding, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder
-from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
+from vkdispatch.codegen.variables import ShaderVariable
 
 _ArgType = TypeVar("_ArgType")
 

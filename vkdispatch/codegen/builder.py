@@ -10,6 +10,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.codegen.analysis import check_scopes, nodes
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
+from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.description import (
     BindingType,
     ShaderArgumentInfo,
@@ -33,7 +34,7 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
-from vkdispatch.codegen.variables import BufferVariable, check_dtype
+from vkdispatch.codegen.variables import check_dtype
 
 _EXEC_COUNT = "exec_count"
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import UsageError
+from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
-from vkdispatch.codegen.variables import BufferVariable, ShaderVariable
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import runtime
 from vkdispatch.rewrite.operators import REPLACED
 from vkdispatch.rewrite.source import Source, compile_function, find_source

@@ -5,9 +5,10 @@ from typing import Any, Protocol
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.recording import current
-from vkdispatch.codegen.variables import BufferVariable, ShaderVariable, check_dtype, construct_args
+from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
 
 
 class RegisterMaker(Protocol):

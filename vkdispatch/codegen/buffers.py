@@ -1,0 +1,148 @@
+"""Buffers and shared arrays as a kernel's Python body sees them."""
+
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    compute_type,
+    is_integer_dtype,
+    is_vector,
+    ivec4,
+)
+from vkdispatch.base.errors import (
+    ArgumentIndexError,
+    ArgumentTypeError,
+    ArgumentValueError,
+)
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.indexing import flat_index
+from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage
+from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
+
+
+class BufferVariable(BoundVariable):
+    """A storage buffer or an array in workgroup memory.
+
+    `buf[i]` is an element that can be read and stored, by its flat index; `buf[i, j]` and `buf[i, j, k]` take
+    one index for each axis of the buffer's shape, the last one running fastest; so does an integer vector.
+    """
+
+    __slots__ = ("storage",)
+
+    storage: Storage | SharedArray
+
+    def __init__(self, storage: Storage | SharedArray) -> None:
+        shared = isinstance(storage, SharedArray)
+        text = storage.name if shared else f"{storage.name}.data"
+        super().__init__(
+            compute_type(storage.dtype), text, -1 if isinstance(storage, SharedArray) else storage.index
+        )
+        self.storage = storage
+
+    def _noun(self) -> str:
+        return "buffer"
+
+    @property
+    def settable(self) -> bool:
+        """Whether elements can be assigned to: always."""
+        return True
+
+    @property
+    def can_index(self) -> bool:
+        """Whether the buffer has elements: always."""
+        return True
+
+    @property
+    def shape(self) -> ShaderVariable:
+        """Shape of the bound buffer as ivec4: up to three axes padded with 1, then the count of elements."""
+        if isinstance(self.storage, SharedArray):
+            axes = (*self.storage.shape, 1, 1)[:3]
+            return ShaderVariable(ex.construct(ivec4, (*axes, self.storage.size)))
+        argument = current().shape_of(self.storage)
+        return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
+
+    @property
+    def shape_name(self) -> str:
+        """Name of the shape in the generated code."""
+        return f"{self.storage.name}_shape"
+
+    def read_lambda(self) -> None:
+        """Tell that raw GLSL reads this buffer."""
+        self._mark_touched(current().marked_reads)
+
+    def write_lambda(self) -> None:
+        """Tell that raw GLSL writes this buffer."""
+        self._mark_touched(current().marked_writes)
+
+    def _mark_touched(self, marked: set[int]) -> None:
+        if self.binding >= 0:
+            marked.add(self.binding)
+
+    def read_callback(self) -> None:
+        """Tell that raw GLSL reads this buffer."""
+        self.read_lambda()
+
+    def write_callback(self) -> None:
+        """Tell that raw GLSL writes this buffer."""
+        self.write_lambda()
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        return ShaderVariable(self._at(index))
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        ShaderVariable(self._at(index))._assign(value)
+
+    def _at(self, index: Any) -> Expr:
+        if isinstance(index, slice):
+            raise located(ArgumentValueError, "a buffer in a kernel is indexed by element, not by a slice")
+        entries = _entries(index)
+        position = entries[0] if len(entries) == 1 else flat_index(entries, self._sizes(entries))
+        if not isinstance(position, Expr):
+            size = self.storage.size if isinstance(self.storage, SharedArray) else None
+            # compilers take constant indices below 2^31 only
+            if not 0 <= position < (1 << 31 if size is None else size):
+                limit = "" if size is None else f" of {size} elements"
+                raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
+            position = ex.literal(position, ex.literal_dtype(position))
+        kind = compute_type(self.storage.dtype)
+        return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here())
+
+    def _sizes(self, entries: list[int | Expr]) -> list[int | Expr]:
+        """Return the sizes of the axes behind the first.
+
+        Raises IndexError or ValueError for indices that fit no shape.
+        """
+        count = len(entries)
+        if isinstance(self.storage, SharedArray):
+            shape = self.storage.shape
+            if len(shape) != count:
+                raise located(
+                    ArgumentValueError, f"{count} indices do not fit a shared buffer of the shape {shape}"
+                )
+            limits: list[int | None] = list(shape)
+            sizes: list[int | Expr] = list(shape[1:])
+        else:
+            limits = [None] * count
+            whole = self.shape._value()
+            sizes = [ex.component(whole, axis) for axis in range(1, count)]
+            if count == 2:
+                current().need_planar(self.storage)
+        for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
+            if isinstance(entry, int) and (entry < 0 or (limit is not None and entry >= limit)):
+                size = "" if limit is None else f" of {limit} elements"
+                raise located(ArgumentIndexError, f"index {entry} is out of range for axis {axis}{size}")
+        return sizes
+
+
+def _entries(index: Any) -> list[int | Expr]:
+    """Return the indices given to a buffer: one for a flat index, else one for each axis."""
+    if isinstance(index, ShaderVariable):
+        value = index._value()
+        if is_vector(value.dtype) and is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
+            return [ex.component(value, axis) for axis in range(value.dtype.child_count)]
+    if not isinstance(index, tuple) or len(index) == 1:
+        return [integer_index(index, "a buffer", ArgumentTypeError)]
+    if not 2 <= len(index) <= 3:
+        raise located(ArgumentValueError, f"a buffer takes one to three indices, got {len(index)}")
+    return [integer_index(entry, "a buffer", ArgumentTypeError) for entry in index]

@@ -1,0 +1,397 @@
+"""Expressions as GLSL text: how each operation, literal and built-in value is written."""
+
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    bfloat16,
+    bool_,
+    component_count,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.record import field, record
+from vkdispatch.codegen.analysis import (
+    NamingPlan,
+)
+from vkdispatch.codegen.ir import (
+    Argument,
+    Builtin,
+    Expr,
+    ImageBinding,
+    Op,
+    RawText,
+    Register,
+    SharedArray,
+    Storage,
+)
+
+# ---- tables --------------------------------------------------------------------------------------
+
+# Binding strength of operators, weakest first.
+(
+    _CHOICE,
+    _OR,
+    _AND,
+    _BIT_OR,
+    _BIT_XOR,
+    _BIT_AND,
+    _EQUAL,
+    _ORDER,
+    _SHIFT,
+    _SUM,
+    _PRODUCT,
+    _PREFIX,
+    _POSTFIX,
+) = range(13)
+_STRENGTH = {
+    "||": _OR,
+    "&&": _AND,
+    "|": _BIT_OR,
+    "^": _BIT_XOR,
+    "&": _BIT_AND,
+    "==": _EQUAL,
+    "!=": _EQUAL,
+    "<": _ORDER,
+    "<=": _ORDER,
+    ">": _ORDER,
+    ">=": _ORDER,
+    "<<": _SHIFT,
+    ">>": _SHIFT,
+    "+": _SUM,
+    "-": _SUM,
+    "*": _PRODUCT,
+    "/": _PRODUCT,
+    "%": _PRODUCT,
+}
+# Nobody remembers how these bind, so mixtures of them keep their parentheses.
+_UNFAMILIAR = frozenset(("|", "^", "&", "<<", ">>"))
+
+_SUFFIXES: dict[DType, str] = {
+    uint16: "us",
+    int16: "s",
+    uint32: "u",
+    int32: "",
+    uint64: "ul",
+    int64: "l",
+    float16: "hf",
+    float32: "f",
+    float64: "lf",
+}
+_LOWEST: dict[DType, str] = {
+    int16: "int16_t(0x8000us)",
+    int32: "int(0x80000000u)",
+    int64: "int64_t(0x8000000000000000ul)",
+}
+_LARGEST_FLOAT: dict[DType, float] = {float16: 65519.99, float32: 3.4028235677973366e38, float64: math.inf}
+
+BUILTINS: dict[Builtin, str] = {
+    Builtin.GLOBAL_INVOCATION_ID: "gl_GlobalInvocationID",
+    Builtin.LOCAL_INVOCATION_ID: "gl_LocalInvocationID",
+    Builtin.LOCAL_INVOCATION_INDEX: "gl_LocalInvocationIndex",
+    Builtin.WORKGROUP_ID: "gl_WorkGroupID",
+    Builtin.WORKGROUP_SIZE: "gl_WorkGroupSize",
+    Builtin.NUM_WORKGROUPS: "gl_NumWorkGroups",
+    Builtin.NUM_SUBGROUPS: "gl_NumSubgroups",
+    Builtin.SUBGROUP_ID: "gl_SubgroupID",
+    Builtin.SUBGROUP_SIZE: "gl_SubgroupSize",
+    Builtin.SUBGROUP_INVOCATION_ID: "gl_SubgroupInvocationID",
+    Builtin.SUBGROUP_EQ_MASK: "gl_SubgroupEqMask",
+    Builtin.SUBGROUP_GE_MASK: "gl_SubgroupGeMask",
+    Builtin.SUBGROUP_GT_MASK: "gl_SubgroupGtMask",
+    Builtin.SUBGROUP_LE_MASK: "gl_SubgroupLeMask",
+    Builtin.SUBGROUP_LT_MASK: "gl_SubgroupLtMask",
+}
+# A folded kernel runs a grid of any shape in a launch of another one; see _fold_prologue.
+FOLDED_GLOBAL_ID, FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
+
+# Names of components of built-in values, where they get one.
+COMPONENT_NAMES: dict[Builtin, str] = {
+    Builtin.GLOBAL_INVOCATION_ID: "gid",
+    Builtin.LOCAL_INVOCATION_ID: "lid",
+    Builtin.WORKGROUP_ID: "group",
+    Builtin.WORKGROUP_SIZE: "group_size",
+    Builtin.NUM_WORKGROUPS: "groups",
+}
+
+
+@record
+class Stored:
+    """How a type that kernels do not compute with lies in a buffer, is read and is stored."""
+
+    glsl: str
+    load: str
+    store: str
+
+
+STORED: dict[DType, Stored] = {
+    bool_: Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))"),
+    int8: Stored("int8_t", "int({})", "int8_t({})"),
+    uint8: Stored("uint8_t", "uint({})", "uint8_t({})"),
+    bfloat16: Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})"),
+}
+BFLOAT16_BITS = """
+uint16_t bfloat16_bits(float value) {
+    uint bits = floatBitsToUint(value);
+    uint rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    return uint16_t(isnan(value) ? (bits >> 16) | 0x40u : rounded);
+}
+"""
+
+
+# How the names of image and vector types start, by what a texel is made of, and the letter of their formats.
+GVEC: dict[DType, str] = {float32: "", int32: "i", uint32: "u"}
+FORMAT_LETTERS: dict[DType, str] = {float32: "f", int32: "i", uint32: "ui"}
+
+
+# ---- literals ------------------------------------------------------------------------------------
+
+
+def literal_text(value: int | float | bool, kind: DType) -> str:
+    """Write a scalar literal of type `kind`."""
+    if kind is bool_:
+        return "true" if value else "false"
+    if kind in _LARGEST_FLOAT:
+        return _float_text(float(value), kind)
+    if kind in _LOWEST and value == -(1 << (8 * kind.item_size - 1)):
+        # the digits without the sign would not fit
+        return _LOWEST[kind]
+    return f"{value}{_SUFFIXES[kind]}"
+
+
+def _float_text(value: float, kind: DType) -> str:
+    if not math.isfinite(value) or abs(value) > _LARGEST_FLOAT[kind]:
+        bits = "0x7FC00000u" if math.isnan(value) else "0x7F800000u" if value > 0 else "0xFF800000u"
+        text = f"uintBitsToFloat({bits})"
+        return text if kind is float32 else f"{kind.glsl_type}({text})"
+    digits = repr(value)
+    if kind is float32 and float(np.float32(value)) == value:
+        # a value that came from float32 is written with float32's shorter digits
+        digits = min(digits, str(np.float32(value)), key=len)
+    if not any(letter in digits for letter in ".e"):
+        digits += ".0"
+    return digits + _SUFFIXES[kind]
+
+
+# ---- expressions ---------------------------------------------------------------------------------
+
+
+@record(eq=False, frozen=False)
+class Names:
+    """How leaves are called: built-in values, the argument block, and expressions that have a name."""
+
+    builtins: dict[Builtin, str] = field(factory=lambda: BUILTINS)
+    block: str = "PC"
+    plan: NamingPlan | None = None
+    of_number: dict[int, str] = field(factory=dict)
+
+    def name_of(self, expr: Expr) -> str | None:
+        """Return the name that an expression was given, if any."""
+        if self.plan is None or not self.of_number:
+            return None
+        return self.of_number.get(self.plan.numbering.number(expr))
+
+    def raw(self, text: str) -> str:
+        """Adapt raw GLSL, which was written against the default names."""
+        renamed = {BUILTINS[key]: name for key, name in self.builtins.items() if BUILTINS[key] != name}
+        if self.block != "PC":
+            renamed["PC"] = self.block
+        if not renamed:
+            return text
+        pattern = r"\b(" + "|".join(renamed) + r")\b"
+        return re.sub(pattern, lambda match: renamed[match[0]], text)
+
+
+def expression_text(expr: Expr) -> str:
+    """Write one expression, with the names of an unfolded kernel that takes push constants."""
+    return written(expr, Names())[0]
+
+
+def written(expr: Expr, names: Names) -> tuple[str, int]:
+    """Text of an expression and how strongly it holds together."""
+    name = names.name_of(expr)
+    return (name, _POSTFIX) if name is not None else WRITERS[expr.op](expr, names)
+
+
+def full_text(expr: Expr, names: Names) -> str:
+    """Write an expression that stands alone."""
+    return written(expr, names)[0]
+
+
+def _operand(expr: Expr, names: Names, strength: int) -> str:
+    """Text of an operand, in parentheses if it holds together less than `strength`."""
+    text, own = written(expr, names)
+    return text if own >= strength else f"({text})"
+
+
+def _list(args: tuple[Expr, ...], names: Names) -> str:
+    return ", ".join(full_text(arg, names) for arg in args)
+
+
+def _literal(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, (int, float))
+    text = literal_text(expr.value, expr.dtype)
+    return text, _PREFIX if text.startswith("-") else _POSTFIX
+
+
+def _argument(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, Argument)
+    return f"{names.block}.{expr.value.name}", _POSTFIX
+
+
+def _builtin(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, Builtin)
+    return names.builtins[expr.value], _POSTFIX
+
+
+def _register(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, Register)
+    return expr.value.name, _POSTFIX
+
+
+def _element(expr: Expr, names: Names) -> tuple[str, int]:
+    text = element_place(expr, names)
+    if isinstance(expr.value, Storage) and expr.value.dtype in STORED:
+        return STORED[expr.value.dtype].load.format(text), _POSTFIX
+    return text, _POSTFIX
+
+
+def element_place(expr: Expr, names: Names) -> str:
+    """Write where an element lies, without reading it."""
+    assert isinstance(expr.value, (Storage, SharedArray))
+    member = ".data" if isinstance(expr.value, Storage) else ""
+    return f"{expr.value.name}{member}[{full_text(expr.args[0], names)}]"
+
+
+def _index(expr: Expr, names: Names) -> tuple[str, int]:
+    base, position = expr.args
+    return f"{_operand(base, names, _POSTFIX)}[{full_text(position, names)}]", _POSTFIX
+
+
+def _component(expr: Expr, names: Names) -> tuple[str, int]:
+    return f"{_operand(expr.args[0], names, _POSTFIX)}.{expr.value}", _POSTFIX
+
+
+def _unary(expr: Expr, names: Names) -> tuple[str, int]:
+    text, strength = written(expr.args[0], names)
+    # "--x" would be a decrement
+    safe = strength >= _PREFIX and not (expr.value == "-" and text.startswith("-"))
+    return f"{expr.value}{text}" if safe else f"{expr.value}({text})", _PREFIX
+
+
+def _binary(expr: Expr, names: Names) -> tuple[str, int]:
+    symbol = str(expr.value)
+    strength = _STRENGTH[symbol]
+    left, right = expr.args
+    left_text = _mixed(left, names, symbol, strength)
+    return f"{left_text} {symbol} {_mixed(right, names, symbol, strength + 1)}", strength
+
+
+def _mixed(expr: Expr, names: Names, symbol: str, strength: int) -> str:
+    text, own = written(expr, names)
+    compound = own < _PREFIX
+    other = expr.op is Op.BINARY and expr.value != symbol
+    unfamiliar = symbol in _UNFAMILIAR or (expr.op is Op.BINARY and expr.value in _UNFAMILIAR)
+    return f"({text})" if own < strength or (compound and other and unfamiliar) else text
+
+
+def _logical(expr: Expr, names: Names) -> tuple[str, int]:
+    strength = _STRENGTH[str(expr.value)]
+    parts = []
+    for arg in expr.args:
+        text, own = written(arg, names)
+        nested = own in (_OR, _AND)
+        parts.append(f"({text})" if nested else text)
+    return f" {expr.value} ".join(parts), strength
+
+
+def _call(expr: Expr, names: Names) -> tuple[str, int]:
+    return f"{expr.value}({_list(expr.args, names)})", _POSTFIX
+
+
+def _select(expr: Expr, names: Names) -> tuple[str, int]:
+    condition, chosen, other = (_operand(arg, names, _OR) for arg in expr.args)
+    return f"{condition} ? {chosen} : {other}", _CHOICE
+
+
+def _length(expr: Expr, names: Names) -> tuple[str, int]:
+    if isinstance(expr.value, SharedArray):
+        return literal_text(expr.value.size, uint32), _POSTFIX
+    assert isinstance(expr.value, Storage)
+    return f"uint({expr.value.name}.data.length())", _POSTFIX
+
+
+def _construct(expr: Expr, names: Names) -> tuple[str, int]:
+    return f"{expr.dtype.glsl_type}({_list(expr.args, names)})", _POSTFIX
+
+
+def _sample(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, ImageBinding)
+    coordinate, level = expr.args
+    texture, kind = expr.value.name, coordinate.dtype.glsl_type
+    # Layers are counted, not measured: theirs is the only coordinate that is not divided.
+    half = "vec3(0.5f, 0.5f, 0.0f)" if expr.value.arrayed else "0.5f"
+    size = f"textureSize({texture}, 0)"
+    extent = f"vec3({size}.xy, 1)" if expr.value.arrayed else f"{kind}({size})"
+    position = f"({_operand(coordinate, names, _SUM)} + {half}) / {extent}"
+    return f"textureLod({texture}, {position}, {full_text(level, names)})", _POSTFIX
+
+
+def _image_load(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, ImageBinding)
+    name, args = expr.value.name, _list(expr.args, names)
+    if not expr.value.storage:
+        return f"texelFetch({name}, {args})", _POSTFIX
+    swizzle = {1: ".x", 2: ".xy"}.get(component_count(expr.dtype), "")
+    return f"imageLoad({name}, {args}){swizzle}", _POSTFIX
+
+
+def _image_size(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, ImageBinding)
+    if expr.value.storage:
+        return f"imageSize({expr.value.name})", _POSTFIX
+    return f"textureSize({expr.value.name}, {full_text(expr.args[0], names)})", _POSTFIX
+
+
+def _raw(expr: Expr, names: Names) -> tuple[str, int]:
+    assert isinstance(expr.value, RawText)
+    return names.raw(expr.value.text), _POSTFIX if expr.value.lexical_unit else 0
+
+
+WRITERS: dict[Op, Callable[[Expr, Names], tuple[str, int]]] = {
+    Op.LITERAL: _literal,
+    Op.ARGUMENT: _argument,
+    Op.BUILTIN: _builtin,
+    Op.REGISTER: _register,
+    Op.ELEMENT: _element,
+    Op.INDEX: _index,
+    Op.COMPONENT: _component,
+    Op.SWIZZLE: _component,
+    Op.UNARY: _unary,
+    Op.BINARY: _binary,
+    Op.COMPARE: _binary,
+    Op.LOGICAL: _logical,
+    Op.CALL: _call,
+    Op.SUBGROUP: _call,
+    Op.SELECT: _select,
+    Op.LENGTH: _length,
+    Op.ATOMIC: _call,
+    Op.CONSTRUCT: _construct,
+    Op.SAMPLE: _sample,
+    Op.IMAGE_LOAD: _image_load,
+    Op.IMAGE_SIZE: _image_size,
+    Op.RAW: _raw,
+}
