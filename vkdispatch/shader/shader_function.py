@@ -25,8 +25,8 @@ from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
-# Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell gets
-# as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
+# Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
+# gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
 _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
 # A launch is refused, and tried again, when another thread destroyed something at that very moment.
