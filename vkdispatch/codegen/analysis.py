@@ -198,6 +198,32 @@ def usage(kernel: Kernel) -> Usage:
     return found
 
 
+_OF_WORKGROUPS = frozenset(
+    (
+        Builtin.LOCAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_INDEX,
+        Builtin.WORKGROUP_ID,
+        Builtin.WORKGROUP_SIZE,
+        Builtin.NUM_WORKGROUPS,
+        Builtin.NUM_SUBGROUPS,
+        Builtin.SUBGROUP_ID,
+    )
+)
+
+
+def depends_on_workgroups(kernel: Kernel) -> bool:
+    """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
+    if kernel.shared or kernel.exec_count is None:
+        return True
+    for statement in walk(kernel.body):
+        if isinstance(statement, (Effect, RawStatement)):
+            return True
+        for expr in nodes(expressions_of(statement)):
+            if expr.op is Op.RAW or (isinstance(expr.value, Builtin) and expr.value in _OF_WORKGROUPS):
+                return True
+    return False
+
+
 def _is_shared(place: Expr) -> bool:
     while place.op in (Op.INDEX, Op.COMPONENT):
         place = place.args[0]
