@@ -19,7 +19,7 @@ from vkdispatch.base.errors import (
     NanError,
 )
 from vkdispatch.codegen import diagnostics as words
-from vkdispatch.codegen.diagnostics import BoundsSite, LoopSite, NanSite, PrintSite, Site, TexelSite
+from vkdispatch.codegen.diagnostics import AxesSite, BoundsSite, LoopSite, NanSite, PrintSite, Site, TexelSite
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.messages import message_text, value_of_words, word_count
 
@@ -226,6 +226,15 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
         index = _index_text(site, low, high)
         of = _extent(site, length, probe.shapes)
         message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
+        return located(BoundsError, message, site.loc)
+    if isinstance(site, AxesSite):
+        numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.axes]
+        indices, sizes = numbers.tolist()
+        shape = tuple(sizes) if site.resource is None else probe.shapes.get(site.resource, tuple(sizes))
+        # as on the device: what is below zero is a large number
+        axis = next(n for n, (i, size) in enumerate(zip(indices, sizes, strict=True)) if not 0 <= i < size)
+        of = f"axis {axis} of {site.what} of shape {shape}"
+        message = f"{probe.who}: index {tuple(indices)} is out of bounds for {of}, {where}{others}"
         return located(BoundsError, message, site.loc)
     if isinstance(site, TexelSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.coordinates]

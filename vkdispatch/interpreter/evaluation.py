@@ -26,7 +26,7 @@ from vkdispatch.interpreter import arithmetic
 from vkdispatch.interpreter.atomics import atomic
 from vkdispatch.interpreter.functions import call
 from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index
+from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index, signed_index
 from vkdispatch.interpreter.program import Extent, Lanes, Program
 from vkdispatch.interpreter.races import Access
 from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
@@ -163,6 +163,8 @@ class Batch:
         else:
             assert isinstance(expr.value, Storage)
             cells = self.program.buffers[expr.value.index]
+        if expr.axes and self.program.checks.bounds:
+            self._check_axes(expr, cells, lanes, loc)
         bad = outside(index, cells.size)
         rows: Array | None = None
         if bad is not None:
@@ -178,6 +180,20 @@ class Batch:
             group = self.group[lanes.index]
             flat = flat + cells.size * (group if rows is None else group[rows])
         return cells, flat, rows
+
+    def _check_axes(self, expr: Expr, cells: Cells, lanes: Lanes, loc: Loc | None) -> None:
+        """Raise IndexError where an index lies outside its own axis."""
+        indices = [self.evaluate(index, lanes) for index, _ in expr.axes]
+        sizes = [int(self.evaluate(size, lanes)[0]) for _, size in expr.axes]
+        for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+            bad = outside(index, size)
+            if bad is None:
+                continue
+            row = int(np.argmax(bad))
+            shown = ", ".join(str(signed_index(each, row)) for each in indices)
+            of = f"axis {axis} of {cells.what} of shape {cells.shape or tuple(sizes)}"
+            text = f"index ({shown}) is out of bounds for {of}"
+            raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
 
     def _component_index(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
         base, position = expr.args
