@@ -68,7 +68,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize(("size", "expected"), SIZES, ids=str)
+@pytest.mark.parametrize(("size", "expected"), SIZES)
 def test_launch_sizes(size: Any, expected: int) -> None:
     assert invocations(counting(exec_size=size)) == expected
     assert invocations(counting(), exec_size=size) == expected
@@ -89,7 +89,6 @@ def test_launch_sizes(size: Any, expected: int) -> None:
         ("other.size", NameError),
         (lambda args: args.other, KeyError),
     ],
-    ids=str,
 )
 def test_bad_launch_sizes(size: Any, error: type[Exception]) -> None:
     for option in ("exec_size", "workgroups"):
@@ -171,7 +170,6 @@ def test_annotations_given_to_the_decorator() -> None:
         (list[int], ValueError),
         (vd.Buffer[vd.float32], ValueError),
     ],
-    ids=str,
 )
 def test_bad_annotations(annotation: Any, error: type[Exception]) -> None:
     def body(a):
@@ -239,7 +237,7 @@ BAD_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "named", "error"), BAD_CALLS, ids=str)
+@pytest.mark.parametrize(("arguments", "named", "error"), BAD_CALLS)
 def test_a_bad_call_spoils_nothing(arguments: Any, named: Any, error: Any) -> None:
     a = zeros()
     with pytest.raises(error):

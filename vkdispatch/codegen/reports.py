@@ -175,7 +175,7 @@ class Report:
     the invocation writes them when it ends. Compilers make much of every access to memory, little of this.
     """
 
-    def __init__(self, storage: Storage, launch: Argument, names: Names, *, images: bool) -> None:
+    def __init__(self, storage: Storage, launch: Argument, names: Names, *, wide: bool) -> None:
         self.sites: list[Site] = []
         self.names = names
         self._storage = storage
@@ -183,8 +183,8 @@ class Report:
         self._id = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
         self._count = names.register(uint32)
         self._site = names.register(uint32)
-        # index (low, high) and length; for images a texel and a size
-        self._values = tuple(names.register(uint32) for _ in range(6 if images else 3))
+        # index (low, high) and length; with `wide` an index and a size along three axes
+        self._values = tuple(names.register(uint32) for _ in range(6 if wide else 3))
 
     def word(self, position: Expr | int) -> Expr:
         """Return the place of a word."""
@@ -199,7 +199,7 @@ class Report:
         return [self._launch, *components(self._id)]
 
     def violation(self, site: Site, loc: Loc | None, values: tuple[Expr, ...] = ()) -> Block:
-        """Note a violation; `values` are the index, low and high, and the length, or a texel and a size."""
+        """Note a violation; `values` are the index, low and high, and the length, or six numbers."""
         self.sites.append(site)
         told = [(self._site, uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
         stores = tuple(Store(read(register), value, None, loc) for register, value in told)

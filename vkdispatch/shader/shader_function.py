@@ -253,7 +253,9 @@ class ShaderFunction:
         *args, **kwargs
             As for a call, with NumPy arrays in place of buffers: of the dtype, complex numbers as NumPy's
             (complex32: a last axis of 2 float16), vectors and matrices with their components as last axes.
-            They are written in place. A `vd.Buffer` is read, and written when the kernel has run.
+            They are written in place. A `vd.Buffer` is read, and written when the kernel has run. Likewise
+            for images: arrays of their axes, with the channels as last axis unless there is only one, a
+            `vd.HostSampler` to say how to sample one, or a `vd.Image` or `vd.Sampler`.
         subgroup_size
             Invocations of a subgroup: a power of two up to 128.
         check
@@ -275,15 +277,15 @@ class ShaderFunction:
         RuntimeError
             A barrier that only a part of a workgroup reaches, a loop of too many rounds, or a race.
         NotImplementedError
-            The kernel holds GLSL text or an image.
+            The kernel holds GLSL text.
         """
         # The interpreter is imported by those who use it: that takes as long as all of the rest.
-        from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
+        from vkdispatch.shader.interpretation import checked, host_resources, interpret_call
 
         size, named = self._size_of_call(kwargs)
         parameters = read_parameters(self.shader_description)
         values = bind_values(self._who, parameters, args, named)
-        values = host_buffers(self._who, self.shader_description, parameters, values)
+        values = host_resources(self._who, self.shader_description, parameters, values)
         interpret_call(
             self._who,
             self.shader_description,
