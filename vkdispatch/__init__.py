@@ -3,6 +3,9 @@
 Importing this initialises nothing; the first use of a device does.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from vkdispatch.base.allocators import (
     buffer_c64,
     buffer_dv2,
@@ -165,13 +168,30 @@ from vkdispatch.execution_pipeline.command_graph import (
 )
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappingFunction, map
-from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
 
 # Submodules that programs reach as attributes.
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
+if TYPE_CHECKING:
+    from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
+
 __version__ = "0.1.0"
+
+# What most programs do without is imported when it is first asked for.
+_LAZY = dict.fromkeys(("RawKernel", "glsl_kernel", "spirv_kernel"), "vkdispatch.shader.raw")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
 
 __all__ = [
     "AddressMode",

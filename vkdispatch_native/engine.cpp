@@ -313,7 +313,7 @@ void Engine::tidy() noexcept {
   }
 }
 
-void Engine::retire_resource(Resource* resource) noexcept {
+void Engine::retire(Resource* resource) noexcept {
   if (abandoned_.load()) {
     return;  // leaked: the memory belongs to the parent's device
   }

@@ -77,10 +77,7 @@ class Engine {
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
   // These never block on the device and never throw.
-  void retire(Buffer* buffer) noexcept { retire_resource(buffer); }
-  void retire(Image* image) noexcept { retire_resource(image); }
-  void retire(Sampler* sampler) noexcept { retire_resource(sampler); }
-  void retire(Plan* plan) noexcept { retire_resource(plan); }
+  void retire(Resource* resource) noexcept;
   void destroy(CommandList* list) noexcept;
 
   void close() noexcept;
@@ -93,7 +90,6 @@ class Engine {
   template <typename Make>
   auto create(Make make);
   void tidy() noexcept;
-  void retire_resource(Resource* resource) noexcept;
 
   std::shared_ptr<Instance> instance_;  // first in, last out
   SharedState shared_;

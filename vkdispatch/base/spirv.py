@@ -9,11 +9,11 @@ it is installed.
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
@@ -81,7 +81,7 @@ _LEADING_IDENTIFIERS |= {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instruction:
     """An instruction: its opcode, the words after the first, and where in the module it starts."""
 
@@ -99,7 +99,7 @@ def has_type(opcode: int) -> bool:
 _Refuse = Callable[[Instruction, str], ArgumentValueError]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Module:
     """A module whose structure is sound."""
 

@@ -3,11 +3,11 @@
 import operator
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import SupportsIndex
 
 from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import field, record
 from vkdispatch.base.spirv import Instruction, Module
 
 _STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_WORKGROUP = 0, 2, 4
@@ -21,7 +21,7 @@ _SAMPLED, _STORAGE_IMAGE = 1, 2
 Value = bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Type:
     """A type: `kind` is float, int, bool, vector, matrix, array, struct, image, pointer or other.
 
@@ -73,7 +73,7 @@ class Type:
         return self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resource:
     """A bound resource.
 
@@ -104,7 +104,7 @@ class Resource:
     binding_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpecConstant:
     """A constant that may be replaced when the pipeline is made; `kind` is float, int or bool."""
 
@@ -149,7 +149,7 @@ class SpecConstant:
             ) from None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interface:
     """What a compute shader declares.
 
@@ -199,12 +199,12 @@ def reflect(
     return _Reader(module, specialization or {}, argument).interface(entry_point)
 
 
-@dataclass
+@record(eq=False, frozen=False)
 class _Decorations:
     """Of one identifier: decoration -> (operands, word of the first operand); the same per member."""
 
-    own: dict[int, tuple[Sequence[int], int]] = field(default_factory=dict)
-    members: dict[int, dict[int, Sequence[int]]] = field(default_factory=dict)
+    own: dict[int, tuple[Sequence[int], int]] = field(factory=dict)
+    members: dict[int, dict[int, Sequence[int]]] = field(factory=dict)
 
 
 class _Reader:

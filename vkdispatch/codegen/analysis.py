@@ -5,10 +5,10 @@ Accesses, types in use, scopes, and which expressions deserve a name.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from vkdispatch.base.dtype import DType, component_type, compute_type
 from vkdispatch.base.errors import UsageError
+from vkdispatch.base.record import field, record
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -40,7 +40,8 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.location import Loc, located
 
 _RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
-_PURE = frozenset(
+# Operations whose value is the same wherever they are computed from the same operands.
+PURE = frozenset(
     (
         Op.LITERAL,
         Op.ARGUMENT,
@@ -98,12 +99,12 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
 # ---- accesses ------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@record(eq=False, frozen=False)
 class Access:
     """Indices of the resources that a kernel reads and writes."""
 
-    reads: set[int] = field(default_factory=set)
-    writes: set[int] = field(default_factory=set)
+    reads: set[int] = field(factory=set)
+    writes: set[int] = field(factory=set)
 
 
 def resource_access(kernel: Kernel) -> Access:
@@ -157,7 +158,7 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
 # ---- types and features --------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@record(eq=False, frozen=False)
 class Usage:
     """Types, functions and features that a kernel uses, which decide on GLSL extensions.
 
@@ -166,11 +167,11 @@ class Usage:
     memory).
     """
 
-    dtypes: set[DType] = field(default_factory=set)
-    stored: set[DType] = field(default_factory=set)
-    subgroup_functions: set[str] = field(default_factory=set)
-    subgroup_dtypes: set[DType] = field(default_factory=set)
-    atomics: set[tuple[str, DType, bool]] = field(default_factory=set)
+    dtypes: set[DType] = field(factory=set)
+    stored: set[DType] = field(factory=set)
+    subgroup_functions: set[str] = field(factory=set)
+    subgroup_dtypes: set[DType] = field(factory=set)
+    atomics: set[tuple[str, DType, bool]] = field(factory=set)
 
 
 def usage(kernel: Kernel) -> Usage:
@@ -282,7 +283,7 @@ class Numbering:
             number = self._by_key[key] = len(self.exprs)
             self.exprs.append(expr)
             self.args.append(args)
-            self.pure.append(expr.op in _PURE and all(self.pure[arg] for arg in args))
+            self.pure.append(expr.op in PURE and all(self.pure[arg] for arg in args))
             self.depth.append(1 + max((self.depth[arg] for arg in args), default=0))
         return number
 
@@ -306,7 +307,7 @@ def _common(a: _Path | None, b: _Path) -> _Path:
     return tuple(shared)
 
 
-@dataclass(slots=True)
+@record(eq=False, frozen=False)
 class NamingPlan:
     """Expressions to compute once.
 

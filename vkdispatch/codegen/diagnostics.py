@@ -6,10 +6,10 @@ message is a header (site + 1, or 0 where there is no more room), the launch num
 """
 
 import re
-from dataclasses import dataclass
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.messages import word_count
 
@@ -22,7 +22,7 @@ HEAD_WORDS = 16
 MESSAGE_HEAD_WORDS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checks:
     """What a kernel checks on the device.
 
@@ -86,7 +86,7 @@ def _wanted(value: object) -> str:
 # ---- sites: places in a kernel that report something ---------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PrintSite:
     """A print: its format and the types of its values."""
 
@@ -101,7 +101,7 @@ class PrintSite:
         return MESSAGE_HEAD_WORDS + sum(map(word_count, self.kinds))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoundsSite:
     """An access by index.
 
@@ -116,7 +116,7 @@ class BoundsSite:
     loc: Loc | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxesSite:
     """An access by an index for each of so many axes; as `BoundsSite`."""
 
@@ -126,7 +126,7 @@ class AxesSite:
     loc: Loc | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TexelSite:
     """An access to a texel of an image by so many coordinates."""
 
@@ -135,7 +135,7 @@ class TexelSite:
     loc: Loc | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NanSite:
     """A place that takes a floating value; `indexed` if it is an element of something."""
 
@@ -144,7 +144,7 @@ class NanSite:
     loc: Loc | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoopSite:
     """A while loop."""
 

@@ -1,12 +1,11 @@
 """A whole kernel as GLSL: extensions, interface and main function."""
 
-from dataclasses import dataclass
-
 from vkdispatch.base.dtype import (
     bfloat16,
     component_count,
     component_type,
 )
+from vkdispatch.base.record import record
 from vkdispatch.codegen.analysis import (
     Access,
     plan_names,
@@ -39,7 +38,7 @@ from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layo
 from vkdispatch.codegen.location import Loc
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GlslText:
     """A kernel as GLSL, but for its workgroup size.
 

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
+from vkdispatch.base.record import field, record
 from vkdispatch.codegen.analysis import (
     NamingPlan,
 )
@@ -128,7 +128,7 @@ COMPONENT_NAMES: dict[Builtin, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stored:
     """How a type that kernels do not compute with lies in a buffer, is read and is stored."""
 
@@ -189,14 +189,14 @@ def _float_text(value: float, kind: DType) -> str:
 # ---- expressions ---------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@record(eq=False, frozen=False)
 class Names:
     """How leaves are called: built-in values, the argument block, and expressions that have a name."""
 
-    builtins: dict[Builtin, str] = field(default_factory=lambda: BUILTINS)
+    builtins: dict[Builtin, str] = field(factory=lambda: BUILTINS)
     block: str = "PC"
     plan: NamingPlan | None = None
-    of_number: dict[int, str] = field(default_factory=dict)
+    of_number: dict[int, str] = field(factory=dict)
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""

@@ -9,7 +9,6 @@ element 0, a bad store is left out, and the invocation goes on, so that barriers
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 from vkdispatch.base.dtype import (
     DType,
@@ -23,6 +22,7 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.analysis import Numbering, nodes
 from vkdispatch.codegen.diagnostics import (
@@ -82,7 +82,7 @@ from vkdispatch.codegen.reports import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instrumented:
     """A kernel that reports, and what its reports mean.
 

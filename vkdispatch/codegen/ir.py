@@ -6,10 +6,10 @@ executable form.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from enum import Enum, IntFlag, auto
 
 from vkdispatch.base.dtype import DType, bool_, float32, to_vector
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.location import Loc
 
 
@@ -76,7 +76,7 @@ class Builtin(Enum):
     SUBGROUP_LT_MASK = auto()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Argument:
     """A value that the host passes at each dispatch: a member of the argument block."""
 
@@ -84,7 +84,7 @@ class Argument:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Register:
     """A variable of one invocation.
 
@@ -97,7 +97,7 @@ class Register:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Storage:
     """A storage buffer; `index` is its position among the bound resources.
 
@@ -114,7 +114,7 @@ class Storage:
         return f"buf{self.index}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class SharedArray:
     """An array of `size` elements in workgroup memory, which `shape` lays out in one to three axes."""
 
@@ -124,7 +124,7 @@ class SharedArray:
     shape: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ImageBinding:
     """A sampled or storage image; `index` is its position among the bound resources.
 
@@ -155,7 +155,7 @@ class ImageBinding:
         return self.dtype if self.storage else to_vector(self.dtype, 4)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RawText:
     """GLSL text given by the user."""
 
@@ -181,7 +181,7 @@ Value = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Expr:
     """A value of type `dtype`.
 
@@ -194,11 +194,11 @@ class Expr:
     dtype: DType
     args: tuple["Expr", ...] = ()
     value: Value = None
-    loc: Loc | None = field(default=None, repr=False)
-    axes: tuple[tuple["Expr", "Expr"], ...] = field(default=(), repr=False)
+    loc: Loc | None = None
+    axes: tuple[tuple["Expr", "Expr"], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declare:
     """Declare a register with its first value."""
 
@@ -207,7 +207,7 @@ class Declare:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Store:
     """Assign `value` to a place, or combine it with what is there by `operator` ("+" writes `+=`)."""
 
@@ -217,7 +217,7 @@ class Store:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImageStore:
     """Write a texel of a storage image."""
 
@@ -227,7 +227,7 @@ class ImageStore:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class If:
     """The first branch whose condition holds runs, else `orelse`."""
 
@@ -236,7 +236,7 @@ class If:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class While:
     """Run `body` as long as the condition, evaluated anew each time, holds."""
 
@@ -245,7 +245,7 @@ class While:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class For:
     """Run `body` with `counter` = start, start + step, ... up to, without it, `stop`, as `range` does.
 
@@ -261,7 +261,7 @@ class For:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Switch:
     """Run the one case among whose values `value` is, else `default`. Cases do not fall through.
 
@@ -274,21 +274,21 @@ class Switch:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Break:
     """End the innermost loop."""
 
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Continue:
     """Go on with the next round of the innermost loop."""
 
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """A block of its own, with an optional comment in front."""
 
@@ -297,7 +297,7 @@ class Scope:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effect:
     """Call a GLSL function for its effect: a barrier."""
 
@@ -305,7 +305,7 @@ class Effect:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Print:
     """Show values on the host: `format % values` if the style is "%", `format.format(*values)` if "{}".
 
@@ -318,14 +318,14 @@ class Print:
     style: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Return:
     """End this invocation."""
 
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comment:
     """Text for the reader of the generated code."""
 
@@ -334,7 +334,7 @@ class Comment:
     loc: Loc | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RawStatement:
     """Lines of GLSL given by the user."""
 
@@ -362,7 +362,7 @@ Statement = (
 Block = tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kernel:
     """A whole kernel.
 

@@ -6,12 +6,12 @@ The stack of open blocks, and the thread's recorder.
 import math
 import re
 import threading
-from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Literal
 
 from vkdispatch.base.dtype import DType, bool_, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.expressions import construct, literal
 from vkdispatch.codegen.ir import (
@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
 MARK_LETTERS = "\ue000\ue001\ue002"
 
 
-@dataclass(slots=True)
+@record(eq=False, frozen=False)
 class _Placeholder:
     """A value in an f-string, its format specification, and whether it was printed."""
 
@@ -55,7 +55,7 @@ class _Placeholder:
     printed: bool = False
 
 
-@dataclass(slots=True)
+@record(eq=False, frozen=False)
 class _Frame:
     """A block being filled. `branches` are the finished branches of the if that it continues."""
 
@@ -65,15 +65,15 @@ class _Frame:
     branches: tuple[tuple[Expr, Block], ...] = ()
     loop: For | None = None
     values: tuple[int, ...] = ()
-    cases: list[tuple[tuple[int, ...], Block]] = field(default_factory=list)
+    cases: list[tuple[tuple[int, ...], Block]] = field(factory=list)
     default: Block | None = None
     comment: str | None = None
     # whether open_block made it: who took its statements knows what to make of them
     apart: bool = False
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[Statement] = field(factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mark:
     """A moment of a recording: sizes of what grows, other values, and the innermost block's statements."""
 

@@ -17,6 +17,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckE
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
+from vkdispatch.base.record import record
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
@@ -84,7 +85,7 @@ class BoundVariable:
         return f"<variable {self.name!r} of a CommandGraph>"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Slot:
     """Where in an instance's bytes a bound variable goes, and as what."""
 

@@ -4,7 +4,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from vkdispatch.base.errors import (
     LoopLimitError,
     NanError,
 )
+from vkdispatch.base.record import record
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.diagnostics import AxesSite, BoundsSite, LoopSite, NanSite, PrintSite, Site, TexelSite
 from vkdispatch.codegen.location import located
@@ -33,7 +33,7 @@ _ROUNDS, _ROUNDS_ON_CPU = 1_000_000, 65_000
 _Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Probe:
     """A launch of an observed kernel.
 
@@ -52,7 +52,7 @@ class Probe:
     shapes: Mapping[int, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Findings:
     """What launches had to say: the text of their prints, and the first violation of a check."""
 

@@ -1,9 +1,10 @@
 """Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from vkdispatch.base.record import replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import (

@@ -2,11 +2,11 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.base.record import record
 
 Extent = tuple[int, int, int]
 _FORMS = (
@@ -35,7 +35,7 @@ class CallValues:
         return getattr(self, name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LaunchSize:
     """A launch size as given: fixed, or computed from the values of each call.
 

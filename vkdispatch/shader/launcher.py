@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import vkdispatch_native as native
@@ -18,6 +17,7 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     VulkanError,
 )
+from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.ir import ImageBinding, Storage
@@ -34,7 +34,7 @@ _MAX_FOLDED_GROUPS = 0xFFFF0000
 _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BuiltKernel:
     """A kernel for one workgroup size. A folded one spreads more workgroups than an axis takes."""
 

@@ -1,12 +1,14 @@
 """Kernels that print or are checked: what is launched instead of them, and how."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.diagnostics import Checks, parse_checks
 from vkdispatch.codegen.instrument import Instrumented, instrument
@@ -98,7 +100,7 @@ def observe(description: ShaderDescription, checks: Checks) -> Observation | Non
     instrumented = instrument(description.kernel, checks)
     if instrumented is None:
         return None
-    observed = replace(description, kernel=instrumented.kernel)
+    observed = dataclasses.replace(description, kernel=instrumented.kernel)
     binding = instrumented.binding + observed.resource_binding_base
     slots = (
         ValueSlot("launch number", instrumented.launch, uint32),

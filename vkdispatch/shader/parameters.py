@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vkdispatch.base import dtype
@@ -21,6 +20,7 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.image_format import image_view_type, numeric_kind, select_format
 from vkdispatch.base.packing import SCALAR_CODES, pack, plain_scalar
+from vkdispatch.base.record import record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
@@ -36,7 +36,7 @@ _VIEW_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferSlot:
     """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
 
@@ -51,7 +51,7 @@ class BufferSlot:
     planar: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ValueSlot:
     """A number, vector or matrix that a launcher takes, and the member that gets it."""
 
@@ -65,7 +65,7 @@ class ValueSlot:
         return _LAUNCHER_CODES.get(self.kind)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImageSlot:
     """A sampler or a storage image that a launcher takes, and how the kernel declares it."""
 
@@ -94,7 +94,7 @@ class ImageSlot:
 Slot = BufferSlot | ImageSlot | ValueSlot
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """An argument of a kernel's call, and the slots it fills.
 
@@ -113,7 +113,7 @@ class Parameter:
     variable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckedCall:
     """The values of a call, ready for a launcher.
 

@@ -1,9 +1,7 @@
 """Kernels given as GLSL text or as SPIR-V, called and recorded like traced ones."""
 
-import dataclasses
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from vkdispatch.base.compute_plan import ComputePlan, compile_glsl
@@ -16,6 +14,7 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     VulkanError,
 )
+from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv import Module, read_module, validate
 from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
 from vkdispatch.base.spirv_types import check_types
@@ -42,7 +41,7 @@ _FEATURES: dict[int, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RawCode:
     """The code of a kernel and all that was said about it.
 
@@ -110,7 +109,7 @@ class RawKernel(ShaderFunction):
         merged = {**self.specialization, **given}
         # The axes of the workgroup that are named anew count, whatever `local_size` said before.
         renewed = set(self.interface.local_size_ids) & set(given)
-        code = dataclasses.replace(
+        code = replace(
             self._code, specialization=merged, local_size=None if renewed else self._code.local_size
         )
         return RawKernel(code, self.exec_size, self.workgroups, self._origin)
@@ -236,7 +235,7 @@ def _kernel(
     if specialization is not None:
         interface = reflect(code.module, code.entry_point, argument=code.argument)
         values = _by_id(code, interface, specialization)
-        code = dataclasses.replace(code, specialization=values)
+        code = replace(code, specialization=values)
     return RawKernel(code, exec_size, workgroups, origin)
 
 
@@ -310,7 +309,7 @@ def _specialized(code: RawCode) -> tuple[RawCode, Interface, Extent]:
                 f"{code.name}: local_size: {code.local_size} was asked for, the code says "
                 f"{interface.local_size}; give its axes ids, as in layout(local_size_x_id = 0) in;"
             )
-    code = dataclasses.replace(code, specialization=values)
+    code = replace(code, specialization=values)
     return code, reflect(code.module, code.entry_point, values, code.argument), code.local_size or (1, 1, 1)
 
 

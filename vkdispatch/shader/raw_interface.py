@@ -10,6 +10,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.record import record
 from vkdispatch.base.spirv_reflection import Interface, Resource, Type
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
 from vkdispatch.codegen.arguments import image_binding, is_image
@@ -30,7 +31,7 @@ _RESOURCE_KINDS = {
 _WANTED = "Buff[...], Const[...], Var[...], Img2[...] or a dataclass of dtypes"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RawArgument:
     """An argument as declared by the user.
 

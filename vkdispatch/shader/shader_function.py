@@ -11,7 +11,6 @@ from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
-from vkdispatch.shader.interpretation import checked, host_resources, interpret_call
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -275,6 +274,9 @@ class ShaderFunction:
         NotImplementedError
             The kernel holds GLSL text.
         """
+        # The interpreter is imported by those who use it: that takes as long as all of the rest.
+        from vkdispatch.shader.interpretation import checked, host_resources, interpret_call
+
         size, named = self._size_of_call(kwargs)
         parameters = read_parameters(self.shader_description)
         values = bind_values(self._who, parameters, args, named)

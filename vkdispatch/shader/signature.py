@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """Annotations, names and defaults (None: no default) of a kernel's arguments, in call order."""
 

@@ -1,0 +1,263 @@
+# Plans and command lists.
+
+# ---- plans
+
+
+cdef class Plan:
+    cdef Engine engine
+    cdef shared_ptr[CppEngine] keep
+    cdef CppPlan* ptr
+
+    def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
+                 str name not None, str entry_point not None="main", specialization=()):
+        cdef CppEngine* e = engine.open()
+        cdef vector[int] types = binding_types
+        cdef string text = name.encode()
+        cdef string entry = entry_point.encode()
+        cdef CppSpecialization constants
+        cdef VkSpecializationMapEntry constant
+        cdef vector[uint32_t] words
+        if self.ptr != NULL:
+            raise RuntimeError("a plan is initialized once")
+        if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+            raise ValueError("spirv: these bytes are no SPIR-V module")
+        words.resize(len(spirv) // 4)
+        memcpy(words.data(), <const char*>spirv, len(spirv))
+        for number, value in specialization:
+            if len(value) not in (1, 2, 4, 8):
+                raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
+            constant.constantID = number
+            constant.offset = <uint32_t>constants.data.size()
+            constant.size = len(value)
+            constants.data.resize(constant.offset + constant.size)
+            memcpy(&constants.data[constant.offset], <const char*><bytes>value, constant.size)
+            constants.entries.push_back(constant)
+        self.engine = engine
+        self.keep = engine.ptr
+        with nogil:
+            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants)
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            self.keep.get().retire(self.ptr)
+
+    cdef CppPlan* open(self) except NULL:
+        if self.ptr == NULL:
+            raise RuntimeError("the compute plan was destroyed")
+        self.engine.open()
+        return self.ptr
+
+    def destroy(self):
+        global _destroyed
+        if self.ptr != NULL:
+            _destroyed += 1
+            self.keep.get().retire(self.ptr)
+            self.ptr = NULL
+
+# ---- command lists
+
+
+cdef int _check_range(const CppLimits& limits, int kind, index, uint64_t offset, uint64_t size) except -1:
+    """Raise ValueError where Vulkan gives no meaning to binding these bytes."""
+    if kind not in (STORAGE_BUFFER, UNIFORM_BUFFER):
+        what = "a storage image" if kind == STORAGE_IMAGE else "a sampler"
+        raise ValueError(f"binding {index}: the plan wants {what} there, a buffer was given")
+    cdef uint64_t most = limits.storage_range if kind == STORAGE_BUFFER else limits.uniform_range
+    cdef uint64_t alignment = limits.storage_alignment if kind == STORAGE_BUFFER else limits.uniform_alignment
+    if size > most:
+        raise ValueError(f"binding {index}: {size} bytes are more than the {most} that a kernel on this device reaches")
+    if offset % alignment != 0:
+        raise ValueError(f"binding {index}: the offset {offset} is no multiple of {alignment}, as this device needs")
+    return 0
+
+
+cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
+    """Fill in a binding of (buffer, image or sampler; index; offset; range; reads; writes)."""
+    cdef uint64_t offset, size
+    cdef Buffer buffer
+    cdef Image image
+    cdef Sampler sampler
+    resource, index, offset, size, reads, writes = item
+    if not 0 <= index < plan.binding_count():
+        raise ValueError(f"binding {index}: the plan has no such binding")
+    memset(b, 0, sizeof(b[0]))
+    b.index, b.reads, b.writes = index, reads, writes
+    if isinstance(resource, Buffer):
+        buffer = <Buffer>resource
+        b.buffer = buffer.open()
+        owner = buffer.engine
+        if offset >= b.buffer.size() or size > b.buffer.size() - offset:
+            raise ValueError(f"binding {index}: bytes {offset} to {offset + size} reach beyond the buffer's "
+                             f"{b.buffer.size()}")
+        b.offset = offset
+        b.range = size if size > 0 else b.buffer.size() - offset
+        _check_range(engine.open().limits(), plan.type(index), index, b.offset, b.range)
+    elif isinstance(resource, Sampler):
+        sampler = <Sampler>resource
+        sampler.open()
+        b.image = sampler.image.open()
+        b.sampler = sampler.state.ptr
+        owner = sampler.engine
+        b.writes = False
+        if plan.type(index) != SAMPLED_IMAGE:
+            raise ValueError(f"binding {index}: the plan wants no sampler there")
+    elif isinstance(resource, Image):
+        image = <Image>resource
+        b.image = image.open()
+        owner = image.engine
+        if plan.type(index) != STORAGE_IMAGE:
+            raise ValueError(f"binding {index}: the plan wants no storage image there")
+        if not storable(b.image[0]):
+            raise ValueError(f"binding {index}: the image cannot be stored to")
+    else:
+        raise TypeError(f"binding {index}: expected a buffer, an image or a sampler, got {type(resource).__name__}")
+    if owner is not engine:
+        raise ValueError(f"binding {index}: what is bound belongs to another context")
+    if b.image != NULL and plan.refuses(b.index, b.image[0]):
+        raise ValueError(f"binding {index}: the shader declares an image of other axes or texels there")
+    return 0
+
+
+cdef int _check_arguments(CppPlan* plan, uint32_t size, int uniform_binding) except -1:
+    """Raise ValueError unless a plan can take `size` bytes of arguments where they are to travel."""
+    if uniform_binding < 0:
+        if size > plan.push_constant_size() or size % 4 != 0:
+            raise ValueError(f"argument_size: {size} bytes of arguments do not fit the plan's "
+                             f"{plan.push_constant_size()} of push constants")
+    elif <size_t>uniform_binding >= plan.binding_count() or plan.type(uniform_binding) != UNIFORM_BUFFER:
+        raise ValueError(f"uniform_binding: the plan has no uniform buffer at {uniform_binding}")
+    elif not 0 < size <= MAX_ARGUMENTS:
+        raise ValueError(f"argument_size: {size} bytes of arguments, 1 to {MAX_ARGUMENTS} are possible")
+    return 0
+
+
+cdef class CommandList:
+    cdef Engine engine
+    cdef shared_ptr[CppEngine] keep
+    cdef CppCommandList* ptr
+    cdef dict objects  # id -> Buffer, Image, Sampler or Plan that the recorded commands point at
+    cdef uint64_t checked  # the value of _destroyed when they were last found alive
+    cdef int users
+    cdef bint doomed
+
+    def __init__(self, Engine engine not None):
+        if self.ptr != NULL:
+            raise RuntimeError("a command list is initialized once")
+        self.engine = engine
+        self.keep = engine.ptr
+        self.objects = {}
+        self.ptr = engine.open().create_command_list()
+
+    def __dealloc__(self):
+        if self.ptr != NULL:
+            self.keep.get().destroy(self.ptr)
+
+    cdef CppCommandList* open(self) except NULL:
+        if self.ptr == NULL or self.doomed:
+            raise RuntimeError("the command list was destroyed")
+        self.engine.open()
+        return self.ptr
+
+    cdef int leave(self) except -1:
+        self.users -= 1
+        if self.doomed and self.users == 0:
+            self.keep.get().destroy(self.ptr)
+            self.ptr = NULL
+            self.objects = {}
+        return 0
+
+    cdef int check_alive(self) except -1:
+        if self.checked == _destroyed:
+            return 0
+        for item in self.objects.values():
+            if isinstance(item, Buffer):
+                (<Buffer>item).open()
+            elif isinstance(item, Image):
+                (<Image>item).open()
+            elif isinstance(item, Sampler):
+                (<Sampler>item).open()
+            else:
+                (<Plan>item).open()
+        self.checked = _destroyed
+        return 0
+
+    @property
+    def instance_size(self):
+        return self.open().instance_size()
+
+    @property
+    def length(self):
+        return self.open().length()
+
+    def record(self, Plan plan not None, bindings, groups, uint32_t argument_size, int uniform_binding=-1):
+        cdef vector[CppBinding] recorded
+        cdef vector[byte] zeros
+        cdef CppBinding b
+        cdef CppDispatch dispatch
+        cdef uint32_t x, y, z
+        cdef CppPlan* p = plan.open()
+        self.open()
+        if plan.engine is not self.engine:
+            raise ValueError("plan: it belongs to another context")
+        bindings = list(bindings)
+        bound = set()
+        for item in bindings:
+            _bind(self.engine, p, item, &b)
+            if b.index in bound:
+                raise ValueError(f"binding {b.index}: it is bound twice")
+            recorded.push_back(b)
+            bound.add(b.index)
+        if uniform_binding >= 0:
+            if uniform_binding in bound:
+                raise ValueError(f"uniform_binding: {uniform_binding} is bound already")
+            bound.add(uniform_binding)
+        expected = set(range(p.binding_count()))
+        if bound != expected:
+            raise ValueError(f"the plan's bindings are {sorted(expected)}, bound are {sorted(bound)}")
+        _check_arguments(p, argument_size, uniform_binding)
+        x, y, z = groups
+        dispatch.plan = p
+        dispatch.groups.x, dispatch.groups.y, dispatch.groups.z = x, y, z
+        dispatch.bindings = recorded.data()
+        dispatch.binding_count = <uint32_t>recorded.size()
+        dispatch.arguments = NULL
+        dispatch.argument_size = argument_size
+        dispatch.uniform_binding = uniform_binding
+        self.objects[id(plan)] = plan
+        for item in bindings:
+            self.objects[id(item[0])] = item[0]
+        plan.open()
+        return self.open().record(dispatch)
+
+    def reset(self):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        self.users += 1
+        try:
+            with nogil:
+                engine.reset(commands[0])
+        finally:
+            self.leave()
+        self.objects = {}
+
+    def submit(self, int queue, data, size_t instance_count):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t first, last
+        queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
+        first, last = queues[0], queues[-1] + 1
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(data, False)
+            self.check_alive()
+            with nogil:
+                engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+        finally:
+            self.leave()
+
+    def destroy(self):
+        if self.ptr != NULL and not self.doomed:
+            self.doomed = True
+            self.users += 1
+            self.leave()

@@ -1,0 +1,252 @@
+# Buffers, images and samplers.
+
+
+cdef class HostMemory:
+    """Contiguous host memory, held for the length of a call."""
+
+    cdef Py_buffer view
+
+    def __cinit__(self, source, bint writable):
+        PyObject_GetBuffer(source, &self.view, PyBUF_CONTIG if writable else PyBUF_CONTIG_RO)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef class Data:
+    """A buffer or image, which one thread may destroy while others copy to or from it."""
+
+    cdef Engine engine
+    cdef shared_ptr[CppEngine] keep  # the garbage collector may take `engine` first
+    cdef CppResource* resource
+    cdef int users  # threads inside a transfer without the GIL: destroy() waits for the last of them
+    cdef bint doomed
+
+    def __dealloc__(self):
+        global _deallocated
+        if self.resource != NULL:
+            _deallocated += 1
+            self.keep.get().retire(self.resource)
+
+    cdef int begin(self, Engine engine, noun) except -1:
+        if self.engine is not None:
+            raise RuntimeError(f"{noun} is initialized once")
+        self.engine = engine
+        self.keep = engine.ptr
+        return 0
+
+    cdef int check_alive(self, noun) except -1:
+        if self.resource == NULL or self.doomed:
+            raise RuntimeError(f"the {noun} was destroyed")
+        self.engine.open()
+        return 0
+
+    cdef int leave(self) except -1:
+        self.users -= 1
+        if self.doomed and self.users == 0:
+            self.keep.get().retire(self.resource)
+            self.resource = NULL
+        return 0
+
+    def destroy(self):
+        global _destroyed
+        if self.resource != NULL and not self.doomed:
+            _destroyed += 1
+            self.doomed = True
+            self.users += 1
+            self.leave()
+
+# ---- buffers
+
+
+cdef class Buffer(Data):
+    cdef CppBuffer* ptr
+
+    def __init__(self, Engine engine not None, uint64_t size):
+        cdef CppEngine* e = engine.open()
+        if size == 0:
+            raise ValueError("a buffer needs at least one byte")
+        self.begin(engine, "a buffer")
+        with nogil:
+            self.ptr = e.create_buffer(size)
+            self.resource = self.ptr
+
+    cdef CppBuffer* open(self) except NULL:
+        self.check_alive("buffer")
+        return self.ptr
+
+    @property
+    def size(self):
+        return self.open().size()
+
+    @property
+    def host_mapped(self):
+        return self.open().memory(0).mapped() != NULL
+
+    def write(self, int queue, data, uint64_t offset=0):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        queues = _queue_range(self.engine, queue)
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(data, False)
+            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+                raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
+            for q in queues:
+                if buffer.memory(q).mapped() != NULL:
+                    self.engine.wait(q, buffer.last_use(q))
+                with nogil:
+                    engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+
+    def read_into(self, int queue, out, uint64_t offset=0):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(out, True)
+            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+                raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
+            self.engine.wait(q, buffer.last_write(q))
+            with nogil:
+                engine.download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+
+    def copy_between(self, int source, int target):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t first, second
+        (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
+        (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
+        self.users += 1
+        try:
+            with nogil:
+                engine.copy_between(buffer[0], first, second)
+        finally:
+            self.leave()
+
+    def last_write(self, int queue):
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        return self.open().last_write(q)
+
+# ---- images
+
+
+cdef class Image(Data):
+    cdef CppImage* ptr
+
+    def __init__(self, Engine engine not None, int view_type, int format, extent, uint32_t layers, uint32_t levels,
+                 bint storage):
+        cdef CppEngine* e = engine.open()
+        cdef uint32_t width, height, depth
+        cdef CppImageShape shape
+        if view_type not in (0, 1, 2, 5):
+            raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
+        if format < 0:
+            raise ValueError(f"format: there is no VkFormat {format}")
+        width, height, depth = extent
+        shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
+        self.begin(engine, "an image")
+        with nogil:
+            self.ptr = e.create_image(shape)
+            self.resource = self.ptr
+
+    cdef CppImage* open(self) except NULL:
+        self.check_alive("image")
+        return self.ptr
+
+    @property
+    def sampleable(self):
+        return sampleable(self.open()[0])
+
+    @property
+    def storable(self):
+        return storable(self.open()[0])
+
+    def write(self, int queue, data, uint32_t level=0):
+        cdef CppImage* image = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        queues = _queue_range(self.engine, queue)
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(data, False)
+            for q in queues:
+                with nogil:
+                    engine.upload(q, image[0], level, <const byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+
+    def read_into(self, int queue, out, uint32_t level=0):
+        cdef CppImage* image = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        cdef HostMemory host
+        self.users += 1
+        try:
+            host = HostMemory(out, True)
+            self.engine.wait(q, image.last_write(q))
+            with nogil:
+                engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+
+
+cdef class SamplerState:
+    """A VkSampler, shared by all samplers of the same settings."""
+
+    cdef shared_ptr[CppEngine] keep
+    cdef CppSampler* ptr
+    cdef object __weakref__
+
+    def __dealloc__(self):
+        global _deallocated
+        if self.ptr != NULL:
+            _deallocated += 1
+            self.keep.get().retire(self.ptr)
+
+
+cdef class Sampler:
+    cdef Engine engine
+    cdef Image image
+    cdef SamplerState state
+
+    def __init__(self, Image image not None, uint32_t mag_filter, uint32_t min_filter, uint32_t mip_filter,
+                 uint32_t address_mode, float mip_lod_bias, float min_lod, float max_lod, uint32_t border_color):
+        cdef CppSamplerSettings settings
+        cdef SamplerState state
+        cdef CppEngine* e
+        if self.state is not None:
+            raise RuntimeError("a sampler is initialized once")
+        if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
+            raise ValueError("a filter, address mode or border colour is unknown")
+        if not sampleable(image.open()[0]):
+            raise ValueError("the device cannot sample images of this format")
+        e = image.engine.open()
+        key = (mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color)
+        state = image.engine.samplers.get(key)
+        if state is None:
+            settings = sampler_settings(mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod,
+                                        border_color)
+            state = SamplerState.__new__(SamplerState)
+            state.keep = image.engine.ptr
+            state.ptr = e.create_sampler(settings)
+            image.engine.samplers[key] = state
+        self.engine = image.engine
+        self.image = image
+        self.state = state
+
+    cdef int open(self) except -1:
+        if self.state is None or self.image is None:
+            raise RuntimeError("the sampler was not created")
+        self.image.open()
+        return 0

@@ -1,0 +1,252 @@
+# What of the C++ engine the wrapper calls.
+
+cdef extern from "libs/vulkan.hpp" nogil:
+    ctypedef void* VkPhysicalDevice
+    ctypedef struct VkPhysicalDeviceLimits:
+        uint32_t maxComputeWorkGroupSize[3]
+        uint32_t maxComputeWorkGroupInvocations
+        uint32_t maxComputeWorkGroupCount[3]
+        uint32_t maxBoundDescriptorSets
+        uint32_t maxPushConstantsSize
+        uint32_t maxStorageBufferRange
+        uint32_t maxUniformBufferRange
+        uint64_t minUniformBufferOffsetAlignment
+        uint32_t maxComputeSharedMemorySize
+    ctypedef struct VkPhysicalDeviceProperties:
+        uint32_t apiVersion
+        uint32_t driverVersion
+        uint32_t vendorID
+        uint32_t deviceID
+        int deviceType
+        char* deviceName
+        VkPhysicalDeviceLimits limits
+    ctypedef struct VkPhysicalDeviceSubgroupProperties:
+        uint32_t subgroupSize
+        uint32_t supportedStages
+        uint32_t supportedOperations
+        uint32_t quadOperationsInAllStages
+    ctypedef struct VkPhysicalDeviceIDProperties:
+        uint8_t deviceUUID[16]
+    ctypedef struct VkPhysicalDeviceFeatures:
+        uint32_t shaderStorageImageExtendedFormats
+        uint32_t shaderFloat64
+        uint32_t shaderInt64
+        uint32_t shaderInt16
+    ctypedef struct VkPhysicalDeviceVulkan11Features:
+        uint32_t storageBuffer16BitAccess
+        uint32_t uniformAndStorageBuffer16BitAccess
+        uint32_t storagePushConstant16
+        uint32_t storageInputOutput16
+    ctypedef struct VkPhysicalDeviceVulkan12Features:
+        uint32_t samplerMirrorClampToEdge
+        uint32_t shaderFloat16
+        uint32_t scalarBlockLayout
+        uint32_t storageBuffer8BitAccess
+        uint32_t timelineSemaphore
+        uint32_t shaderInt8
+        uint32_t uniformAndStorageBuffer8BitAccess
+        uint32_t storagePushConstant8
+        uint32_t shaderBufferInt64Atomics
+        uint32_t shaderSharedInt64Atomics
+        uint32_t shaderSubgroupExtendedTypes
+    ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
+        uint32_t shaderBufferFloat32Atomics
+        uint32_t shaderBufferFloat32AtomicAdd
+        uint32_t shaderBufferFloat64Atomics
+        uint32_t shaderBufferFloat64AtomicAdd
+        uint32_t shaderSharedFloat32Atomics
+        uint32_t shaderSharedFloat32AtomicAdd
+        uint32_t shaderSharedFloat64Atomics
+        uint32_t shaderSharedFloat64AtomicAdd
+    ctypedef struct VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT:
+        uint32_t shaderBufferFloat16Atomics
+        uint32_t shaderBufferFloat16AtomicAdd
+        uint32_t shaderBufferFloat16AtomicMinMax
+        uint32_t shaderBufferFloat32AtomicMinMax
+        uint32_t shaderBufferFloat64AtomicMinMax
+        uint32_t shaderSharedFloat16Atomics
+        uint32_t shaderSharedFloat16AtomicAdd
+        uint32_t shaderSharedFloat16AtomicMinMax
+        uint32_t shaderSharedFloat32AtomicMinMax
+        uint32_t shaderSharedFloat64AtomicMinMax
+    ctypedef struct VkSpecializationMapEntry:
+        uint32_t constantID
+        uint32_t offset
+        size_t size
+    ctypedef struct VkQueueFamilyProperties:
+        uint32_t queueFlags
+        uint32_t queueCount
+
+cdef extern from "context/device.hpp" namespace "vkd" nogil:
+    cdef cppclass CppDeviceProperties "vkd::DeviceProperties":
+        VkPhysicalDeviceProperties core
+        VkPhysicalDeviceSubgroupProperties subgroup
+        VkPhysicalDeviceIDProperties id
+        VkPhysicalDeviceFeatures features
+        VkPhysicalDeviceVulkan11Features features11
+        VkPhysicalDeviceVulkan12Features features12
+        VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
+        VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
+        vector[VkQueueFamilyProperties] queue_families
+        vector[string] missing
+    CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
+
+cdef extern from "context/instance.hpp" namespace "vkd" nogil:
+    cdef cppclass CppInstance "vkd::Instance":
+        @staticmethod
+        void create(cbool debug) except +raise_error
+        @staticmethod
+        void destroy()
+        @staticmethod
+        shared_ptr[CppInstance] get() except +raise_error
+        @staticmethod
+        cbool exists()
+        cbool validation()
+        const vector[VkPhysicalDevice]& physical_devices()
+    vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
+
+cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
+    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
+
+cdef extern from "objects/resource.hpp" namespace "vkd" nogil:
+    cdef cppclass CppResource "vkd::Resource":
+        uint64_t last_use(size_t queue)
+        uint64_t last_write(size_t queue)
+
+cdef extern from * nogil:
+    """
+    #include "objects/image.hpp"
+    #include "objects/sampler.hpp"
+    // Plain numbers for enumerations, which Cython would not convert by itself.
+    inline vkd::ImageShape image_shape(int view_type, int format, uint32_t width, uint32_t height, uint32_t depth,
+                                       uint32_t layers, uint32_t levels, bool storage) {
+      return {static_cast<VkImageViewType>(view_type), static_cast<VkFormat>(format), {width, height, depth},
+              layers, levels, storage};
+    }
+    inline vkd::SamplerSettings sampler_settings(uint32_t mag, uint32_t min, uint32_t mip, uint32_t address, float bias,
+                                                 float min_lod, float max_lod, uint32_t border) {
+      return {static_cast<VkFilter>(mag), static_cast<VkFilter>(min), static_cast<VkSamplerMipmapMode>(mip),
+              static_cast<VkSamplerAddressMode>(address), bias, min_lod, max_lod, static_cast<VkBorderColor>(border)};
+    }
+    inline int view_type(const vkd::Image& image) { return image.shape().view_type; }
+    inline int image_format(const vkd::Image& image) { return image.shape().format; }
+    inline bool storable(const vkd::Image& image) { return image.shape().storage; }
+    inline bool sampleable(const vkd::Image& image) { return image.sampled_view(0) != VK_NULL_HANDLE; }
+    inline int numeric_kind(const vkd::Image& image) { return static_cast<int>(image.numeric()); }
+    """
+    ctypedef struct CppImageShape "vkd::ImageShape":
+        uint32_t levels
+    ctypedef struct CppSamplerSettings "vkd::SamplerSettings":
+        pass
+    cdef cppclass CppImage "vkd::Image"(CppResource):
+        uint64_t level_size(uint32_t level)
+        const CppImageShape& shape()
+    cdef cppclass CppSampler "vkd::Sampler"(CppResource):
+        pass
+    CppImageShape image_shape(int view_type, int format, uint32_t width, uint32_t height, uint32_t depth,
+                              uint32_t layers, uint32_t levels, cbool storage)
+    CppSamplerSettings sampler_settings(uint32_t mag, uint32_t min, uint32_t mip, uint32_t address, float bias,
+                                        float min_lod, float max_lod, uint32_t border)
+    int view_type(const CppImage& image)
+    int image_format(const CppImage& image)
+    cbool storable(const CppImage& image)
+    cbool sampleable(const CppImage& image)
+    int numeric_kind(const CppImage& image)
+
+cdef extern from "stages/command.hpp" namespace "vkd" nogil:
+    cdef cppclass CppBuffer "vkd::Buffer"(CppResource):
+        uint64_t size()
+        const CppMemory& memory(size_t queue)
+    cdef cppclass CppMemory "vkd::Memory":
+        byte* mapped()
+    cdef cppclass CppPlan "vkd::Plan"(CppResource):
+        size_t binding_count()
+        int type(uint32_t binding)
+        cbool refuses(uint32_t binding, const CppImage& image)
+        uint32_t push_constant_size()
+    cdef cppclass CppSpecialization "vkd::Specialization":
+        vector[VkSpecializationMapEntry] entries
+        vector[byte] data
+    cdef cppclass CppBinding "vkd::Binding":
+        CppBuffer* buffer
+        CppImage* image
+        CppSampler* sampler
+        uint64_t offset
+        uint64_t range
+        uint32_t index
+        cbool reads
+        cbool writes
+    cdef cppclass CppGroups "vkd::Groups":
+        uint32_t x
+        uint32_t y
+        uint32_t z
+    cdef cppclass CppDispatch "vkd::Dispatch":
+        CppPlan* plan
+        CppGroups groups
+        const CppBinding* bindings
+        uint32_t binding_count
+        const byte* arguments
+        uint32_t argument_size
+        int32_t uniform_binding
+
+cdef extern from "engine.hpp" namespace "vkd" nogil:
+    cdef cppclass CppCommandList "vkd::CommandList":
+        size_t record(const CppDispatch& dispatch) except +raise_error
+        size_t instance_size()
+        size_t length()
+    cdef cppclass CppStatistics "vkd::Statistics":
+        uint64_t commands
+        uint64_t submits
+        uint64_t barriers
+        uint64_t live_objects
+        uint64_t waiting_frees
+        uint64_t device_memory
+    cdef cppclass CppLimits "vkd::Limits":
+        uint64_t storage_range
+        uint64_t uniform_range
+        uint64_t storage_alignment
+        uint64_t uniform_alignment
+    cdef cppclass CppEngine "vkd::Engine":
+        CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families, cbool debug,
+                  cbool force_staging) except +raise_error
+        size_t queue_count()
+        const CppLimits& limits()
+        cbool lost()
+        cbool closed()
+        void check_open() except +raise_error
+        CppBuffer* create_buffer(uint64_t size) except +raise_error
+        CppImage* create_image(const CppImageShape& shape) except +raise_error
+        CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
+        uint32_t image_features(int format) except +raise_error
+        CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
+                             const string& name, const string& entry_point,
+                             const CppSpecialization& specialization) except +raise_error
+        CppCommandList* create_command_list() except +raise_error
+        void destroy(CppCommandList* commands)
+        void retire(CppResource* resource)
+        cbool append(const CppDispatch& dispatch) except +raise_error
+        void make_room() except +raise_error
+        uint64_t last_value(size_t queue) except +raise_error
+        cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        void flush(size_t queue, uint64_t value) except +raise_error
+        size_t least_busy() except +raise_error
+        void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
+        void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
+        void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
+        void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
+        void download(size_t queue, CppImage& image, uint32_t level, byte* data, uint64_t size) except +raise_error
+        void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
+                    size_t count) except +raise_error
+        void reset(CppCommandList& commands) except +raise_error
+        void abandon()
+        void close()
+        CppStatistics statistics() except +raise_error
+        void set_barriers_enabled(cbool enabled)
+
+DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
+DEF STORAGE_IMAGE = 3
+DEF UNIFORM_BUFFER = 6
+DEF STORAGE_BUFFER = 7
+DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
+DEF MAX_BINDINGS = 256
+DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed

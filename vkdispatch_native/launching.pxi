@@ -1,0 +1,339 @@
+# The launcher: from the arguments of a Python call to one appended dispatch.
+
+# ---- launching
+
+cdef enum SlotKind:
+    BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT, SCALAR_SLOT, VALUE_SLOT
+
+cdef struct Slot:
+    SlotKind kind
+    uint32_t offset  # in the argument block; of a buffer: its shape's, if it has one
+    cbool has_shape
+    cbool planar  # the kernel indexes it by two axes: its shape must have no third
+    uint32_t size
+    char code  # struct format character of a scalar
+    uint32_t binding
+    cbool reads
+    cbool writes
+    int view_type  # of an image
+    int kind_or_format  # of a sampled image: vkd::Numeric; of a storage image: VkFormat
+
+
+cdef bint _pack_scalar(char code, char* target, object value):
+    """Whether the value could be packed; anything out of the ordinary is left to the checking path."""
+    cdef double real
+    cdef float single
+    cdef int64_t signed
+    cdef uint64_t unsigned
+    try:
+        if code == b"f":
+            single = <float>PyFloat_AsDouble(value)
+            memcpy(target, &single, 4)
+        elif code == b"d":
+            real = PyFloat_AsDouble(value)
+            memcpy(target, &real, 8)
+        elif code in (b"i", b"h", b"q"):
+            signed = value
+            if code == b"i":
+                if signed != <int32_t>signed:
+                    return False
+                memcpy(target, &signed, 4)
+            elif code == b"h":
+                if signed != <int16_t>signed:
+                    return False
+                memcpy(target, &signed, 2)
+            else:
+                memcpy(target, &signed, 8)
+        else:
+            unsigned = value
+            if code == b"I":
+                if unsigned != <uint32_t>unsigned:
+                    return False
+                memcpy(target, &unsigned, 4)
+            elif code == b"H":
+                if unsigned != <uint16_t>unsigned:
+                    return False
+                memcpy(target, &unsigned, 2)
+            else:
+                memcpy(target, &unsigned, 8)
+    except Exception:
+        return False
+    return True
+
+
+cdef class Launcher:
+    cdef Engine engine
+    cdef Plan plan
+    cdef vector[Slot] slots
+    cdef uint32_t argument_size
+    cdef int32_t uniform_binding
+    cdef int exec_offset
+    cdef int groups_offset
+    cdef uint32_t local_size[3]
+    cdef uint64_t max_groups[3]
+    cdef object pack
+
+    def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
+                 int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack):
+        cdef Slot slot
+        cdef vector[Slot] bound_slots
+        cdef int axis
+        cdef int64_t farthest = max(exec_offset, groups_offset)
+        if self.engine is not None:
+            raise RuntimeError("a launcher is initialized once")
+        if plan.engine is not engine:
+            raise ValueError("plan: it belongs to another context")
+        if argument_size > MAX_ARGUMENTS:
+            raise ValueError(f"the arguments take {argument_size} bytes, {MAX_ARGUMENTS} are possible")
+        _check_arguments(plan.open(), argument_size, uniform_binding)
+        if plan.open().binding_count() > MAX_BINDINGS:
+            raise ValueError(f"{plan.open().binding_count()} bound buffers and images are more than {MAX_BINDINGS}")
+        bound = {uniform_binding} if uniform_binding >= 0 else set()
+        kinds = {}  # binding -> VK_DESCRIPTOR_TYPE_*
+        for item in slots:
+            memset(&slot, 0, sizeof(slot))
+            if item[0] == "buffer":
+                slot.kind = BUFFER_SLOT
+                slot.binding = item[1]
+                slot.has_shape = item[2] >= 0
+                slot.offset = item[2] if item[2] >= 0 else 0
+                slot.size = 16 if item[2] >= 0 else 0
+                slot.reads = item[3]
+                slot.writes = item[4]
+                slot.planar = len(item) > 5 and item[5]
+                if int(item[1]) in bound:
+                    raise ValueError(f"slots: binding {item[1]} is bound twice")
+                bound.add(int(item[1]))
+            elif item[0] in ("sampler", "image"):
+                slot.kind = SAMPLER_SLOT if item[0] == "sampler" else IMAGE_SLOT
+                slot.binding = item[1]
+                slot.view_type = item[2]
+                slot.kind_or_format = item[3]
+                slot.reads = item[4]
+                slot.writes = item[5] and slot.kind == IMAGE_SLOT
+                if int(item[1]) in bound:
+                    raise ValueError(f"slots: binding {item[1]} is bound twice")
+                bound.add(int(item[1]))
+            elif item[0] == "scalar":
+                slot.kind = SCALAR_SLOT
+                slot.offset = item[1]
+                slot.code = ord(item[2])
+                if item[2] not in "fdihqIHQ":
+                    raise ValueError(f"slots: unknown scalar code {item[2]!r}")
+                slot.size = {"h": 2, "H": 2, "d": 8, "q": 8, "Q": 8}.get(item[2], 4)
+            elif item[0] == "value":
+                slot.kind = VALUE_SLOT
+                slot.offset = item[1]
+                slot.size = item[2]
+            else:
+                raise ValueError(f"slots: unknown kind {item[0]!r}")
+            if <uint64_t>slot.offset + slot.size > argument_size:
+                raise ValueError("slots: a slot lies beyond the argument block")
+            bound_slots.push_back(slot)
+            if slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT):
+                kinds[int(item[1])] = {BUFFER_SLOT: STORAGE_BUFFER, SAMPLER_SLOT: SAMPLED_IMAGE}.get(
+                    slot.kind, STORAGE_IMAGE)
+        if bound != set(range(plan.open().binding_count())):
+            raise ValueError(f"slots: they bind {sorted(bound)}, the plan has {plan.open().binding_count()} bindings")
+        for binding, kind in kinds.items():
+            if plan.open().type(binding) != kind:
+                raise ValueError(f"slots: binding {binding} of the plan is of another kind")
+        if farthest >= 0 and farthest + 12 > <int64_t>argument_size:
+            raise ValueError("exec_offset, groups_offset: beyond the argument block")
+        for axis in range(3):
+            self.local_size[axis] = local_size[axis]
+            self.max_groups[axis] = max_groups[axis]
+            if self.local_size[axis] == 0 or self.max_groups[axis] == 0:
+                raise ValueError("local_size, max_groups: expected positive ints")
+        self.slots = bound_slots
+        self.engine = engine
+        self.plan = plan
+        self.argument_size = argument_size
+        self.uniform_binding = uniform_binding
+        self.exec_offset = exec_offset
+        self.groups_offset = groups_offset
+        self.pack = pack
+
+    cdef bint grid(self, object limit, bint limit_is_groups, char* block, CppGroups* groups):
+        """The workgroups for a launch limit; also writes the limit into the argument block."""
+        cdef uint64_t sizes[3]
+        cdef uint64_t counts[3]
+        cdef uint32_t bounds[3]
+        cdef uint32_t true_counts[3]
+        cdef uint64_t total, y
+        cdef int axis = 0
+        sizes[0] = sizes[1] = sizes[2] = 1
+        try:
+            if isinstance(limit, tuple):
+                if not 1 <= len(limit) <= 3:
+                    return False
+                for item in limit:
+                    sizes[axis] = PyNumber_Index(item)
+                    axis += 1
+            else:
+                sizes[0] = PyNumber_Index(limit)
+        except Exception:
+            return False
+        for axis in range(3):
+            if sizes[axis] == 0 or sizes[axis] > 0xFFFFFFFFu:
+                return False
+            if limit_is_groups:
+                counts[axis] = sizes[axis]
+                sizes[axis] *= self.local_size[axis]
+                if sizes[axis] > 0xFFFFFFFFu:
+                    return False
+            else:
+                counts[axis] = (sizes[axis] + self.local_size[axis] - 1) // self.local_size[axis]
+            bounds[axis] = <uint32_t>sizes[axis]
+            true_counts[axis] = <uint32_t>counts[axis]
+        if self.exec_offset >= 0:
+            memcpy(block + self.exec_offset, bounds, 12)
+        if self.groups_offset >= 0:
+            memcpy(block + self.groups_offset, true_counts, 12)
+            total = counts[0] * counts[1]
+            if total > 0xFFFF0000u or total * counts[2] > 0xFFFF0000u:
+                return False
+            total *= counts[2]
+            y = (total + self.max_groups[0] - 1) // self.max_groups[0]
+            counts[1] = y
+            counts[0] = (total + y - 1) // y
+            counts[2] = 1
+        if counts[0] > self.max_groups[0] or counts[1] > self.max_groups[1] or counts[2] > self.max_groups[2]:
+            return False
+        groups.x, groups.y, groups.z = <uint32_t>counts[0], <uint32_t>counts[1], <uint32_t>counts[2]
+        return True
+
+    cdef bint put_image(self, Slot* slot, object native, CppBinding* b) except -1:
+        """Fill in the binding of a sampler or storage image; false when it is not what the slot wants."""
+        cdef Sampler sampler
+        cdef Image image
+        memset(b, 0, sizeof(b[0]))
+        if slot.kind == SAMPLER_SLOT:
+            if not isinstance(native, Sampler):
+                return False
+            sampler = <Sampler>native
+            if sampler.state is None or sampler.image is None:
+                return False
+            image = sampler.image
+            b.sampler = sampler.state.ptr
+        else:
+            if not isinstance(native, Image):
+                return False
+            image = <Image>native
+        if image.engine is not self.engine or image.ptr == NULL or image.doomed:
+            return False
+        if self.plan.open().refuses(slot.binding, image.ptr[0]):
+            return False
+        if view_type(image.ptr[0]) != slot.view_type:
+            return False
+        if slot.kind == SAMPLER_SLOT:
+            if numeric_kind(image.ptr[0]) != slot.kind_or_format:
+                return False
+        elif image_format(image.ptr[0]) != slot.kind_or_format or not storable(image.ptr[0]):
+            return False
+        b.image = image.ptr
+        b.index, b.reads, b.writes = slot.binding, slot.reads, slot.writes
+        return True
+
+    cdef bint prepare(self, tuple arguments, object limit, bint limit_is_groups, char* block, CppBinding* bindings,
+                      CppDispatch* dispatch, list resources) except -1:
+        """Fill in the dispatch, and `resources` unless None; false when an argument is not of the expected kind."""
+        cdef size_t i
+        cdef Slot* slot
+        cdef uint32_t count = 0
+        cdef int32_t shape[4]
+        cdef CppBinding* b
+        cdef Buffer buffer
+        cdef bytes packed
+        if self.engine is None:
+            raise RuntimeError("the launcher was not initialized")
+        cdef CppEngine* engine = self.engine.open()
+        if <size_t>len(arguments) != self.slots.size():
+            return False
+        memset(block, 0, self.argument_size)
+        for i in range(self.slots.size()):
+            slot = &self.slots[i]
+            argument = arguments[i]
+            if slot.kind == BUFFER_SLOT:
+                native = getattr(argument, "_native", None)
+                if not isinstance(native, Buffer):
+                    return False
+                buffer = <Buffer>native
+                if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed:
+                    return False
+                if buffer.ptr.size() > engine.limits().storage_range:
+                    return False
+                if resources is not None:
+                    resources.append(buffer)
+                b = &bindings[count]
+                count += 1
+                memset(b, 0, sizeof(b[0]))
+                b.buffer = buffer.ptr
+                b.range = buffer.ptr.size()
+                b.index = slot.binding
+                b.reads = slot.reads
+                b.writes = slot.writes
+                if slot.has_shape:
+                    shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
+                    if slot.planar and shape[2] != 1:
+                        return False
+                    memcpy(block + slot.offset, shape, 16)
+            elif slot.kind == SAMPLER_SLOT or slot.kind == IMAGE_SLOT:
+                native = getattr(argument, "_native", None)
+                if not self.put_image(slot, native, &bindings[count]):
+                    return False
+                count += 1
+                if resources is not None:
+                    resources.append(native)
+            elif slot.kind == SCALAR_SLOT:
+                if not _pack_scalar(slot.code, block + slot.offset, argument):
+                    return False
+            else:
+                packed = self.pack(i, argument)
+                if <uint32_t>len(packed) != slot.size:
+                    return False
+                memcpy(block + slot.offset, <const char*>packed, slot.size)
+        if not self.grid(limit, limit_is_groups, block, &dispatch.groups):
+            return False
+        dispatch.plan = self.plan.open()
+        dispatch.bindings = bindings
+        dispatch.binding_count = count
+        dispatch.arguments = <const byte*>block
+        dispatch.argument_size = self.argument_size
+        dispatch.uniform_binding = self.uniform_binding
+        return True
+
+    def launch(self, tuple arguments not None, limit, bint limit_is_groups):
+        cdef char block[MAX_ARGUMENTS]
+        cdef CppBinding bindings[MAX_BINDINGS]
+        cdef CppDispatch dispatch
+        cdef uint64_t destroyed = _destroyed
+        cdef uint64_t deallocated = _deallocated
+        cdef CppEngine* engine
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
+            return False
+        # Other Python code may have run while values were packed, and taken away a buffer that was found before.
+        if _destroyed != destroyed or _deallocated != deallocated:
+            return False
+        engine = self.engine.open()
+        if engine.append(dispatch):
+            with nogil:
+                engine.make_room()
+        return True
+
+    def record(self, CommandList commands not None, tuple arguments not None, limit, bint limit_is_groups):
+        cdef char block[MAX_ARGUMENTS]
+        cdef CppBinding bindings[MAX_BINDINGS]
+        cdef CppDispatch dispatch
+        cdef list resources = []
+        cdef uint64_t destroyed = _destroyed
+        commands.open()
+        if commands.engine is not self.engine:
+            return None
+        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources) or _destroyed != destroyed:
+            return None
+        offset = commands.open().record(dispatch)
+        commands.objects[id(self.plan)] = self.plan
+        for resource in resources:
+            commands.objects[id(resource)] = resource
+        return offset, (<const char*>block)[: self.argument_size]
