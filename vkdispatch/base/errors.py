@@ -40,6 +40,10 @@ class LoopLimitError(CheckError, RuntimeError):
     """A while loop of a checked kernel took more rounds than it may."""
 
 
+class KernelAssertionError(CheckError, AssertionError):
+    """The condition of an `assert` in a checked kernel did not hold."""
+
+
 class ComponentError(VkDispatchError, AttributeError):
     """A GPU value has no component or attribute of that name."""
 

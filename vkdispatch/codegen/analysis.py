@@ -11,6 +11,7 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.ir import (
     Argument,
+    Assert,
     Block,
     Builtin,
     Declare,
@@ -197,6 +198,32 @@ def usage(kernel: Kernel) -> Usage:
     return found
 
 
+_OF_WORKGROUPS = frozenset(
+    (
+        Builtin.LOCAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_INDEX,
+        Builtin.WORKGROUP_ID,
+        Builtin.WORKGROUP_SIZE,
+        Builtin.NUM_WORKGROUPS,
+        Builtin.NUM_SUBGROUPS,
+        Builtin.SUBGROUP_ID,
+    )
+)
+
+
+def depends_on_workgroups(kernel: Kernel) -> bool:
+    """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
+    if kernel.shared or kernel.exec_count is None:
+        return True
+    for statement in walk(kernel.body):
+        if isinstance(statement, (Effect, RawStatement)):
+            return True
+        for expr in nodes(expressions_of(statement)):
+            if expr.op is Op.RAW or (isinstance(expr.value, Builtin) and expr.value in _OF_WORKGROUPS):
+                return True
+    return False
+
+
 def _is_shared(place: Expr) -> bool:
     while place.op in (Op.INDEX, Op.COMPONENT):
         place = place.args[0]
@@ -212,9 +239,15 @@ def check_scopes(kernel: Kernel) -> None:
     _check_block(kernel.body, known)
 
 
-def _check_block(block: Block, outer: set[int]) -> None:
+def _check_block(block: Block, outer: set[int]) -> set[int]:
     known = set(outer)
     for statement in block:
+        if isinstance(statement, Assert):
+            # its condition may use what its body declares
+            within = _check_block(statement.body, known)
+            for expr in nodes((statement.condition,)):
+                _check_known(expr.value, within, statement, expr.loc)
+            continue
         for expr in nodes(expressions_of(statement)):
             _check_known(expr.value, known, statement, expr.loc)
         if isinstance(statement, ImageStore):
@@ -227,6 +260,7 @@ def _check_block(block: Block, outer: set[int]) -> None:
             known.add(id(statement.register))
         elif isinstance(statement, For):
             known.discard(id(statement.counter))
+    return known
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:

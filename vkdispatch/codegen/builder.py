@@ -30,6 +30,7 @@ from vkdispatch.codegen.ir import (
     Storage,
     expressions_of,
     walk,
+    without_asserts,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
@@ -149,7 +150,11 @@ class ShaderBuilder(Recorder):
         check_scopes(kernel)
         self.check_placeholders()
         _check_texts(kernel)
-        return ShaderDescription(kernel, tuple(map(self._complete, self.shader_arg_infos)), self.backend)
+        infos = tuple(map(self._complete, self.shader_arg_infos))
+        body = without_asserts(kernel.body)
+        if body is kernel.body:
+            return ShaderDescription(kernel, infos, self.backend)
+        return ShaderDescription(dataclasses.replace(kernel, body=body), infos, self.backend, kernel)
 
     def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
         """Add what is known only after the trace: what the kernel asks of a buffer's shape."""

@@ -33,9 +33,13 @@ class Checks:
     nan: bool = False
     loops: bool = False
     rounds: int | None = None
+    asserts: bool = False
 
     def __bool__(self) -> bool:
-        return self.bounds or self.nan or self.loops
+        return self.bounds or self.nan or self.loops or self.asserts
+
+
+_CHECK = re.compile(r"(bounds|nan|loops|asserts)(?:=(\d+))?")
 
 
 def parse_checks(value: object, what: str = "check") -> Checks:
@@ -44,8 +48,8 @@ def parse_checks(value: object, what: str = "check") -> Checks:
     Parameters
     ----------
     value
-        False or None (nothing), True (bounds and loops), or any of "bounds", "nan", "loops" in a text with
-        commas or in a set; "loops=5000" also says how many rounds.
+        False or None (nothing), True (bounds, loops and asserts), or any of "bounds", "nan", "loops",
+        "asserts" in a text with commas or in a set; "loops=5000" also says how many rounds.
     what
         How it is called in messages.
 
@@ -57,7 +61,7 @@ def parse_checks(value: object, what: str = "check") -> Checks:
     if value is None or value is False:
         return Checks()
     if value is True:
-        return Checks(bounds=True, loops=True)
+        return Checks(bounds=True, loops=True, asserts=True)
     names: list[object]
     if isinstance(value, str):
         names = [name.strip() for name in value.split(",") if name.strip()]
@@ -71,16 +75,17 @@ def parse_checks(value: object, what: str = "check") -> Checks:
     rounds = None
     known = set()
     for name in names:
-        found = re.fullmatch(r"(bounds|nan|loops)(?:=(\d+))?", name) if isinstance(name, str) else None
+        found = _CHECK.fullmatch(name) if isinstance(name, str) else None
         if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
             raise ArgumentValueError(f"{what}: {_wanted(value)}")
         known.add(found[1])
         rounds = int(found[2]) if found[2] else rounds
-    return Checks("bounds" in known, "nan" in known, "loops" in known, rounds)
+    return Checks("bounds" in known, "nan" in known, "loops" in known, rounds, "asserts" in known)
 
 
 def _wanted(value: object) -> str:
-    return f'expected a bool, or any of "bounds", "nan", "loops", "loops=<most rounds>"; got {value!r}'
+    known = '"bounds", "nan", "loops", "loops=<most rounds>", "asserts"'
+    return f"expected a bool, or any of {known}; got {value!r}"
 
 
 # ---- sites: places in a kernel that report something ---------------------------------------------
@@ -151,4 +156,12 @@ class LoopSite:
     loc: Loc | None
 
 
-Site = PrintSite | BoundsSite | AxesSite | TexelSite | NanSite | LoopSite
+@record
+class AssertSite:
+    """An assert, and what it says where its condition does not hold."""
+
+    message: str
+    loc: Loc | None
+
+
+Site = PrintSite | BoundsSite | AxesSite | TexelSite | NanSite | LoopSite | AssertSite

@@ -48,6 +48,10 @@ _BITWISE_OF_BOOL = {"&": "&&", "|": "||"}
 # ---- numbers -------------------------------------------------------------------------------------
 
 
+# Whether an order holds where the right side is the larger one.
+_ORDERS = {"<": True, "<=": True, ">": False, ">=": False}
+
+
 def is_number(value: object) -> TypeGuard[Number]:
     """Whether a value is a Python or NumPy real number; truth values are not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
@@ -602,6 +606,9 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
     both_bool = all(isinstance(value, Expr) and value.dtype is bool_ for value in (a, b))
     if both_bool and symbol in ("==", "!=") and isinstance(a, Expr) and isinstance(b, Expr):
         return _make(Op.COMPARE, bool_, (a, b), symbol)
+    known = _known_order(symbol, a, b)
+    if known is not None:
+        return literal(known, bool_)
     kind, operands = meet((a, b), symbol)
     if not is_scalar(kind):
         if symbol not in ("==", "!="):
@@ -611,6 +618,22 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
             )
         operands = [cast(value, kind) for value in operands]
     return _make(Op.COMPARE, bool_, tuple(operands), symbol)
+
+
+def _known_order(symbol: str, a: Operand, b: Operand) -> bool | None:
+    """Return what a comparison with a number beyond the other side's integer type always gives, else None.
+
+    The number's own type would wrap around one of the two.
+    """
+    if isinstance(a, Expr) and is_integer_number(b) and symbol in _ORDERS:
+        kind, number, order = a.dtype, int(b), _ORDERS[symbol]
+    elif isinstance(b, Expr) and is_integer_number(a) and symbol in _ORDERS:
+        kind, number, order = b.dtype, int(a), not _ORDERS[symbol]
+    else:
+        return None
+    if kind is bool_ or not is_scalar(kind) or not is_integer_dtype(kind) or _fits(number, kind):
+        return None
+    return order is (number > 0)
 
 
 def logical(symbol: str, conditions: Sequence[Expr]) -> Expr:

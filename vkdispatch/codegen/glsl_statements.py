@@ -19,6 +19,7 @@ from vkdispatch.codegen.glsl_expressions import (
     literal_text,
 )
 from vkdispatch.codegen.ir import (
+    Assert,
     Block,
     Break,
     Builtin,
@@ -139,6 +140,8 @@ class BodyWriter:
         elif isinstance(statement, Print):
             # GLSL has none: `instrument` turns prints into statements that have
             self._comment(f"print {statement.format!r}", loc)
+        elif isinstance(statement, Assert):
+            self._comment(f"assert {statement.message!r}", loc)
         elif isinstance(statement, Return):
             self.line("return;", loc)
         elif isinstance(statement, Comment):

@@ -306,6 +306,19 @@ class Effect:
 
 
 @record
+class Assert:
+    """Run `body`, then look whether `condition` holds; `message` says what is wrong if not.
+
+    Both may go: the kernel is the same without, but for what is reported.
+    """
+
+    body: tuple["Statement", ...]
+    condition: Expr
+    message: str
+    loc: Loc | None = None
+
+
+@record
 class Print:
     """Show values on the host: `format % values` if the style is "%", `format.format(*values)` if "{}".
 
@@ -355,6 +368,7 @@ Statement = (
     | Scope
     | Effect
     | Print
+    | Assert
     | Return
     | Comment
     | RawStatement
@@ -405,7 +419,7 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
     if isinstance(statement, If):
         bodies = tuple(body for _, body in statement.branches)
         return bodies if statement.orelse is None else (*bodies, statement.orelse)
-    if isinstance(statement, (While, For, Scope)):
+    if isinstance(statement, (While, For, Scope, Assert)):
         return (statement.body,)
     if isinstance(statement, Switch):
         bodies = tuple(body for _, body in statement.cases)
@@ -420,7 +434,7 @@ def with_blocks(statement: Statement, blocks: tuple[Block, ...]) -> Statement:
             (condition, body) for (condition, _), body in zip(statement.branches, blocks, strict=False)
         )
         return replace(statement, branches=bodies, orelse=None if statement.orelse is None else blocks[-1])
-    if isinstance(statement, (While, For, Scope)):
+    if isinstance(statement, (While, For, Scope, Assert)):
         return replace(statement, body=blocks[0])
     if isinstance(statement, Switch):
         cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
@@ -438,7 +452,7 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.coordinate, statement.value)
     if isinstance(statement, If):
         return tuple(condition for condition, _ in statement.branches)
-    if isinstance(statement, While):
+    if isinstance(statement, (While, Assert)):
         return (statement.condition,)
     if isinstance(statement, For):
         return (statement.start, statement.stop, statement.step)
@@ -455,3 +469,14 @@ def walk(block: Block) -> Iterator[Statement]:
         yield statement
         for inner in blocks_of(statement):
             yield from walk(inner)
+
+
+def without_asserts(block: Block) -> Block:
+    """Return a block without its asserts; the same one if it has none."""
+    if not any(isinstance(statement, Assert) for statement in walk(block)):
+        return block
+    return tuple(
+        with_blocks(statement, tuple(map(without_asserts, blocks_of(statement))))
+        for statement in block
+        if not isinstance(statement, Assert)
+    )

@@ -161,6 +161,22 @@ class Recorder:
         self.store(place, value)
         return place
 
+    def declare_at(self, statements: list[Statement], position: int, value: Expr) -> Expr:
+        """Declare a register in an open block, in front of a statement that is recorded already."""
+        loc = here()
+        register = Register(self.claim_name(None), value.dtype)
+        place = Expr(Op.REGISTER, value.dtype, (), register, loc)
+        frames = [frame for frame in self._frames if frame.kind != "scope" or frame.statements is statements]
+        depth = next(number for number, frame in enumerate(frames) if frame.statements is statements)
+        if frames[depth].kind != "scope":
+            statements.insert(position, Declare(register, value, loc))
+            return place
+        # it outlives the scope
+        zero = literal(False, bool_) if value.dtype is bool_ else construct(value.dtype, ())
+        frames[depth - 1].statements.append(Declare(register, zero, loc))
+        statements.insert(position, Store(place, value, None, loc))
+        return place
+
     def add_argument(self, name: str, kind: DType) -> Argument:
         """Add a member to the argument block."""
         argument = Argument(self.claim_name(name, member=True), kind)
@@ -242,6 +258,14 @@ class Recorder:
                 piece.printed = True
                 pieces.append((piece.value, piece.spec))
         return pieces
+
+    def plain_text(self, text: str) -> str:
+        """Return a text for the host in which descriptions stand for GPU values."""
+        pieces = self.split_placeholders(text)
+        for piece in pieces:
+            if not isinstance(piece, str):
+                piece.printed = True
+        return "".join(piece if isinstance(piece, str) else "{...}" for piece in pieces)
 
     def check_placeholders(self) -> None:
         """Raise RuntimeError for a value that was formatted with a specification and never printed."""
@@ -427,6 +451,14 @@ class Recorder:
     def recorded(self) -> int:
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
+
+    def recorded_since(self, statements: list[Statement], position: int) -> list[Statement]:
+        """Return what an open block, and those opened in it, have got since it had so many statements."""
+        depth = next((n for n, frame in enumerate(self._frames) if frame.statements is statements), None)
+        if depth is None:
+            return []
+        inner = [statement for frame in self._frames[depth + 1 :] for statement in frame.statements]
+        return statements[position:] + inner
 
     @property
     def innermost(self) -> list[Statement]:

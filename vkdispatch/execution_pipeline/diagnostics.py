@@ -14,12 +14,22 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
     BoundsError,
     CheckError,
+    KernelAssertionError,
     LoopLimitError,
     NanError,
 )
 from vkdispatch.base.record import record
 from vkdispatch.codegen import diagnostics as words
-from vkdispatch.codegen.diagnostics import AxesSite, BoundsSite, LoopSite, NanSite, PrintSite, Site, TexelSite
+from vkdispatch.codegen.diagnostics import (
+    AssertSite,
+    AxesSite,
+    BoundsSite,
+    LoopSite,
+    NanSite,
+    PrintSite,
+    Site,
+    TexelSite,
+)
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.messages import message_text, value_of_words, word_count
 
@@ -110,7 +120,7 @@ class Diagnostics:
 
         Raises
         ------
-        BoundsError, NanError, LoopLimitError
+        BoundsError, NanError, LoopLimitError, KernelAssertionError
             A check was violated. The text of prints has been written before.
         """
         with self._lock:
@@ -246,6 +256,11 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
     if isinstance(site, NanSite):
         what = f"{site.what} at index {low}" if site.indexed else site.what
         return located(NanError, f"{probe.who}: NaN stored in {what}, {where}{others}", site.loc)
+    if isinstance(site, AssertSite):
+        said = f": {site.message}" if site.message else ""
+        return located(
+            KernelAssertionError, f"{probe.who}: assertion failed{said}, {where}{others}", site.loc
+        )
     assert isinstance(site, LoopSite)
     message = (
         f"{probe.who}: a while loop was ended after {_rounds(head)} rounds, {where}{others}; "

@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, UnsupportedError, UsageError
+from vkdispatch.base.errors import (
+    ArgumentValueError,
+    KernelAssertionError,
+    LoopLimitError,
+    UnsupportedError,
+    UsageError,
+)
 from vkdispatch.codegen.ir import (
+    Assert,
     Block,
     Break,
     Builtin,
@@ -273,6 +280,18 @@ class _Runner:
         self.output.entries += [(number, start, text) for number, text in zip(numbers, texts, strict=True)]
         return lanes
 
+    def asserted(self, statement: Assert, lanes: Lanes) -> Lanes:
+        if not self.batch.program.checks.asserts:
+            return lanes
+        self.block(statement.body, lanes)
+        lanes.known.clear()
+        holds = self.value(statement.condition, lanes)
+        if not holds.all():
+            said = f": {statement.message}" if statement.message else ""
+            first = int(lanes.index[int(np.argmin(np.broadcast_to(holds, len(lanes))))])
+            raise self.batch.fault(KernelAssertionError, f"assertion failed{said}", first, statement.loc)
+        return lanes
+
     def nothing(self, statement: Statement, lanes: Lanes) -> Lanes:
         return lanes
 
@@ -408,6 +427,7 @@ _RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
     Scope: _Runner.scope,
     Effect: _Runner.effect,
     Print: _Runner.print,
+    Assert: _Runner.asserted,
     Return: _Runner.end,
     Comment: _Runner.nothing,
     RawStatement: _Runner.raw,

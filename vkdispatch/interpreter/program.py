@@ -56,11 +56,14 @@ class Checked:
         A NaN that is stored, in memory or a register.
     rounds
         More rounds of a while loop than this; None for any number.
+    asserts
+        An assert whose condition does not hold.
     """
 
     bounds: bool = True
     nan: bool = False
     rounds: int | None = None
+    asserts: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -69,8 +69,8 @@ def record(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
     recorder.open_block("if")
     try:
         result = body()
-    except Exception:
-        tracer.abandon()
+    except Exception as error:
+        tracer.abandon(error)
         raise
     way = Way(recorder.take_block(depth), state.changed(), result)
     state.restore()

@@ -50,6 +50,11 @@ def placed(node: _Node, at: ast.AST) -> _Node:
     return node
 
 
+def has_calls(node: ast.expr) -> bool:
+    """Whether an expression calls anything, which may record statements."""
+    return any(isinstance(inner, ast.Call) for inner in ast.walk(node))
+
+
 def _binds(node: ast.expr) -> bool:
     return any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
 
@@ -67,9 +72,9 @@ class ExpressionRewriter(ast.NodeTransformer):
         self._make_thunk = make_thunk
         self._in_scope = in_scope
 
-    def _later(self, node: ast.expr) -> ast.expr:
+    def _later(self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None) -> ast.expr:
         """Make a function of an operand that is evaluated only if needed."""
-        rewritten: ast.expr = self.visit(node)
+        rewritten = (visit or self.visit)(node)
         if _binds(node):
             assert self._make_thunk is not None
             return self._make_thunk(node, rewritten)
@@ -83,32 +88,99 @@ class ExpressionRewriter(ast.NodeTransformer):
         return placed(call(load("_vd_rt"), method, *args), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Rewrite `and` and `or`."""
+        """Rewrite `and` and `or`, which give one of their operands."""
+        return self._join(node, self.visit, ("and_", "or_"))
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """Rewrite an expression of which only the truth matters."""
+        if isinstance(node, ast.BoolOp):
+            return self._join(node, self.test, ("both", "either"))
+        result: ast.expr = self.visit(node)
+        return result
+
+    def _join(
+        self, node: ast.BoolOp, visit: Callable[[ast.expr], ast.expr], names: tuple[str, str]
+    ) -> ast.expr:
         if self._stays(node.values[1:]):
-            return self.generic_visit(node)
-        first: ast.expr = self.visit(node.values[0])
-        rest = [self._later(value) for value in node.values[1:]]
-        return self._run(node, "and_" if isinstance(node.op, ast.And) else "or_", first, *rest)
+            kept: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
+            return kept
+        first = visit(node.values[0])
+        rest = [self._later(value, visit) for value in node.values[1:]]
+        return self._run(node, names[0] if isinstance(node.op, ast.And) else names[1], first, *rest)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Rewrite `not`."""
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)
-        operand: ast.expr = self.visit(node.operand)
-        return self._run(node, "not_", operand)
+        return self._run(node, "not_", self.test(node.operand))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """Rewrite `a if test else b`."""
         if self._stays([node.body, node.orelse]):
             return self.generic_visit(node)
-        test: ast.expr = self.visit(node.test)
+        test = self.test(node.test)
         return self._run(node, "choose", test, self._later(node.body), self._later(node.orelse))
+
+    def _early(self, node: ast.expr, before: list[ast.expr]) -> ast.expr:
+        """Rewrite an operand that is evaluated before others, whose calls may change what it reads."""
+        value: ast.expr = self.visit(node)
+        return self._run(node, "early", value) if any(map(has_calls, before)) else value
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Rewrite an operation whose right side may change what the left side reads."""
+        if not has_calls(node.right):
+            return self.generic_visit(node)
+        left = self._early(node.left, [node.right])
+        right: ast.expr = self.visit(node.right)
+        return self._run(node, "operate", constant(type(node.op).__name__), left, right)
+
+    def _in_order(self, nodes: list[ast.expr], gather: str, *, always: bool = False) -> list[ast.expr]:
+        """Rewrite expressions that are evaluated one after the other; `gather` returns them all."""
+        if not (always or any(map(has_calls, nodes[1:]))) or all(isinstance(n, ast.Constant) for n in nodes):
+            return [self.visit(node) for node in nodes]
+        values = [
+            self.visit(node) if isinstance(node, ast.Starred) else self._early(node, nodes[position + 1 :])
+            for position, node in enumerate(nodes)
+        ]
+        return [placed(ast.Starred(self._run(nodes[0], gather, *values), ast.Load()), nodes[0])]
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """Rewrite a list, whose elements stay as they are."""
+        if not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)
+        return ast.copy_location(ast.List(self._in_order(node.elts, "items", always=True), node.ctx), node)
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        """Rewrite a set."""
+        return ast.copy_location(ast.Set(self._in_order(node.elts, "items", always=True)), node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        """Rewrite a tuple."""
+        if not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)
+        return ast.copy_location(ast.Tuple(self._in_order(node.elts, "all_settled"), node.ctx), node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        """Rewrite a dict, whose values stay as they are."""
+        result = self.generic_visit(node)
+        assert isinstance(result, ast.Dict)
+        pairs = zip(result.keys, result.values, strict=True)
+        result.values = [value if key is None else self._kept(value) for key, value in pairs]
+        return result
+
+    def _kept(self, value: ast.expr) -> ast.expr:
+        return value if isinstance(value, ast.Constant) else self._run(value, "kept", value)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """Rewrite chained comparisons and `in`."""
         if len(node.ops) == 1:
             if not isinstance(node.ops[0], (ast.In, ast.NotIn)):
-                return self.generic_visit(node)
+                if not has_calls(node.comparators[0]):
+                    return self.generic_visit(node)
+                before = self._early(node.left, node.comparators)
+                after: ast.expr = self.visit(node.comparators[0])
+                symbol = constant(_COMPARISONS[type(node.ops[0])])
+                return self._run(node, "operate", symbol, before, after)
             left: ast.expr = self.visit(node.left)
             right: ast.expr = self.visit(node.comparators[0])
             negated = constant(isinstance(node.ops[0], ast.NotIn))
@@ -116,7 +188,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         if self._stays(node.comparators[1:]):
             return self.generic_visit(node)
         symbols = constant(tuple(_COMPARISONS[type(operator)] for operator in node.ops))
-        first: ast.expr = self.visit(node.left)
+        first = self._early(node.left, node.comparators[:1])
         second: ast.expr = self.visit(node.comparators[0])
         rest = [self._later(value) for value in node.comparators[1:]]
         return self._run(node, "chain", symbols, first, second, *rest)
@@ -126,7 +198,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         node = ast.copy_location(
             ast.Call(
                 self.visit(node.func),
-                [self.visit(arg) for arg in node.args],
+                self._in_order(node.args, "all_settled"),
                 [self.visit(keyword) for keyword in node.keywords],
             ),
             node,
@@ -150,6 +222,10 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def _comprehension(self, node: ast.expr) -> ast.AST:
         result = ExpressionRewriter(in_scope=True).generic_visit(node)
+        if isinstance(result, ast.DictComp):
+            result.value = self._kept(result.value)
+        elif isinstance(result, (ast.ListComp, ast.SetComp)):
+            result.elt = self._kept(result.elt)
         for generator in result.generators:  # type: ignore[attr-defined]
             generator.ifs = [
                 self._run(test, "known", test, constant("the if of a comprehension"))

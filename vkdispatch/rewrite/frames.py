@@ -14,6 +14,7 @@ from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageErro
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While, is_place
 from vkdispatch.codegen.location import Loc, here, located
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
     breaks,
     declared,
@@ -26,6 +27,7 @@ from vkdispatch.rewrite.branches import (
     without_last_breaks,
 )
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
+from vkdispatch.rewrite.order import Early, settled
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
 from vkdispatch.rewrite.state import Variable, read, write
@@ -33,11 +35,13 @@ from vkdispatch.rewrite.tracing import Retry, Tracer, tracer
 from vkdispatch.rewrite.values import (
     Kind,
     LocalValue,
+    Mismatch,
     as_expr,
     describe,
     dtype_of,
     flat,
     is_gpu,
+    join,
     leaves,
     rebuilt,
     zero,
@@ -82,7 +86,7 @@ class Frame:
             signal = body()
             return signal.value if isinstance(signal, Returned) else None
         self._check_recursion(active)
-        active.frames.append(self)
+        active.enter(self)
         try:
             if active.gpu:
                 self._copy_parameters(active)
@@ -129,7 +133,7 @@ class Frame:
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
         recorder = active.recorder
-        mark, state = recorder.mark(), active.capture(containers=False)
+        mark, state = recorder.mark(), active.capture()
         while True:
             depth = recorder.depth
             recorder.open_block("while")
@@ -147,6 +151,7 @@ class Frame:
                     raise
                 recorder.rewind(mark)
                 state.restore()
+                state.restore_containers()
         if self._kind is None:
             for statement in statements:
                 recorder.emit(statement)
@@ -183,19 +188,23 @@ class Frame:
             self._kind = _Nothing()
             return
         first = self._kind
-        known = value if first is None else rebuilt(first, map(LocalValue, self._result))
-        kind, why = joined_kind(known, value)
+        assert not isinstance(first, _Nothing)
+        kind, why = joined_kind(value, value)
+        if kind is not None and first is not None:
+            try:
+                kind = join(first, kind)
+            except Mismatch as error:
+                kind, why = None, f"{error} have no common type"
         if kind is None:
             raise located(
                 ArgumentTypeError,
                 f"{self.name} returns {describe(value)} where the GPU decides whether it does: {why}",
             )
         types = [dtype_of(leaf) for leaf in flat(kind)]
-        if first is not None and types != [place.dtype for place in self._result]:
-            self._kind = kind
+        self._kind = kind
+        if self._result and types != [place.dtype for place in self._result]:
             raise Retry(self)
         if not self._result:
-            self._kind = kind
             self._result = [register(active, f"{self.name}_result", dtype) for dtype in types]
         for place, (part, _) in zip(self._result, leaves(value, kind), strict=True):
             active.recorder.store(place, as_expr(part, place.dtype))
@@ -220,9 +229,31 @@ class Frame:
         """Return the value for a local variable."""
         return value if self.tracer is None else self.tracer.bind(value, label, fresh)
 
+    def snapshot(self, value: Any) -> Any:
+        """Return what is stored to several places, of which the first may be where another value lies."""
+        active = self.tracer
+        return value if active is None else active.copied(value, None, fresh=False, steady_too=False)
+
+    def for_place(self, owner: Any, before: Any, value: Any) -> Any:
+        """Return the value for an element or attribute of `owner`, which `before` is now if that matters."""
+        if self.tracer is None or not isinstance(owner, ShaderVariable):
+            return value if self.tracer is None else self.tracer.kept(value)
+        if type(before) is Early and settled(before) is not before.value:
+            raise located(
+                UsageError,
+                "the right side changes what the left side holds, and it is not said which of the two comes "
+                "first on the GPU; put the right side in a variable first",
+            )
+        return value
+
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
         """Make `value += operand` and its like; registers and elements of buffers are changed in place."""
         in_place, plain = _OPERATORS[symbol]
+        if type(value) is Early:
+            before, value = value.value, settled(value)
+            if value is not before:
+                # the operand changes the place: what is assigned counts from the value before
+                in_place = plain
         if is_gpu(value) and not isinstance(value, LocalValue):
             if is_place(value._value()):
                 return in_place(value, operand)
@@ -264,8 +295,7 @@ class Frame:
         """Record an if of two blocks."""
         line = here()
         where = f"the if ({line})"
-        state = active.capture()
-        with self.entered(Entry("branch", active.recorder.depth + 1)):
+        with active.watched() as state, self.entered(Entry("branch", active.recorder.depth + 1)):
             first = record(active, state, then)
             second = record(active, state, orelse)
         state.check_containers(where)
@@ -450,10 +480,11 @@ def enter(
     free: tuple[str, ...],
     aliases: tuple[str, ...],
     shared: tuple[str, ...],
+    mentioned: tuple[str, ...],
 ) -> Frame:
     """Begin a call of a rewritten function, whose local variables `cells` mentions."""
     code, closure = cells.__code__, cells.__closure__ or ()
     named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
     module = cells.__globals__
-    scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared)
+    scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared, mentioned)
     return Frame(tracer(), name, early, parameters, scope)

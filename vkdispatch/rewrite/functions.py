@@ -1,11 +1,13 @@
 """Rewriting functions that exist: when it is needed, and how a new one takes the place of the old one."""
 
 import ast
+import builtins
 import functools
 import os
 import sysconfig
 import threading
 import types
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import runtime
-from vkdispatch.rewrite.operators import REPLACED
+from vkdispatch.rewrite.operators import REPLACED, known
 from vkdispatch.rewrite.source import Source, compile_function, find_source
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
@@ -65,13 +67,45 @@ def callee(function: Any) -> Any:
         inner = callee(function.func)
         same = inner is function.func
         return function if same else functools.partial(inner, *function.args, **function.keywords)
+    if kind is types.BuiltinMethodType and isinstance(function.__self__, _CONTAINERS):
+        return _keeping(function)
     try:
-        replaced = REPLACED.get(function)
+        replaced = _REPLACED.get(function)
     except TypeError:
         replaced = None
     if replaced is not None:
         return replaced
     return _of_object(function)
+
+
+def _keeping(method: Any) -> Any:
+    """Return a method of a container that takes values which stay as they are."""
+    active = tracer()
+    if method.__name__ not in _FILLING or active is None or not active.gpu:
+        return method
+
+    def fill(*args: Any, **kwargs: Any) -> Any:
+        return method(*map(active.kept, args), **kwargs)
+
+    return fill
+
+
+def _map(function: Any, *iterables: Any, **kwargs: Any) -> Any:
+    return builtins.map(callee(function), *iterables, **kwargs)
+
+
+def _filter(function: Any, values: Any) -> Any:
+    test = bool if function is None else callee(function)
+    return builtins.filter(lambda value: known(test(value), "filter"), values)
+
+
+def _reduce(function: Any, *args: Any) -> Any:
+    return functools.reduce(callee(function), *args)
+
+
+_CONTAINERS = (list, dict, set, deque)
+_FILLING = frozenset(("append", "appendleft", "extend", "insert", "add", "update", "setdefault"))
+_REPLACED = {**REPLACED, builtins.map: _map, builtins.filter: _filter, functools.reduce: _reduce}
 
 
 def _of_object(value: Any) -> Any:
@@ -227,7 +261,7 @@ def _may_be_users(function: types.FunctionType, names: tuple[str, ...]) -> bool:
     if isinstance(value, types.FunctionType):
         return not _is_foreign(value.__code__.co_filename)
     try:
-        if value in REPLACED:
+        if value in _REPLACED:
             return True
     except TypeError:
         pass

@@ -123,16 +123,21 @@ class Loop:
 
     def record(self, attempt: Callable[[State], Any]) -> Any:
         """Record the loop, again and again until the types of its variables are known."""
-        active, recorder = self.tracer, self.tracer.recorder
+        active = self.tracer
         active.enter_gpu(set(self.assigned | self.head | self.after))
-        mark, state = recorder.mark(), active.capture()
+        with active.watched() as state:
+            return self._attempts(attempt, state)
+
+    def _attempts(self, attempt: Callable[[State], Any], state: State) -> Any:
+        active, recorder = self.tracer, self.tracer.recorder
+        mark = recorder.mark()
         for _ in range(_ATTEMPTS):
             try:
                 self._state = state
                 self.returned = self.broken = False
                 return attempt(state)
-            except Exception:
-                active.abandon()
+            except Exception as error:
+                active.abandon(error)
                 raise
             except Retry as retry:
                 if retry.target is not self:
@@ -361,12 +366,9 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
     depth = recorder.depth
     recorder.open_block("while")
     with frame.entered(Entry("gpu loop", recorder.depth, loop)):
-        at_head = [read(variable.cell) for variable in state.variables.values()]
+        at_head = [(variable.cell, read(variable.cell)) for variable in state.variables.values()]
         value = test()
-        moved = any(
-            read(variable.cell) is not before
-            for variable, before in zip(state.variables.values(), at_head, strict=True)
-        )
+        moved = any(read(cell) is not before for cell, before in at_head)
         condition = ex.condition(value._value()) if is_gpu(value) else ex.literal(bool(value), bool_)
         endless = not is_gpu(value)
         if not endless and (recorder.recorded or moved):

@@ -7,16 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import bool_, int32, is_float_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange
-from vkdispatch.codegen.ir import Expr, Op
+from vkdispatch.codegen.ir import Assert, Expr, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record, tidy
+from vkdispatch.rewrite.order import all_settled, early, settled
+from vkdispatch.rewrite.state import State, write
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
     UNBOUND,
@@ -44,6 +48,29 @@ def known(value: Any, what: str) -> Any:
     return value
 
 
+def asserted(test: Thunk, message: Callable[[], Any] | None) -> bool:
+    """Whether an assert holds for Python. What the GPU knows is recorded, to be looked at by a check."""
+    active = tracer()
+    if active is None:
+        return bool(test())
+    recorder = active.recorder
+    with active.watched() as state:
+        way = record(active, state, test)
+        if not is_gpu(way.result):
+            for statement in way.statements:
+                recorder.emit(statement)
+            for key, value in way.changed.items():
+                write(state.variables[key].cell, value)
+            return bool(way.result)
+        state.check_containers(f"the assert ({here()})")
+        if way.changed:
+            names = ", ".join(repr(state.variables[key].name) for key in way.changed)
+            raise located(UsageError, f"assert: its condition assigns {names}; do so before it")
+    text = "" if message is None else recorder.plain_text(str(message()))
+    recorder.emit(Assert(tuple(way.statements), truth(way.result), text, here()))
+    return True
+
+
 def truth(value: ShaderVariable) -> Expr:
     """Condition of a GPU value."""
     return ex.condition(value._value())
@@ -55,20 +82,30 @@ def not_(value: Any) -> Any:
 
 
 def and_(first: Any, *rest: Thunk) -> Any:
-    """`first and ...`: of values of the GPU a bool; each operand is evaluated only if it matters."""
-    return _fold("&&", first, rest)
+    """`first and ...`: one of the operands; each is evaluated only if it matters."""
+    return _fold("&&", first, rest, as_value=True)
 
 
 def or_(first: Any, *rest: Thunk) -> Any:
-    """`first or ...`: of values of the GPU a bool; each operand is evaluated only if it matters."""
-    return _fold("||", first, rest)
+    """`first or ...`: one of the operands; each is evaluated only if it matters."""
+    return _fold("||", first, rest, as_value=True)
 
 
-def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...]) -> Any:
+def both(first: Any, *rest: Thunk) -> Any:
+    """`first and ...` where only its truth matters: a bool of the GPU."""
+    return _fold("&&", first, rest, as_value=False)
+
+
+def either(first: Any, *rest: Thunk) -> Any:
+    """`first or ...` where only its truth matters: a bool of the GPU."""
+    return _fold("||", first, rest, as_value=False)
+
+
+def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -> Any:
     value = first
     for thunk in rest:
         if is_gpu(value):
-            value = _joined(symbol, value, thunk)
+            value = _joined(symbol, value, thunk, as_value=as_value)
         elif bool(value) == (symbol == "&&"):
             value = thunk()
         else:
@@ -76,11 +113,23 @@ def _fold(symbol: str, first: Any, rest: tuple[Thunk, ...]) -> Any:
     return value
 
 
-def _joined(symbol: str, left: ShaderVariable, thunk: Thunk) -> ShaderVariable:
+def _joined(symbol: str, left: ShaderVariable, thunk: Thunk, *, as_value: bool = False) -> Any:
     active = need_tracer()
     condition = truth(left)
-    state = active.capture()
-    way = record(active, state, thunk)
+    with active.watched() as state:
+        way = record(active, state, thunk)
+        if as_value and not (_is_truth(left) and _is_truth(way.result)):
+            other = Way(result=left)
+            ways = (way, other) if symbol == "&&" else (other, way)
+            return _chosen(active, state, condition, *ways)
+        return _logical(active, state, symbol, condition, way)
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_)) or (is_gpu(value) and value.var_type is bool_)
+
+
+def _logical(active: Tracer, state: State, symbol: str, condition: Expr, way: Way) -> ShaderVariable:
     right = truth(way.result) if is_gpu(way.result) else ex.literal(bool(way.result), bool_)
     if way.pure:
         if right.op is Op.LITERAL:
@@ -103,8 +152,13 @@ def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
         return then() if test else orelse()
     active = need_tracer()
     condition = truth(test)
-    state = active.capture()
-    one, other = record(active, state, then), record(active, state, orelse)
+    with active.watched() as state:
+        one, other = record(active, state, then), record(active, state, orelse)
+        return _chosen(active, state, condition, one, other)
+
+
+def _chosen(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
+    """Value of two ways."""
     if not (one.pure and other.pure):
         return _meet(active, state, condition, one, other)
     if same((one.result, other.result)):
@@ -128,7 +182,7 @@ def _common(first: Any, second: Any) -> Any:
     return kind
 
 
-def _meet(active: Tracer, state: Any, condition: Expr, one: Way, other: Way) -> Any:
+def _meet(active: Tracer, state: State, condition: Expr, one: Way, other: Way) -> Any:
     """Record an if of two ways; returns the value that both leave."""
     where = f"the condition ({here()})"
     state.check_containers(where)
@@ -159,14 +213,16 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> Any:
     """`first < second < ...`: each value is evaluated once, and only if it matters."""
+    first = settled(first)
     result = _COMPARE[symbols[0]](first, second)
     left = second
     for symbol, thunk in zip(symbols[1:], rest, strict=True):
         if not is_gpu(result):
             if not result:
                 return result
+            held = early(left)
             right = thunk()
-            result = _COMPARE[symbol](left, right)
+            result = _COMPARE[symbol](settled(held), right)
         else:
             right, result = _link(symbol, result, left, thunk, last=thunk is rest[-1])
         left = right
@@ -176,10 +232,11 @@ def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> An
 def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
     """Compare one value more if the comparisons before hold."""
     found: list[Any] = []
+    held = early(left)
 
     def compare() -> Any:
         found.append(thunk())
-        return _COMPARE[symbol](left, found[-1])
+        return _COMPARE[symbol](settled(held), found[-1])
 
     active = need_tracer()
     before = active.recorder.recorded
@@ -277,7 +334,7 @@ def _round(value: Any, *digits: Any) -> Any:
         return builtins.round(value, *digits)
     if digits:
         raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
-    return _int(common.round(value))
+    return _int(common.round_even(value))
 
 
 def _any(values: Any) -> Any:
@@ -361,3 +418,39 @@ def bind(value: Any, label: str | None, fresh: bool) -> Any:
     """Return the value for a local variable that an expression binds."""
     active = tracer()
     return value if active is None else active.bind(value, label, fresh)
+
+
+def items(*values: Any) -> list[Any]:
+    """Return what goes into a list, dict, set or object: values that stay as they are."""
+    active = tracer()
+    found = all_settled(*values)
+    return found if active is None else [active.kept(value) for value in found]
+
+
+def kept(value: Any) -> Any:
+    """Return what goes into a list, dict or object: a value that stays as it is."""
+    active = tracer()
+    return value if active is None else active.kept(value)
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "MatMult": operator.matmul,
+    "Div": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "Pow": operator.pow,
+    "LShift": operator.lshift,
+    "RShift": operator.rshift,
+    "BitAnd": operator.and_,
+    "BitOr": operator.or_,
+    "BitXor": operator.xor,
+}
+
+
+def operate(symbol: str, left: Any, right: Any) -> Any:
+    """`left + right` and its like, where `left` may be from before what evaluating `right` recorded."""
+    rule = _BINARY.get(symbol) or _COMPARE[symbol]
+    return rule(settled(left), right)

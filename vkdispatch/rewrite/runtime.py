@@ -4,9 +4,45 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.rewrite.frames import enter
-from vkdispatch.rewrite.operators import and_, bind, chain, choose, contains, known, not_, or_
+from vkdispatch.rewrite.operators import (
+    and_,
+    asserted,
+    bind,
+    both,
+    chain,
+    choose,
+    contains,
+    either,
+    items,
+    kept,
+    known,
+    not_,
+    operate,
+    or_,
+)
+from vkdispatch.rewrite.order import all_settled, early
+from vkdispatch.rewrite.tracing import Retry
 
 # `functions`, which makes the code that calls this, puts the function here.
 callee: Callable[[Any], Any]
 
-__all__ = ["and_", "bind", "chain", "choose", "contains", "enter", "known", "not_", "or_"]
+__all__ = [
+    "Retry",
+    "all_settled",
+    "and_",
+    "asserted",
+    "bind",
+    "both",
+    "chain",
+    "choose",
+    "contains",
+    "early",
+    "either",
+    "enter",
+    "items",
+    "kept",
+    "known",
+    "not_",
+    "operate",
+    "or_",
+]

@@ -1,8 +1,10 @@
 """The local variables of the functions being traced, seen through their cells."""
 
+import warnings
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CellType
+from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from vkdispatch.rewrite.values import UNBOUND, same
 # Python objects whose own code is not a kernel's business.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
 _DEEPEST = 4
+_PLAIN = (ShaderVariable, int, float, str, bytes, type, FunctionType, ModuleType, BuiltinFunctionType)
+# Bytes of an array that are looked at.
+_MOST_BYTES = 1 << 20
 
 
 def read(cell: CellType) -> Any:
@@ -38,7 +43,8 @@ class Scope:
     """The cells of one running function by name.
 
     `free` are those that belong to functions around it, `aliases` the names that stay names of places,
-    `shared` the module's variables that the function assigns, and `reasons` tell why a variable has no value.
+    `shared` the module's variables that the function assigns, `mentioned` those that it reads, and `reasons`
+    tell why a variable has no value.
     """
 
     cells: dict[str, CellType]
@@ -46,6 +52,7 @@ class Scope:
     aliases: frozenset[str] = frozenset()
     module: dict[str, Any] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
+    mentioned: tuple[str, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -78,13 +85,14 @@ class _Global:
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class State:
     """All local variables at one moment, and what the Python containers among them held."""
 
     variables: dict[int, Variable]
     values: Values
-    containers: list[tuple[str, Any, list[Any]]]
+    containers: list[tuple[str, Any, list[Any]]] = field(default_factory=list)
+    _seen: set[object] = field(default_factory=set)
 
     def changed(self) -> dict[int, Any]:
         """Variables that have another value by now, with that value."""
@@ -99,6 +107,34 @@ class State:
         """Give every variable the value of that moment."""
         for key, variable in self.variables.items():
             write(variable.cell, self.values[key])
+
+    def restore_containers(self) -> None:
+        """Give lists, dicts, sets, arrays and objects what they held at that moment."""
+        for _, container, before in self.containers:
+            if not _alike(_contents(container), before):
+                _refill(container, before)
+
+    def admit(self, scope: Scope) -> None:
+        """Add what a function that has just been called can change besides its own local variables."""
+        for name, cell in scope.cells.items():
+            if name in scope.free and id(cell) not in self.variables:
+                self.variables[id(cell)] = Variable(name, cell, scope)
+                self.values[id(cell)] = read(cell)
+        self.watch(scope)
+
+    def watch(self, scope: Scope) -> None:
+        """Note what the containers of a function hold, and the module's variables that it assigns."""
+        for name in scope.shared:
+            key = id(scope.module), name
+            if key not in self._seen:
+                self._seen.add(key)
+                part = _Global(scope.module, name)
+                self.containers.append((f"the global variable {name!r}", part, _contents(part) or []))
+        for name in scope.mentioned:
+            if name in scope.module:
+                _collect(name, scope.module[name], self.containers, self._seen, _DEEPEST)
+        for name, cell in scope.cells.items():
+            _collect(name, read(cell), self.containers, self._seen, _DEEPEST)
 
     def check_containers(self, where: str) -> None:
         """Raise RuntimeError if a list, dict, set or object changed since that moment."""
@@ -115,24 +151,17 @@ class State:
 def capture(scopes: list[Scope], *, containers: bool) -> State:
     """Note the value of every local variable of the running functions, and of their containers if asked."""
     known = variables(scopes)
-    values = {key: read(variable.cell) for key, variable in known.items()}
-    found: list[tuple[str, Any, list[Any]]] = []
-    if not containers:
-        return State(known, values, found)
-    seen: set[int] = set()
-    for scope in scopes:
-        for name in scope.shared:
-            part = _Global(scope.module, name)
-            found.append((f"the global variable {name!r}", part, _contents(part) or []))
-    for key, variable in known.items():
-        _collect(variable.name, values[key], found, seen, _DEEPEST)
-    return State(known, values, found)
+    state = State(known, {key: read(variable.cell) for key, variable in known.items()})
+    if containers:
+        for scope in scopes:
+            state.watch(scope)
+    return state
 
 
 def _collect(
-    label: str, value: Any, found: list[tuple[str, Any, list[Any]]], seen: set[int], depth: int
+    label: str, value: Any, found: list[tuple[str, Any, list[Any]]], seen: set[object], depth: int
 ) -> None:
-    if isinstance(value, (ShaderVariable, int, float, str, type)) or value is None or id(value) in seen:
+    if isinstance(value, _PLAIN) or value is None or id(value) in seen:
         return
     inner = _contents(value)
     if inner is None:
@@ -157,16 +186,72 @@ def _contents(value: Any) -> list[Any] | None:
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=id)
     if isinstance(value, np.ndarray):
-        return [value.shape, value.tobytes()]
+        step = -(-value.nbytes // _MOST_BYTES) or 1
+        return [value.shape, value.reshape(-1)[::step].tobytes()]
+    if isinstance(value, Iterator):
+        return _rest(value)
     if _is_foreign(type(value)):
         return None
-    members = getattr(value, "__dict__", {})
-    held = [*members.keys(), *members.values()] if isinstance(members, dict) else []
+    members = members_of(value) or {}
+    held = [*members.keys(), *members.values()]
+    return held + [getattr(value, name, None) for name in _slots(value)]
+
+
+def _slots(value: Any) -> list[str]:
+    names: list[str] = []
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
-        names = (slots,) if isinstance(slots, str) else slots
-        held.extend(getattr(value, name, None) for name in names)
-    return held
+        names.extend((slots,) if isinstance(slots, str) else slots)
+    return names
+
+
+def _refill(container: Any, before: list[Any]) -> None:
+    """Put back what `_contents` returned."""
+    half = len(before) // 2
+    if isinstance(container, _Global):
+        container.module.pop(container.name, None)
+        container.module.update(zip([container.name], before, strict=False))
+    elif isinstance(container, (list, deque)):
+        container.clear()
+        container.extend(before)
+    elif isinstance(container, set):
+        container.clear()
+        container.update(before)
+    elif isinstance(container, dict):
+        container.clear()
+        container.update(zip(before[:half], before[half:], strict=True))
+    elif (members := members_of(container)) is not None and not _slots(container):
+        members.clear()
+        members.update(zip(before[:half], before[half:], strict=True))
+    else:
+        raise located(
+            UsageError,
+            f"a value of type {type(container).__name__} changes in a function that has to be traced twice, "
+            "since it returns values of several types; return one type",
+        )
+
+
+def members_of(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object of a user's class, or None."""
+    members = None if _is_foreign(type(value)) else getattr(value, "__dict__", None)
+    return members if isinstance(members, dict) else None
+
+
+def _rest(iterator: Iterator[Any]) -> list[Any] | None:
+    """Say how far an iterator has come, or None where it does not tell."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return [] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
+    if type(iterator).__module__ not in ("builtins", "itertools"):
+        return None
+    try:
+        with warnings.catch_warnings():
+            # itertools deprecates what pickle is made of
+            warnings.simplefilter("ignore")
+            state = iterator.__reduce__()
+    except TypeError:
+        return None
+    return [inner for part in state[1:] for inner in (part if isinstance(part, tuple) else (part,))]
 
 
 def _is_foreign(kind: type) -> bool:

@@ -1,12 +1,16 @@
 """What a rewritten kernel keeps while it is traced: running functions, and copies of what they hold."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen.ir import Expr, Op, is_place
 from vkdispatch.codegen.location import Loc, here
 from vkdispatch.codegen.recording import Recorder, current, is_tracing
-from vkdispatch.rewrite.state import Scope, State, capture, read, variables, write
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
 from vkdispatch.rewrite.values import LocalValue, is_gpu, is_steady
 
 
@@ -16,6 +20,7 @@ class Running(Protocol):
     scope: Scope
 
 
+_DEEPEST = 4
 _LEAVES = (Op.LITERAL, Op.ARGUMENT, Op.BUILTIN)
 
 
@@ -41,11 +46,19 @@ class Tracer:
     gpu: bool = False
     kernel_next: bool = False
     frames: list[Running] = field(default_factory=list)
+    open_states: list[State] = field(default_factory=list)
     abandoned: Loc | None = None
 
-    def abandon(self) -> None:
+    def abandon(self, error: Exception) -> None:
         """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
-        self.abandoned = self.abandoned or here()
+        place = here()
+        self.abandoned = self.abandoned or place
+        if not isinstance(error, VkDispatchError) and not getattr(error, "__notes__", None):
+            error.add_note(
+                f"This happened while the kernel was traced, in code that the GPU decides about ({place}): "
+                "Python runs that block once, to record it, whatever the condition. Code of the GPU raises "
+                "nothing: store a value that says so, or write `assert` and check the kernel."
+            )
 
     @property
     def scopes(self) -> list[Scope]:
@@ -55,6 +68,22 @@ class Tracer:
     def capture(self, *, containers: bool = True) -> State:
         """Note all local variables, and what Python containers among them hold if that is to be compared."""
         return capture(self.scopes, containers=containers)
+
+    @contextmanager
+    def watched(self) -> Iterator[State]:
+        """Capture variables and containers for a construct; functions called in it add theirs."""
+        state = self.capture()
+        self.open_states.append(state)
+        try:
+            yield state
+        finally:
+            self.open_states.remove(state)
+
+    def enter(self, frame: Running) -> None:
+        """Begin a call of a rewritten function."""
+        self.frames.append(frame)
+        for state in self.open_states:
+            state.admit(frame.scope)
 
     def enter_gpu(self, live: set[str] | None = None) -> None:
         """Prepare for control flow on the GPU: variables that hold unevaluated reads get copies of their own.
@@ -66,12 +95,36 @@ class Tracer:
         for variable in variables(self.scopes).values():
             if variable.scope is own and live is not None and variable.name not in live:
                 continue
+            value = read(variable.cell)
+            self._keep_inside(value, _DEEPEST)
             if variable.name in variable.scope.aliases:
                 continue
-            value = read(variable.cell)
             copied = self.copied(value, variable.name, fresh=True, steady_too=False)
             if copied is not value:
                 write(variable.cell, copied)
+
+    def _keep_inside(self, value: Any, depth: int) -> None:
+        """Replace what a container or object holds unevaluated by copies."""
+        if isinstance(value, (ShaderVariable, int, float, str, type)) or value is None or not depth:
+            return
+        if isinstance(value, tuple):
+            for part in value:
+                self._keep_inside(part, depth - 1)
+            return
+        place = value if isinstance(value, (list, dict)) else members_of(value)
+        if place is None:
+            return
+        for key, part in list(enumerate(place) if isinstance(place, list) else place.items()):
+            self._keep_inside(part, depth - 1)
+            copied = self.kept(part, steady_too=False)
+            if copied is not part:
+                place[key] = copied
+
+    def kept(self, value: Any, *, steady_too: bool = True) -> Any:
+        """Return a value for a list, dict or object, which may also hold registers of the user's."""
+        if not self.gpu:
+            return value
+        return self.copied(value, None, fresh=True, steady_too=steady_too)
 
     def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
         """Return the value for a local variable. `fresh` tells that nothing else holds it."""

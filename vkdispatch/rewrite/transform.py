@@ -7,15 +7,25 @@ of the user's source.
 """
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from vkdispatch.rewrite.expressions import ExpressionRewriter, call, constant, load, placed, store
+from vkdispatch.rewrite.expressions import (
+    ExpressionRewriter,
+    call,
+    constant,
+    has_calls,
+    load,
+    placed,
+    store,
+)
 from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
 from vkdispatch.rewrite.matching import as_branches
 
 # Ifs of more branches are kept flat.
 _LONG_CHAIN = 8
+_PLACES = (ast.Subscript, ast.Attribute)
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _CONTROL = (
     ast.If,
@@ -49,11 +59,24 @@ def has_control_flow(node: ast.AST) -> bool:
             return True
         if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
             return True
+        if isinstance(inner, ast.Global) or (isinstance(inner, ast.Assign) and _exchanges(inner)):
+            return True
         if isinstance(inner, (ast.With, ast.Try)) and any(
             isinstance(jump, (ast.Return, ast.Break, ast.Continue)) for jump in ast.walk(inner)
         ):
             return True
     return False
+
+
+def _exchanges(node: ast.Assign) -> bool:
+    """Whether an assignment of several values stores to places, perhaps those that the values are in."""
+    patterns = [target for target in node.targets if isinstance(target, (ast.Tuple, ast.List))]
+    return any(map(_has_places, patterns))
+
+
+def _has_places(pattern: ast.expr) -> bool:
+    """Whether a pattern stores to elements or attributes."""
+    return any(isinstance(inner, _PLACES) and isinstance(inner.ctx, ast.Store) for inner in ast.walk(pattern))
 
 
 def is_generator(node: ast.FunctionDef) -> bool:
@@ -114,7 +137,9 @@ class _Unit:
         cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
         snapshots = tuple(name for name in self.parameters if name not in self.aliases)
         sets = (self.free, self.aliases, self.globals)
-        facts = (node.name, early, snapshots, *(tuple(sorted(names)) for names in sets))
+        names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        mentioned = tuple(sorted(names - self.enclosing - self.free - self.globals))
+        facts = (node.name, early, snapshots, *(tuple(sorted(names)) for names in sets), mentioned)
         frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
         prologue += [cells, ast.Assign([store("_vd_f")], frame)]
         block = self.block("_vd_body", body, node)
@@ -219,6 +244,10 @@ class _Statements:
         result: ast.expr = rewriter.visit(node)
         return result
 
+    def test(self, node: ast.expr) -> ast.expr:
+        """Rewrite an expression of which only the truth matters."""
+        return ExpressionRewriter(make_thunk=self.thunk).test(node)
+
     def thunk(self, node: ast.expr, rewritten: ast.expr) -> ast.expr:
         """Define a function that evaluates an expression which binds names; returns its name."""
         name = self.unit.new_name()
@@ -277,7 +306,7 @@ class _Statements:
         if len(branches) > _LONG_CHAIN:
             self.long_chain(node, branches, last)
             return
-        test = self.expr(node.test)
+        test = self.test(node.test)
         names: list[ast.expr] = []
         for body in (node.body, node.orelse):
             if not body:
@@ -310,7 +339,7 @@ class _Statements:
         """Define a function that evaluates a condition; returns its name."""
         function = plain_def(self.unit.new_name(), [])
         inner = _Statements(self.unit)
-        value = inner.expr(test)
+        value = inner.test(test)
         function.body = [*self.unit.declarations([test]), *inner.out, placed(ast.Return(value), test)]
         self.out.append(placed(function, test))
         return function.name
@@ -381,9 +410,12 @@ class _Statements:
         self.out.append(ast.copy_location(ast.Match(self.expr(node.subject), cases), node))
 
     def on_Assert(self, node: ast.Assert) -> None:  # noqa: N802
-        test = call(load("_vd_rt"), "known", self.expr(node.test), constant("assert"))
-        message = None if node.msg is None else self.expr(node.msg)
-        self.out.append(ast.copy_location(ast.Assert(placed(test, node.test), message), node))
+        test = load(self.test_block(node.test))
+        arguments = ast.arguments([], [], None, [], [], None, [])
+        message = constant(None) if node.msg is None else ast.Lambda(arguments, self.expr(node.msg))
+        holds = call(load("_vd_rt"), "asserted", test, placed(message, node))
+        again = None if node.msg is None else self.expr(copy.deepcopy(node.msg))
+        self.out.append(ast.copy_location(ast.Assert(placed(holds, node.test), again), node))
 
     # -- statements that hold others
 
@@ -403,7 +435,11 @@ class _Statements:
     def on_Try(self, node: ast.Try) -> None:  # noqa: N802
         with self.inside(*(["guard"] if node.finalbody else [])):
             body = self.block(node.body)
-            handlers = [
+            # what the tracer raises for itself is not the kernel's to catch
+            retry = ast.Attribute(load("_vd_rt"), "Retry", ast.Load())
+            handlers = [] if type(node) is not ast.Try else [ast.ExceptHandler(retry, None, [ast.Raise()])]
+            handlers = [placed(handler, node) for handler in handlers] if node.handlers else []
+            handlers += [
                 ast.copy_location(
                     ast.ExceptHandler(handler.type, handler.name, self.block(handler.body)), handler
                 )
@@ -448,20 +484,29 @@ class _Statements:
 
     def on_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
         if not isinstance(node.target, ast.Name):
-            rewriter = ExpressionRewriter(make_thunk=self.thunk)
-            self.out.append(rewriter.generic_visit(node))  # type: ignore[arg-type]
+            value = self.for_place(node.target, node.value, updates=True)
+            target = self.expr(node.target)
+            assert isinstance(target, _PLACES)
+            self.out.append(ast.copy_location(ast.AugAssign(target, node.op, value), node))
             return
         name = node.target.id
-        operands = (constant(type(node.op).__name__), load(name), self.expr(node.value))
+        before: ast.expr = load(name)
+        if has_calls(node.value):
+            before = placed(call(load("_vd_rt"), "early", before), node.target)
+        operands = (constant(type(node.op).__name__), before, self.expr(node.value))
         value = call(load("_vd_f"), "augment", *operands, constant(name))
         self.out.append(placed(ast.Assign([node.target], placed(value, node)), node))
 
     def bound(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
         """Rewrite an assigned value: what goes into a local variable is a value of its own, as in Python."""
+        if len(targets) == 1 and isinstance(targets[0], _PLACES):
+            return self.for_place(targets[0], value)
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         patterns = [target for target in targets if isinstance(target, (ast.Tuple, ast.List))]
         if (not names and not patterns) or any(name in self.unit.aliases for name in names):
             return self.expr(value)
+        if any(map(_has_places, patterns)):
+            return placed(call(load("_vd_f"), "snapshot", self.expr(value)), value)
         if isinstance(value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in value.elts):
             of_part = [
                 [target.elts[i] for target in patterns if len(target.elts) == len(value.elts)] or [store("_")]
@@ -477,3 +522,22 @@ class _Statements:
         label = names[0] if names and names[0] != "_" else None
         fresh = isinstance(value, ast.Call)
         return placed(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)
+
+    def for_place(self, target: ast.expr, value: ast.expr, *, updates: bool = False) -> ast.expr:
+        """Rewrite a value for an element or attribute: lists and objects get one that stays as it is.
+
+        `updates` tells that the target's own value counts, too, which evaluating this one may change.
+        """
+        assert isinstance(target, _PLACES)
+        owner: ast.expr = target.value
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if isinstance(value, ast.Constant) or not isinstance(owner, ast.Name):
+            return self.expr(value)
+        before: ast.expr = constant(None)
+        if updates and has_calls(value) and not has_calls(target):
+            now = copy.deepcopy(target)
+            now.ctx = ast.Load()
+            before = placed(call(load("_vd_rt"), "early", now), target)
+        place = copy.deepcopy(target.value)
+        return placed(call(load("_vd_f"), "for_place", place, before, self.expr(value)), value)

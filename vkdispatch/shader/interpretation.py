@@ -133,7 +133,9 @@ def host_resources(
 def checked(value: object) -> Checked:
     """Understand the `check` of a call, as `vd.shader` does. Raises TypeError or ValueError if it is none."""
     checks = parse_checks(value)
-    return Checked(checks.bounds, checks.nan, (checks.rounds or _ROUNDS) if checks.loops else None)
+    return Checked(
+        checks.bounds, checks.nan, (checks.rounds or _ROUNDS) if checks.loops else None, checks.asserts
+    )
 
 
 def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuffer:
@@ -204,7 +206,7 @@ def interpret_call(
     TypeError, ValueError
         A value is of the wrong kind or does not fit.
     """
-    kernel = description.kernel
+    kernel = description.asserting or description.kernel
     base = description.resource_binding_base
     groups = extent if in_groups else tuple(-(-n // size) for n, size in zip(extent, local_size, strict=True))
     arguments: dict[str, Array] = {}

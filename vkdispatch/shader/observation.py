@@ -97,7 +97,8 @@ class Observation:
 
 def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
     """Return how a kernel is launched if it prints or these checks find something to do in it, else None."""
-    instrumented = instrument(description.kernel, checks)
+    kernel = description.asserting if checks.asserts else None
+    instrumented = instrument(kernel or description.kernel, checks)
     if instrumented is None:
         return None
     observed = dataclasses.replace(description, kernel=instrumented.kernel)
