@@ -164,10 +164,6 @@ def list_of_range(out: Any) -> None:
     out[0] = len(list(range(index())))  # HERE
 
 
-def asserted(out: Any) -> None:
-    assert index() > 3, "no"  # HERE
-
-
 def generator(out: Any) -> None:
     def numbers() -> Iterator[int]:
         if index() > 3:  # HERE
@@ -268,7 +264,6 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (endless, RuntimeError, "never ends"),
     (comprehension, TypeError, "the if of a comprehension is decided while"),
     (list_of_range, RuntimeError, "only be looped over by a for statement"),
-    (asserted, TypeError, "assert is decided while the kernel is traced"),
     (generator, ValueError, "'numbers' is a generator"),
     (caught_outside, RuntimeError, "was caught outside of it"),
     (recursive, RuntimeError, "calls itself again and again"),

@@ -1,7 +1,6 @@
 """How samplers find values between and outside the texels of an image; needs no device."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,12 @@ import numpy as np
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.image_format import AddressMode, BorderColor, Filter, host_dtype
+from vkdispatch.base.record import record
 
 _KINDS: tuple[DType, ...] = (float32, int32, uint32)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SamplerSettings:
     """The settings of a sampler, checked, with every filter decided; `Sampler` says what they mean."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.analysis import check_scopes, nodes
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
@@ -154,7 +155,7 @@ class ShaderBuilder(Recorder):
         body = without_asserts(kernel.body)
         if body is kernel.body:
             return ShaderDescription(kernel, infos, self.backend)
-        return ShaderDescription(dataclasses.replace(kernel, body=body), infos, self.backend, kernel)
+        return ShaderDescription(replace(kernel, body=body), infos, self.backend, kernel)
 
     def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
         """Add what is known only after the trace: what the kernel asks of a buffer's shape."""

@@ -78,7 +78,9 @@ from vkdispatch.codegen.reports import (
     less,
     negation,
     read,
+    shown_word,
     uint,
+    wide_words,
     words_of,
     zero,
 )
@@ -367,7 +369,7 @@ class _Lowering:
         return self._checks.nan and is_float_dtype(component_type(kind))
 
     def _nan_check(self, value: Expr, what: str, index: Expr | None, loc: Loc | None) -> If:
-        values = () if index is None else (*_wide_words(index), uint(0))
+        values = () if index is None else (*wide_words(index), uint(0))
         parts = [is_nan(part) for part in components(value)]
         found = parts[0] if len(parts) == 1 else Expr(Op.LOGICAL, bool_, tuple(parts), "||")
         site = NanSite(what, index is not None, loc)
@@ -501,7 +503,7 @@ class _Lowering:
         resource = thing.index if isinstance(thing, Storage) else None
         bits = 64 if wide else 32
         site = BoundsSite(_noun(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
-        told = self.report.violation(site, expr.loc, (*_wide_words(value), length))
+        told = self.report.violation(site, expr.loc, (*wide_words(value), length))
         out.append(If(((all_of([*along, negation(read(good))]), told),), None, expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
         kept[key] = index, read(good)
@@ -514,7 +516,7 @@ class _Lowering:
             value = self._steady(self._value(index, out), self._numbering.number(index), out)
             unsigned = uint64 if value.dtype.item_size == 8 else uint32
             fits.append(less(cast(value, unsigned), cast(size, unsigned)))
-            parts.append(_shown_word(value))
+            parts.append(shown_word(value))
             limits.append(cast(size, uint32))
         good = self.report.names.register(bool_)
         out.append(Declare(good, all_of(fits), expr.loc))
@@ -588,21 +590,3 @@ def _described(place: Expr) -> tuple[str, Expr | None]:
         return _noun(place), place.args[0]
     name = place.value.name if isinstance(place.value, Register) else "the result of raw GLSL"
     return f"register {name!r}", None
-
-
-def _shown_word(index: Expr) -> Expr:
-    """Return an index as one word; one of 64 bits that is too far off for it becomes the largest int32."""
-    low = cast(index, uint32)
-    if index.dtype.item_size < 8:
-        return low
-    half, whole = (Expr(Op.LITERAL, uint64, (), 1 << bits) for bits in (31, 32))
-    near = less(Expr(Op.BINARY, uint64, (cast(index, uint64), half), "+"), whole)
-    return Expr(Op.SELECT, uint32, (near, low, uint(0x7FFFFFFF)))
-
-
-def _wide_words(index: Expr) -> tuple[Expr, Expr]:
-    """Return an index as two words; the high one counts only where it has 64 bits."""
-    if index.dtype.item_size == 8:
-        low, high = words_of(index)
-        return low, high
-    return cast(index, uint32), uint(0)

@@ -147,6 +147,24 @@ def words_of(scalar: Expr) -> list[Expr]:
     return [cast(scalar, uint32)]
 
 
+def shown_word(index: Expr) -> Expr:
+    """Return an index as one word; one of 64 bits that is too far off for it becomes the largest int32."""
+    low = cast(index, uint32)
+    if index.dtype.item_size < 8:
+        return low
+    half, whole = (Expr(Op.LITERAL, uint64, (), 1 << bits) for bits in (31, 32))
+    near = less(Expr(Op.BINARY, uint64, (cast(index, uint64), half), "+"), whole)
+    return Expr(Op.SELECT, uint32, (near, low, uint(0x7FFFFFFF)))
+
+
+def wide_words(index: Expr) -> tuple[Expr, Expr]:
+    """Return an index as two words; the high one counts only where it has 64 bits."""
+    if index.dtype.item_size == 8:
+        low, high = words_of(index)
+        return low, high
+    return cast(index, uint32), uint(0)
+
+
 def is_nan(scalar: Expr) -> Expr:
     """Ask whether a floating scalar, which is evaluated once or twice, is NaN."""
     if scalar.dtype is float64:
