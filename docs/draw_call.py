@@ -14,6 +14,7 @@ LANES = [
         "#e8f1fb",
         [
             ("@vd.shader", "reads the signature", "shader/decorator.py"),
+            ("rewrite", "if, while, for: GPU or not", "rewrite/transform.py"),
             ("trace", "the body runs once", "codegen/variables.py"),
             ("typed IR", "statements, dtypes, lines", "codegen/ir.py"),
         ],
@@ -33,7 +34,7 @@ LANES = [
         "#fdf3e1",
         [
             ("your call", "scale(buf, 2.0)", "shader/shader_function.py"),
-            ("launcher", "packs the arguments", "wrapper.pyx: Launcher"),
+            ("launcher", "packs the arguments", "launching.pxi: Launcher"),
             ("batch", "numbered; others join it", "stages/command.hpp"),
         ],
     ),
@@ -142,7 +143,7 @@ def picture() -> str:
     for index in range(len(LANES)):
         parts += lane(index)
     # The IR is written out; calls use the finished launcher; a batch goes to the thread; reading waits.
-    parts += [down_arrow(2, 0, 0), down_arrow(3, 1, 1), down_arrow(2, 0, 2), down_arrow(3, 1, 3)]
+    parts += [down_arrow(3, 0, 0), down_arrow(3, 1, 1), down_arrow(2, 0, 2), down_arrow(3, 1, 3)]
     return "\n".join([*parts, "</svg>", ""])
 
 

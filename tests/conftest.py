@@ -6,13 +6,44 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 import vkdispatch_native as native
-from vkdispatch.base.context import is_context_initialized, queue_wait_idle
+from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.shader.launcher import check_features
+from vkdispatch.shader.shader_function import ShaderFunction
 
 _WARNING = 0x100
+_INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"
+_HOW = ", kernels are interpreted" if _INTERPRETED else ""
+
+_call = ShaderFunction.__call__
+
+
+def _interpret(self: ShaderFunction, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
+    """Run a call by the interpreter; graphs, GLSL given as text and wrong calls go to the device as ever."""
+    if graph is None and current.chosen is None and type(self) is ShaderFunction:
+        context = get_context()
+        # kernels that the device would refuse are refused
+        check_features(self.name, self.shader_description, context)
+        size = context.device_infos[0].sub_group_size
+        check = True if self.check is None else self.check
+        try:
+            self.interpret(*args, subgroup_size=size, check=check, **kwargs)
+        except (ArgumentTypeError, ArgumentValueError, UnsupportedError):
+            pass
+        else:
+            return
+    _call(self, *args, graph=graph, **kwargs)
+
+
+if _INTERPRETED:
+    # what the tests say of devices then holds for the second executor
+    ShaderFunction.__call__ = _interpret  # type: ignore[method-assign,assignment]
 
 
 def _complaints() -> list[str]:
@@ -20,8 +51,8 @@ def _complaints() -> list[str]:
 
 
 def pytest_report_header() -> str:
-    """Say which mode the tests run in."""
-    return f"vkdispatch: debug mode {'on' if os.environ.get('VKDISPATCH_DEBUG') == '1' else 'off'}"
+    """Say which mode the tests run in: VKDISPATCH_DEBUG=1 validates, VKDISPATCH_INTERPRET=1 interprets."""
+    return f"vkdispatch: debug mode {'on' if os.environ.get('VKDISPATCH_DEBUG') == '1' else 'off'}{_HOW}"
 
 
 def _run_python(

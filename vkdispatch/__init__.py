@@ -156,6 +156,7 @@ from vkdispatch.base.rfft_buffer import (
     RFFTBuffer,
     asrfftbuffer,
 )
+from vkdispatch.base.sampling import HostSampler
 from vkdispatch.base.signal import Signal
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
@@ -211,6 +212,7 @@ __all__ = [
     "DeviceLostError",
     "EmptyBufferError",
     "Filter",
+    "HostSampler",
     "Image",
     "Image1D",
     "Image2D",

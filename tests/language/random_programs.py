@@ -50,12 +50,22 @@ class Program:
     """
 
     def __init__(
-        self, seed: int, kinds: list[DType], out: Any, source: Any, counters: Any, rows: int, local: int
+        self,
+        seed: int,
+        kinds: list[DType],
+        out: Any,
+        source: Any,
+        counters: Any,
+        rows: int,
+        local: int,
+        *,
+        nvidia: bool = False,
     ) -> None:
         self.random = Random(seed)
         self.kinds = program_kinds(self.random, kinds)
         self.out, self.source, self.counters = out, source, counters
         self.rows, self.local = rows, local
+        self.nvidia = nvidia
         self.row = vc.global_invocation_id().x.to_dtype(int32).to_register("row")
         self.environment: dict[str, Any] = {}
         self.variables: list[Node] = []
@@ -78,7 +88,8 @@ class Program:
         self.variables.append(Node("variable", value.var_type, value=name, bound=8, fraction=2))
 
     def drawn(self, kind: DType, depth: int = 2, *, keep: bool = True) -> Node:
-        return Grower(self.random, self.variables, self.kinds, keep=keep).node(kind, depth)
+        grower = Grower(self.random, self.variables, self.kinds, keep=keep, nvidia=self.nvidia)
+        return grower.node(kind, depth)
 
     def value(self, kind: DType, depth: int = 2, *, keep: bool = True) -> Any:
         """Draw a value; a float one is small, as later expressions take for granted."""

@@ -39,6 +39,11 @@ def supports(kind: DType) -> bool:
     return bool(needed.get(scalar, 1))
 
 
+def on_nvidia() -> bool:
+    """Whether the tests run on NVIDIA's driver."""
+    return vd.get_context().device_infos[0].is_nvidia()
+
+
 def need(*kinds: DType) -> None:
     """Skip the test unless the device has all these types."""
     for kind in kinds:

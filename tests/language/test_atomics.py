@@ -194,7 +194,10 @@ def test_misuse() -> None:
             (r"got 3 \(int\)", lambda: vc.atomic_xor(3, 1)),
             ("got float32", lambda: vc.atomic_or(f[0], 1)),
             ("got float32", lambda: vc.atomic_compare_exchange(f[0], 1, 2)),
-            ("y must be an integer scalar for a int32 target, got float32", lambda: vc.atomic_add(a[0], y)),
+            (
+                "y must be an integer scalar where the target is int32, got float32",
+                lambda: vc.atomic_add(a[0], y),
+            ),
             ("got 1.5", lambda: vc.atomic_max(a[0], 1.5)),
             ("got True", lambda: vc.atomic_max(a[0], True)),
             ("desired must be", lambda: vc.atomic_compare_exchange(a[0], 1, 2.5)),

@@ -17,7 +17,7 @@ from vkdispatch.codegen.abbreviations import Buff, i32
 
 from .random_programs import COUNTERS, SLOTS, Program
 from .random_values import FLOATS, INTEGERS
-from .running import integers, supports
+from .running import integers, on_nvidia, supports
 
 LOCAL = 32
 ROWS = 128
@@ -30,7 +30,7 @@ def kernel_of(seed: int, kinds: list[DType]) -> Any:
 
     @vd.shader(exec_size=ROWS, local_size=LOCAL)
     def body(out: Buff[i32], source: Buff[i32], counters: Buff[i32]) -> None:
-        Program(seed, kinds, out, source, counters, ROWS, LOCAL).write()
+        Program(seed, kinds, out, source, counters, ROWS, LOCAL, nvidia=on_nvidia()).write()
 
     return body
 

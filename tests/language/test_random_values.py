@@ -19,7 +19,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, f32, f64, i32, i64, u32, u64
 
 from .random_values import FLOATS, INTEGERS, Grower, Node, compute, trace
-from .running import filled, host, integers, supports
+from .running import filled, host, integers, on_nvidia, supports
 
 ROWS = 16
 TREES = 12
@@ -77,7 +77,7 @@ def check(seed: int) -> None:
     kinds = available()
     random = Random(seed)
     variables = variables_of(kinds)
-    grower = Grower(random, variables, kinds)
+    grower = Grower(random, variables, kinds, nvidia=on_nvidia())
     targets = [*kinds, dt.bool_, *(vector for kind in kinds for vector in grower.vectors(kind))]
     forest = [grower.node(random.choice(targets), 4) for _ in range(TREES)]
     found = difference(forest, variables)

@@ -33,7 +33,7 @@ def test_kernels_on_the_dummy_backend(run_python: RunPython) -> None:
     done = run_python(
         DUMMY + "assert 'void main' in double.get_src().code and double.ready and double.plan is None\n"
         "double.build(); assert double.source == double.get_src().code\n"
-        "assert double.bounds.local_size[0] == 256\n"
+        "assert double.bounds.local_size[0] == 1024\n"
         "raw.build(); assert raw.bounds.local_size == (4, 1, 1)\n"
         "vd.set_dummy_context_params(max_workgroup_size=(64, 1, 1))\n"
         "@vd.shader('data.size')\n"

@@ -440,7 +440,7 @@ def test_maps() -> None:
 
     assert isinstance(square, vd.MappingFunction)
     assert square.return_type is vd.float32 and store.return_type is None
-    assert square.buffer_types == (Const[f32],)
+    assert square.buffer_types == [Const[f32]]
     assert square != vd.map(square.mapping_function) and hash(square) == hash(square) and square == square
 
     @vd.shader("out.size")
@@ -451,7 +451,7 @@ def test_maps() -> None:
     kernel(out, 3.0)
     assert (out.read(0) == 10).all()
     again = vd.map(lambda x: x, return_type=vd.float32, input_types=[Const[f32]])
-    assert again.return_type is vd.float32 and again.buffer_types == (Const[f32],)
+    assert again.return_type is vd.float32 and again.buffer_types == [Const[f32]]
 
 
 def test_bad_maps() -> None:

@@ -13,7 +13,8 @@ _BASIC_OPERATIONS = 0x1
 _ARITHMETIC_OPERATIONS = 0x4
 
 
-@dataclass
+# Compared and hashed by identity: programs keep devices in sets and as keys.
+@dataclass(eq=False)
 class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
@@ -58,11 +59,11 @@ class DeviceInfo:
     queue_properties: list[tuple[int, int]]
     scalar_block_layout: int
     timeline_semaphores: int
-    storage_image_extended_formats: int = 0
-    sampler_mirror_clamp_to_edge: int = 0
     uuid: bytes | None = None
     sorted_index: int = -1
     storage_buffer_8_bit_access: int = 0
+    storage_image_extended_formats: int = 0
+    sampler_mirror_clamp_to_edge: int = 0
     missing: list[str] = field(default_factory=list)
     features: frozenset[str] = frozenset()
 

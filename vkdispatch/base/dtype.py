@@ -7,13 +7,21 @@ component.
 # The names are those of shading languages.
 # ruff: noqa: N801
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _remembered(function: _Function) -> _Function:
+    """Answer a question about dtypes once: a trace asks the same ones over and over."""
+    return cast(_Function, functools.cache(function))
 
 
 class dtype:
@@ -335,6 +343,12 @@ _NUMPY_TYPES: dict[DType, type[Any]] = {
 _FROM_NUMPY: dict[np.dtype[Any], DType] = {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
 
 
+# These questions are asked a hundred times for each line of a kernel.
+_CATEGORIES: dict[DType, DType] = {
+    kind: category for category in (_Scalar, _Complex, _Vector, _Matrix) for kind in category.__subclasses__()
+}
+
+
 # ---- what a dtype is -----------------------------------------------------------------------------
 
 
@@ -347,24 +361,29 @@ def is_dtype(value: type[Any]) -> bool:
 
 def is_scalar(kind: DType) -> bool:
     """Whether `kind` is a scalar type."""
-    return is_dtype(kind) and issubclass(kind, _Scalar)
+    category = _CATEGORIES.get(kind)
+    return category is _Scalar if category else is_dtype(kind) and issubclass(kind, _Scalar)
 
 
 def is_complex(kind: DType) -> bool:
     """Whether `kind` is a complex type."""
-    return is_dtype(kind) and issubclass(kind, _Complex)
+    category = _CATEGORIES.get(kind)
+    return category is _Complex if category else is_dtype(kind) and issubclass(kind, _Complex)
 
 
 def is_vector(kind: DType) -> bool:
     """Whether `kind` is a vector type."""
-    return is_dtype(kind) and issubclass(kind, _Vector)
+    category = _CATEGORIES.get(kind)
+    return category is _Vector if category else is_dtype(kind) and issubclass(kind, _Vector)
 
 
 def is_matrix(kind: DType) -> bool:
     """Whether `kind` is a matrix type."""
-    return is_dtype(kind) and issubclass(kind, _Matrix)
+    category = _CATEGORIES.get(kind)
+    return category is _Matrix if category else is_dtype(kind) and issubclass(kind, _Matrix)
 
 
+@_remembered
 def component_type(kind: DType) -> DType:
     """Scalar type of the components: float32 of vec3, mat2 and complex64; a scalar's own type."""
     if is_scalar(kind):
@@ -372,6 +391,7 @@ def component_type(kind: DType) -> DType:
     return kind.scalar or kind.child_type or kind
 
 
+@_remembered
 def component_count(kind: DType) -> int:
     """Count of scalar components of one value: 1, 2 of complex64, 9 of mat3."""
     return kind.item_size // component_type(kind).item_size
@@ -412,6 +432,7 @@ def vector_size(kind: DType) -> int:
 # ---- making dtypes of dtypes ---------------------------------------------------------------------
 
 
+@_remembered
 def to_vector(scalar: DType, count: int) -> DType:
     """Vector type of `count` components (1 gives the scalar). Raises ValueError where there is none."""
     if not is_scalar(scalar):
@@ -441,6 +462,7 @@ def complex_from_float(kind: DType) -> DType:
     return _COMPLEX_OF[kind]
 
 
+@_remembered
 def make_floating_dtype(kind: DType) -> DType:
     """Floating-point type of the same width, component by component; floats, complex and matrices stay."""
     if kind is bool_:
@@ -502,6 +524,7 @@ def _cross_complex(a: DType, b: DType) -> DType:
     return complex_from_float(cross_scalar_scalar(component_type(a), real))
 
 
+@_remembered
 def cross_type(a: DType, b: DType) -> DType:
     """Type in which `a` and `b` meet in `+` and `-`. Raises ValueError if there is none."""
     for first, second in ((a, b), (b, a)):

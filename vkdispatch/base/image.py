@@ -23,6 +23,7 @@ from vkdispatch.base.image_format import (
     select_format,
 )
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
+from vkdispatch.base.sampling import SamplerSettings, checked_settings
 
 Array = np.ndarray[Any, Any]
 
@@ -344,6 +345,8 @@ class Sampler(Handle):
     ----------
     image
         The image.
+    settings
+        How it is sampled.
     """
 
     def __init__(
@@ -390,39 +393,38 @@ class Sampler(Handle):
         if not isinstance(image, Image):
             raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
         image.require_alive()
-        filters = [
-            _checked_filter(name, value, image)
-            for name, value in (
-                ("mag_filter", mag_filter),
-                ("min_filter", min_filter),
-                ("mip_filter", mip_filter),
-            )
-        ]
-        _check_member("address_mode", address_mode, AddressMode)
-        _check_member("border_color", border_color, BorderColor)
+        settings = checked_settings(
+            image.dtype,
+            mag_filter,
+            min_filter,
+            mip_filter,
+            address_mode,
+            mip_lod_bias,
+            min_lod,
+            max_lod,
+            border_color,
+        )
+        _check_filterable(image, settings)
         if not image._native.sampleable:
             raise UnsupportedError(f"the device cannot sample images of {image._summary()}")
         if address_mode is AddressMode.MIRROR_CLAMP_TO_EDGE and not all(
             device.sampler_mirror_clamp_to_edge for device in image.context.device_infos
         ):
             raise UnsupportedError("address_mode: the device has no MIRROR_CLAMP_TO_EDGE")
-        numbers = [
-            _checked_number(name, value)
-            for name, value in (("mip_lod_bias", mip_lod_bias), ("min_lod", min_lod), ("max_lod", max_lod))
-        ]
         integers = image.dtype is not dt.float32
         super().__init__(image.context)
         self.image = image
+        self.settings = settings
         try:
             self._native: Any = native.Sampler(
                 image._native,
-                filters[0].value,
-                filters[1].value,
-                filters[2].value,
+                settings.mag_filter.value,
+                settings.min_filter.value,
+                settings.mip_filter.value,
                 address_mode.value,
-                numbers[0],
-                numbers[1],
-                numbers[2],
+                settings.mip_lod_bias,
+                settings.min_lod,
+                settings.max_lod,
                 # Each colour has two numbers, the odd one for integers.
                 border_color.value // 2 * 2 + integers,
             )
@@ -459,34 +461,14 @@ def _checked_count(name: str, value: object) -> int:
     return int(value)
 
 
-def _check_member(name: str, value: object, kind: "type[Filter | AddressMode | BorderColor]") -> None:
-    if not isinstance(value, kind):
-        raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {value!r}")
-
-
-def _checked_filter(name: str, value: Filter | None, image: Image) -> Filter:
-    integers = image.dtype is not dt.float32
-    if value is None:
-        value = Filter.NEAREST if integers else Filter.LINEAR
-    _check_member(name, value, Filter)
-    if value is Filter.LINEAR and integers:
-        raise ArgumentValueError(
-            f"{name}: there is nothing between integers; an image of {image.dtype.name} needs Filter.NEAREST"
-        )
-    if value is Filter.LINEAR and not image._filterable:
-        raise UnsupportedError(
-            f"{name}: the device does not filter images of {image._summary()}; use Filter.NEAREST"
-        )
-    return value
-
-
-def _checked_number(name: str, value: object) -> float:
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        number = float(value)
-        if math.isfinite(number):
-            return number
-        raise ArgumentValueError(f"{name}: expected a finite number, got {value!r}")
-    raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
+def _check_filterable(image: Image, settings: SamplerSettings) -> None:
+    if image._filterable:
+        return
+    for name in ("mag_filter", "min_filter", "mip_filter"):
+        if getattr(settings, name) is Filter.LINEAR:
+            raise UnsupportedError(
+                f"{name}: the device does not filter images of {image._summary()}; use Filter.NEAREST"
+            )
 
 
 __all__ = [

@@ -41,7 +41,8 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.location import Loc, located
 
 _RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
-_PURE = frozenset(
+# Operations whose value is the same wherever they are computed from the same operands.
+PURE = frozenset(
     (
         Op.LITERAL,
         Op.ARGUMENT,
@@ -197,6 +198,32 @@ def usage(kernel: Kernel) -> Usage:
     return found
 
 
+_OF_WORKGROUPS = frozenset(
+    (
+        Builtin.LOCAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_INDEX,
+        Builtin.WORKGROUP_ID,
+        Builtin.WORKGROUP_SIZE,
+        Builtin.NUM_WORKGROUPS,
+        Builtin.NUM_SUBGROUPS,
+        Builtin.SUBGROUP_ID,
+    )
+)
+
+
+def depends_on_workgroups(kernel: Kernel) -> bool:
+    """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
+    if kernel.shared or kernel.exec_count is None:
+        return True
+    for statement in walk(kernel.body):
+        if isinstance(statement, (Effect, RawStatement)):
+            return True
+        for expr in nodes(expressions_of(statement)):
+            if expr.op is Op.RAW or (isinstance(expr.value, Builtin) and expr.value in _OF_WORKGROUPS):
+                return True
+    return False
+
+
 def _is_shared(place: Expr) -> bool:
     while place.op in (Op.INDEX, Op.COMPONENT):
         place = place.args[0]
@@ -290,7 +317,7 @@ class Numbering:
             number = self._by_key[key] = len(self.exprs)
             self.exprs.append(expr)
             self.args.append(args)
-            self.pure.append(expr.op in _PURE and all(self.pure[arg] for arg in args))
+            self.pure.append(expr.op in PURE and all(self.pure[arg] for arg in args))
             self.depth.append(1 + max((self.depth[arg] for arg in args), default=0))
         return number
 

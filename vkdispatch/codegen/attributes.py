@@ -21,8 +21,37 @@ _ADVICE = {
 }
 
 
+# Attributes that programs of 0.1.0 may read, and that are no help to anybody who looks for one.
+_SELDOM_MEANT = frozenset(
+    (
+        "binding",
+        "can_index",
+        "expr",
+        "image",
+        "is_conjugate",
+        "is_register",
+        "is_setable",
+        "lexical_unit",
+        "parents",
+        "printf_args",
+        "raw_name",
+        "read_callback",
+        "read_lambda",
+        "register",
+        "resolve",
+        "settable",
+        "shape_name",
+        "storage",
+        "use_child_type",
+        "write_callback",
+        "write_lambda",
+    )
+)
+
+
 def unknown_attribute(name: str, owner: str, offered: list[str]) -> str:
     """Say that something has no such attribute, what was probably meant, and what there is."""
+    offered = [each for each in offered if each not in _SELDOM_MEANT]
     meant = difflib.get_close_matches(name, offered, 1)
     advice = _ADVICE.get(name) or (f"did you mean .{meant[0]}?" if meant else "")
     return f"{owner} has no .{name}{'; ' + advice if advice else ''}; it has {', '.join(offered)}"

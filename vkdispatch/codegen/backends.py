@@ -3,7 +3,7 @@
 import threading
 from typing import ClassVar
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 
 class CodeGenBackend:
@@ -19,13 +19,13 @@ class GLSLBackend(CodeGenBackend):
 
 
 class CUDABackend(CodeGenBackend):
-    """CUDA C++; known by name, and not available in this version."""
+    """CUDA C++: kernels can be traced for it; this version does not write it."""
 
     name = "cuda"
 
 
 class OpenCLBackend(CodeGenBackend):
-    """OpenCL C; known by name, and not available in this version."""
+    """OpenCL C: kernels can be traced for it; this version does not write it."""
 
     name = "opencl"
 
@@ -44,9 +44,10 @@ _settings = _Settings()
 
 
 def set_codegen_backend(backend: CodeGenBackend | str | None) -> None:
-    """Choose this thread's language by name or object; None is the default.
+    """Choose the language of kernels that this thread traces, by name or object; None is the default, GLSL.
 
-    Raises ValueError for an unknown name and NotImplementedError for CUDA and OpenCL.
+    Only GLSL is written: asking for the source of kernels in another language raises NotImplementedError.
+    Raises ValueError for an unknown name.
     """
     if backend is None:
         _settings.backend = None
@@ -57,8 +58,6 @@ def set_codegen_backend(backend: CodeGenBackend | str | None) -> None:
         backend = _BACKENDS[backend.strip().lower()]()
     if not isinstance(backend, CodeGenBackend):
         raise ArgumentTypeError(f"backend: expected a name, a CodeGenBackend or None, got {backend!r}")
-    if not isinstance(backend, GLSLBackend):
-        raise UnsupportedError(f"backend {backend.name!r}: this version writes only glsl")
     _settings.backend = backend
 
 

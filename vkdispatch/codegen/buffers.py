@@ -97,7 +97,12 @@ class BufferVariable(BoundVariable):
         if isinstance(index, slice):
             raise located(ArgumentValueError, "a buffer in a kernel is indexed by element, not by a slice")
         entries = _entries(index)
-        position = entries[0] if len(entries) == 1 else flat_index(entries, self._sizes(entries))
+        axes: tuple[tuple[Expr, Expr], ...] = ()
+        position = entries[0]
+        if len(entries) > 1:
+            sizes = self._sizes(entries)
+            position = flat_index(entries, sizes[1:])
+            axes = tuple(zip(map(_axis_index, entries), map(_axis_index, sizes), strict=True))
         if not isinstance(position, Expr):
             size = self.storage.size if isinstance(self.storage, SharedArray) else None
             # compilers take constant indices below 2^31 only
@@ -106,10 +111,10 @@ class BufferVariable(BoundVariable):
                 raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
             position = ex.literal(position, ex.literal_dtype(position))
         kind = compute_type(self.storage.dtype)
-        return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here())
+        return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here(), axes)
 
     def _sizes(self, entries: list[int | Expr]) -> list[int | Expr]:
-        """Return the sizes of the axes behind the first.
+        """Return the sizes of the axes.
 
         Raises IndexError or ValueError for indices that fit no shape.
         """
@@ -121,11 +126,11 @@ class BufferVariable(BoundVariable):
                     ArgumentValueError, f"{count} indices do not fit a shared buffer of the shape {shape}"
                 )
             limits: list[int | None] = list(shape)
-            sizes: list[int | Expr] = list(shape[1:])
+            sizes: list[int | Expr] = list(shape)
         else:
             limits = [None] * count
             whole = self.shape._value()
-            sizes = [ex.component(whole, axis) for axis in range(1, count)]
+            sizes = [ex.component(whole, axis) for axis in range(count)]
             if count == 2:
                 current().need_planar(self.storage)
         for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
@@ -133,6 +138,13 @@ class BufferVariable(BoundVariable):
                 size = "" if limit is None else f" of {limit} elements"
                 raise located(ArgumentIndexError, f"index {entry} is out of range for axis {axis}{size}")
         return sizes
+
+
+def _axis_index(entry: int | Expr) -> Expr:
+    """Return an index as a checker looks at it: of 32 bits or 64, and as the user means it."""
+    if isinstance(entry, Expr):
+        return entry if entry.dtype.item_size == 8 else ex.index_value(entry)
+    return ex.literal(entry, ex.literal_dtype(entry))
 
 
 def _entries(index: Any) -> list[int | Expr]:

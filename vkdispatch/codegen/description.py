@@ -7,8 +7,9 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.codegen.analysis import resource_access
-from vkdispatch.codegen.backends import CodeGenBackend
+from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
 from vkdispatch.codegen.glsl import GlslText, write_kernel
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout
@@ -173,6 +174,11 @@ class ShaderDescription:
         return {}
 
     def _text(self, folded: bool) -> GlslText:
+        if not isinstance(self.backend, GLSLBackend):
+            raise UnsupportedError(
+                f"{self.name}: this version writes only glsl, and the kernel was traced for "
+                f"{self.backend.name!r}; call vc.set_codegen_backend(None) before it is defined"
+            )
         if folded not in self._texts:
             self._texts[folded] = write_kernel(self.kernel, folded=folded)
         return self._texts[folded]

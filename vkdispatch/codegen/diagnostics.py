@@ -15,7 +15,8 @@ from vkdispatch.codegen.messages import word_count
 
 # Words of the head: the end of the ring so far, how many messages there were, how many violations, the most
 # rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high) and
-# length; of an image the texel (x, y, z) and the size of the image.
+# length; of an image the texel (x, y, z) and the size of the image; of several axes the index and the size
+# along each.
 CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
 HEAD_WORDS = 16
 MESSAGE_HEAD_WORDS = 5
@@ -121,6 +122,16 @@ class BoundsSite:
 
 
 @record
+class AxesSite:
+    """An access by an index for each of so many axes; as `BoundsSite`."""
+
+    what: str
+    resource: int | None
+    axes: int
+    loc: Loc | None
+
+
+@record
 class TexelSite:
     """An access to a texel of an image by so many coordinates."""
 
@@ -153,4 +164,4 @@ class AssertSite:
     loc: Loc | None
 
 
-Site = PrintSite | BoundsSite | TexelSite | NanSite | LoopSite | AssertSite
+Site = PrintSite | BoundsSite | AxesSite | TexelSite | NanSite | LoopSite | AssertSite

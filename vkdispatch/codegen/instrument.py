@@ -24,9 +24,10 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import diagnostics as words
-from vkdispatch.codegen.analysis import Numbering
+from vkdispatch.codegen.analysis import Numbering, nodes
 from vkdispatch.codegen.diagnostics import (
     AssertSite,
+    AxesSite,
     BoundsSite,
     Checks,
     LoopSite,
@@ -60,6 +61,7 @@ from vkdispatch.codegen.ir import (
     Switch,
     While,
     blocks_of,
+    expressions_of,
     walk,
     with_blocks,
 )
@@ -76,7 +78,9 @@ from vkdispatch.codegen.reports import (
     less,
     negation,
     read,
+    shown_word,
     uint,
+    wide_words,
     words_of,
     zero,
 )
@@ -107,8 +111,10 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
         return None
     storage = Storage(len(kernel.resources), uint32, "diagnostics")
     launch = Argument(_free_member(kernel, "launch_number"), uint32)
-    images = any(isinstance(resource, ImageBinding) for resource in kernel.resources)
-    lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel), images=images))
+    wide = any(isinstance(resource, ImageBinding) for resource in kernel.resources) or any(
+        expr.axes for statement in walk(kernel.body) for expr in nodes(expressions_of(statement))
+    )
+    lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel), wide=wide))
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
@@ -154,10 +160,10 @@ class _Lowering:
         self._checks = checks
         self._numbering = Numbering()
         self._needed: list[bool] = []
-        # Checked indices, (what is indexed, number of the index) -> (index, whether it is good): of pure
+        # Checked indices, (what is indexed, numbers of the indices) -> (index, whether it is good): of pure
         # indices for the rest of the block, of others within the statement. Values by number, likewise.
-        self._known: dict[tuple[object, int], tuple[Expr, Expr]] = {}
-        self._local: dict[tuple[object, int], tuple[Expr, Expr]] = {}
+        self._known: dict[tuple[object, ...], tuple[Expr, Expr]] = {}
+        self._local: dict[tuple[object, ...], tuple[Expr, Expr]] = {}
         self._values: dict[int, Expr] = {}
 
     # -- statements
@@ -363,7 +369,7 @@ class _Lowering:
         return self._checks.nan and is_float_dtype(component_type(kind))
 
     def _nan_check(self, value: Expr, what: str, index: Expr | None, loc: Loc | None) -> If:
-        values = () if index is None else (*_wide_words(index), uint(0))
+        values = () if index is None else (*wide_words(index), uint(0))
         parts = [is_nan(part) for part in components(value)]
         found = parts[0] if len(parts) == 1 else Expr(Op.LOGICAL, bool_, tuple(parts), "||")
         site = NanSite(what, index is not None, loc)
@@ -477,7 +483,7 @@ class _Lowering:
         """Check the index of an ELEMENT or INDEX; returns the index, and whether it is good."""
         written = expr.args[-1]
         number = self._numbering.number(written)
-        key = (_indexed(expr), number)
+        key = (_indexed(expr), number, *(self._numbering.number(index) for index, _ in expr.axes))
         found = self._known.get(key) or self._local.get(key)
         if found is not None:
             return found
@@ -491,15 +497,35 @@ class _Lowering:
         length = Expr(Op.LENGTH, uint32, (), thing) if size is None else uint(size)
         good = self.report.names.register(bool_)
         unsigned = uint64 if wide else uint32
-        out.append(Declare(good, less(cast(value, unsigned), cast(length, unsigned)), expr.loc))
+        within = less(cast(value, unsigned), cast(length, unsigned))
+        along = self._check_axes(expr, out) if expr.axes else []
+        out.append(Declare(good, all_of([*along, within]), expr.loc))
         resource = thing.index if isinstance(thing, Storage) else None
         bits = 64 if wide else 32
         site = BoundsSite(_noun(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
-        told = self.report.violation(site, expr.loc, (*_wide_words(value), length))
-        out.append(If(((negation(read(good)), told),), None, expr.loc))
+        told = self.report.violation(site, expr.loc, (*wide_words(value), length))
+        out.append(If(((all_of([*along, negation(read(good))]), told),), None, expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
         kept[key] = index, read(good)
         return kept[key]
+
+    def _check_axes(self, expr: Expr, out: list[Statement]) -> list[Expr]:
+        """Check the index along each axis of an ELEMENT; returns whether all are good."""
+        parts, limits, fits = [], [], []
+        for index, size in expr.axes:
+            value = self._steady(self._value(index, out), self._numbering.number(index), out)
+            unsigned = uint64 if value.dtype.item_size == 8 else uint32
+            fits.append(less(cast(value, unsigned), cast(size, unsigned)))
+            parts.append(shown_word(value))
+            limits.append(cast(size, uint32))
+        good = self.report.names.register(bool_)
+        out.append(Declare(good, all_of(fits), expr.loc))
+        padding = [uint(0)] * (3 - len(parts))
+        resource = expr.value.index if isinstance(expr.value, Storage) else None
+        site = AxesSite(_noun(expr), resource, len(parts), expr.loc)
+        told = self.report.violation(site, expr.loc, (*parts, *padding, *limits, *padding))
+        out.append(If(((negation(read(good)), told),), None, expr.loc))
+        return [read(good)]
 
     def _checked_texel(
         self,
@@ -564,11 +590,3 @@ def _described(place: Expr) -> tuple[str, Expr | None]:
         return _noun(place), place.args[0]
     name = place.value.name if isinstance(place.value, Register) else "the result of raw GLSL"
     return f"register {name!r}", None
-
-
-def _wide_words(index: Expr) -> tuple[Expr, Expr]:
-    """Return an index as two words; the high one counts only where it has 64 bits."""
-    if index.dtype.item_size == 8:
-        low, high = words_of(index)
-        return low, high
-    return cast(index, uint32), uint(0)

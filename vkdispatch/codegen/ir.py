@@ -185,7 +185,9 @@ Value = (
 class Expr:
     """A value of type `dtype`.
 
-    Operation, operands, the payload that `Op` documents, and where it was written.
+    Operation, operands, the payload that `Op` documents, and where it was written. An ELEMENT that is
+    written with an index for each axis has these as `axes`, each with the size of the axis: checks tell of
+    them, all else goes by the flat index.
     """
 
     op: Op
@@ -193,6 +195,7 @@ class Expr:
     args: tuple["Expr", ...] = ()
     value: Value = None
     loc: Loc | None = None
+    axes: tuple[tuple["Expr", "Expr"], ...] = ()
 
 
 @record

@@ -147,6 +147,24 @@ def words_of(scalar: Expr) -> list[Expr]:
     return [cast(scalar, uint32)]
 
 
+def shown_word(index: Expr) -> Expr:
+    """Return an index as one word; one of 64 bits that is too far off for it becomes the largest int32."""
+    low = cast(index, uint32)
+    if index.dtype.item_size < 8:
+        return low
+    half, whole = (Expr(Op.LITERAL, uint64, (), 1 << bits) for bits in (31, 32))
+    near = less(Expr(Op.BINARY, uint64, (cast(index, uint64), half), "+"), whole)
+    return Expr(Op.SELECT, uint32, (near, low, uint(0x7FFFFFFF)))
+
+
+def wide_words(index: Expr) -> tuple[Expr, Expr]:
+    """Return an index as two words; the high one counts only where it has 64 bits."""
+    if index.dtype.item_size == 8:
+        low, high = words_of(index)
+        return low, high
+    return cast(index, uint32), uint(0)
+
+
 def is_nan(scalar: Expr) -> Expr:
     """Ask whether a floating scalar, which is evaluated once or twice, is NaN."""
     if scalar.dtype is float64:
@@ -175,7 +193,7 @@ class Report:
     the invocation writes them when it ends. Compilers make much of every access to memory, little of this.
     """
 
-    def __init__(self, storage: Storage, launch: Argument, names: Names, *, images: bool) -> None:
+    def __init__(self, storage: Storage, launch: Argument, names: Names, *, wide: bool) -> None:
         self.sites: list[Site] = []
         self.names = names
         self._storage = storage
@@ -183,8 +201,8 @@ class Report:
         self._id = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
         self._count = names.register(uint32)
         self._site = names.register(uint32)
-        # index (low, high) and length; for images a texel and a size
-        self._values = tuple(names.register(uint32) for _ in range(6 if images else 3))
+        # index (low, high) and length; with `wide` an index and a size along three axes
+        self._values = tuple(names.register(uint32) for _ in range(6 if wide else 3))
 
     def word(self, position: Expr | int) -> Expr:
         """Return the place of a word."""
@@ -199,7 +217,7 @@ class Report:
         return [self._launch, *components(self._id)]
 
     def violation(self, site: Site, loc: Loc | None, values: tuple[Expr, ...] = ()) -> Block:
-        """Note a violation; `values` are the index, low and high, and the length, or a texel and a size."""
+        """Note a violation; `values` are the index, low and high, and the length, or six numbers."""
         self.sites.append(site)
         told = [(self._site, uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
         stores = tuple(Store(read(register), value, None, loc) for register, value in told)

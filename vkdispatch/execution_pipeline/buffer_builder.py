@@ -103,10 +103,22 @@ class BufferBuilder:
         if entry is None:
             raise ArgumentValueError(f"key: no member {key!r}; there are {list(self.element_map)}")
         rows = self.instance_count * entry.count
+        if entry.count > 1:
+            value = self._one_per_element(entry, value)
         packed = pack_rows(entry.dtype, value, rows, f"{key[0]}.{key[1]}")
         self.backing_buffer[:, entry.memory_slice] = np.frombuffer(packed, np.uint8).reshape(
             self.instance_count, -1
         )
+
+    def _one_per_element(self, entry: BufferedStructEntry, value: Any) -> Any:
+        """Flatten the values of an array: one array for every row, or one array per row."""
+        shape = (entry.count, *entry.dtype.true_numpy_shape)
+        given = np.shape(value)
+        if given == shape:
+            return np.broadcast_to(value, (self.instance_count, *shape)).reshape(-1, *shape[1:])
+        if given == (self.instance_count, *shape):
+            return np.reshape(value, (-1, *shape[1:]))
+        return value
 
     def __setitem__(self, key: tuple[str, str], value: object) -> None:
         self.set_item(key, value)

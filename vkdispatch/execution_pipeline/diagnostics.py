@@ -22,6 +22,7 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen import diagnostics as words
 from vkdispatch.codegen.diagnostics import (
     AssertSite,
+    AxesSite,
     BoundsSite,
     LoopSite,
     NanSite,
@@ -235,6 +236,15 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
         index = _index_text(site, low, high)
         of = _extent(site, length, probe.shapes)
         message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
+        return located(BoundsError, message, site.loc)
+    if isinstance(site, AxesSite):
+        numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.axes]
+        indices, sizes = numbers.tolist()
+        shape = tuple(sizes) if site.resource is None else probe.shapes.get(site.resource, tuple(sizes))
+        # as on the device: what is below zero is a large number
+        axis = next(n for n, (i, size) in enumerate(zip(indices, sizes, strict=True)) if not 0 <= i < size)
+        of = f"axis {axis} of {site.what} of shape {shape}"
+        message = f"{probe.who}: index {tuple(indices)} is out of bounds for {of}, {where}{others}"
         return located(BoundsError, message, site.loc)
     if isinstance(site, TexelSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.coordinates]

@@ -3,133 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
 from vkdispatch.base.dtype import int64, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
-from vkdispatch.codegen.analysis import nodes, place_operands
+from vkdispatch.codegen.analysis import place_operands
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
     Expr,
-    Kernel,
+    ImageBinding,
     Op,
     RawText,
     Register,
     SharedArray,
     Storage,
-    expressions_of,
-    walk,
 )
 from vkdispatch.codegen.location import Loc, located
 from vkdispatch.interpreter import arithmetic
 from vkdispatch.interpreter.atomics import atomic
 from vkdispatch.interpreter.functions import call
-from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index
-from vkdispatch.interpreter.races import Access, RaceDetector
+from vkdispatch.interpreter.images import Texels
+from vkdispatch.interpreter.memory import Cells, Index, Place, outside, shown_index, signed_index
+from vkdispatch.interpreter.program import Extent, Lanes, Program
+from vkdispatch.interpreter.races import Access
 from vkdispatch.interpreter.subgroups import Subgroups, lane_mask, subgroup
 from vkdispatch.interpreter.values import Array, construct, host_dtype, spread, uniform, value_shape
 
-Extent = tuple[int, int, int]
 _Error = TypeVar("_Error", bound=VkDispatchError)
-
-# What may fail or differ where it is not chosen, so that a choice must not compute it.
-_CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.SAMPLE))
-
-
-@dataclass(eq=False, slots=True)
-class Lanes:
-    """Invocations that run together: their positions in the batch, ascending.
-
-    `known` holds values of expressions until the next statement.
-    """
-
-    index: Array
-    whole: bool
-    known: dict[int, Array] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def split(self, truth: Array) -> tuple[Lanes, Lanes]:
-        """Return the invocations for which a condition holds, and the others."""
-        if truth.all():
-            return self, NOBODY
-        if not truth.any():
-            return NOBODY, self
-        return Lanes(self.index[truth], False), Lanes(self.index[~truth], False)
-
-
-NOBODY = Lanes(np.empty(0, np.int64), False)
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What of a kernel's doings is an error.
-
-    Attributes
-    ----------
-    bounds
-        An index out of range; if it is none, reads there give 0 and writes do nothing.
-    nan
-        A NaN that is stored, in memory or a register.
-    rounds
-        More rounds of a while loop than this; None for any number.
-    asserts
-        An assert whose condition does not hold.
-    """
-
-    bounds: bool = True
-    nan: bool = False
-    rounds: int | None = None
-    asserts: bool = True
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Program:
-    """A kernel with all that a run of it shares.
-
-    Attributes
-    ----------
-    who
-        The kernel, as messages call it.
-    arguments, buffers
-        Values of the argument block by name (one row each), and memory by the position of the resource.
-    groups, local_size, subgroup_size
-        The grid.
-    checks
-        What is an error.
-    races
-        What watches over unordered accesses, or None.
-    lazy
-        Identities of choices whose parts must not be computed for all.
-    """
-
-    who: str
-    kernel: Kernel
-    arguments: dict[str, Array]
-    buffers: dict[int, Cells]
-    groups: Extent
-    local_size: Extent
-    subgroup_size: int
-    checks: Checked
-    races: RaceDetector | None
-    lazy: frozenset[int]
-
-
-def lazy_choices(kernel: Kernel) -> frozenset[int]:
-    """Identities of the LOGICAL and SELECT expressions whose later operands must wait for the first."""
-    found: set[int] = set()
-    for statement in walk(kernel.body):
-        for expr in nodes(expressions_of(statement)):
-            if expr.op in (Op.LOGICAL, Op.SELECT) and any(
-                node.op in _CONDITIONAL for node in nodes(expr.args[1:])
-            ):
-                found.add(id(expr))
-    return frozenset(found)
 
 
 class Batch:
@@ -260,6 +163,8 @@ class Batch:
         else:
             assert isinstance(expr.value, Storage)
             cells = self.program.buffers[expr.value.index]
+        if expr.axes and self.program.checks.bounds:
+            self._check_axes(expr, cells, lanes, loc)
         bad = outside(index, cells.size)
         rows: Array | None = None
         if bad is not None:
@@ -276,6 +181,20 @@ class Batch:
             flat = flat + cells.size * (group if rows is None else group[rows])
         return cells, flat, rows
 
+    def _check_axes(self, expr: Expr, cells: Cells, lanes: Lanes, loc: Loc | None) -> None:
+        """Raise IndexError where an index lies outside its own axis."""
+        indices = [self.evaluate(index, lanes) for index, _ in expr.axes]
+        sizes = [int(self.evaluate(size, lanes)[0]) for _, size in expr.axes]
+        for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+            bad = outside(index, size)
+            if bad is None:
+                continue
+            row = int(np.argmax(bad))
+            shown = ", ".join(str(signed_index(each, row)) for each in indices)
+            of = f"axis {axis} of {cells.what} of shape {cells.shape or tuple(sizes)}"
+            text = f"index ({shown}) is out of bounds for {of}"
+            raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
+
     def _component_index(self, expr: Expr, lanes: Lanes, loc: Loc | None) -> Array:
         base, position = expr.args
         index = self.evaluate(position, lanes)
@@ -289,6 +208,38 @@ class Batch:
             text = f"index {shown_index(index, row)} is out of bounds for {chosen} of {count}"
             raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
         return np.where(bad, 0, index).astype(np.int64)
+
+    def texels_inside(
+        self, texels: Texels, coordinate: Array, level: Array | None, lanes: Lanes, loc: Loc | None
+    ) -> Array | None:
+        """Return which texels exist, None for all of them; coordinates and levels have a row for each lane.
+
+        One that does not raises IndexError where the program checks.
+        """
+        sizes = texels.sizes()
+        good = np.ones(len(lanes), np.bool_)
+        if level is not None:
+            good = self.levels_inside(texels, level, lanes, loc)
+            sizes = sizes[np.where(good, level, 0)]
+        inside = np.all((coordinate >= 0) & (coordinate < sizes), axis=1)
+        if self.program.checks.bounds and not inside.all():
+            row = int(np.argmin(inside))
+            numbers = (coordinate[row], sizes[row if level is not None else 0])
+            texel, size = (", ".join(map(str, part.tolist())) for part in numbers)
+            text = f"texel ({texel}) is out of bounds for {texels.what} of ({size})"
+            raise self.fault(BoundsError, text, int(lanes.index[row]), loc)
+        good = good & inside
+        return None if good.all() else good
+
+    def levels_inside(self, texels: Texels, level: Array, lanes: Lanes, loc: Loc | None) -> Array:
+        """Return whether an image has mip levels; one that it lacks raises IndexError in checked programs."""
+        count = len(texels.levels)
+        good: Array = (level >= 0) & (level < count)
+        if self.program.checks.bounds and not good.all():
+            row = int(np.argmin(good))
+            text = f"mip level {level[row]} is out of bounds for {texels.what} of {count}"
+            raise self.fault(BoundsError, text, int(lanes.index[row]), loc)
+        return good
 
     def access(self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None) -> Access:
         """Describe who touches what, for the race detector."""
@@ -475,8 +426,54 @@ def _construct(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
     return construct(expr.dtype, [arg.dtype for arg in expr.args], _args(expr, lanes))
 
 
+def _texels(batch: Batch, expr: Expr) -> Texels:
+    assert isinstance(expr.value, ImageBinding)
+    return batch.program.images[expr.value.index]
+
+
+def _row_of_coordinates(value: Array) -> Array:
+    return value[:, None] if value.ndim == 1 else value
+
+
 def _sample(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
-    raise located(UnsupportedError, "interpret: images are read on a device only", expr.loc)
+    coordinate, lod = _args(expr, lanes)
+    rows = max(len(coordinate), len(lod))
+    return _texels(batch, expr).sample(_row_of_coordinates(spread(coordinate, rows)), spread(lod, rows))
+
+
+def _image_load(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    texels = _texels(batch, expr)
+    coordinate, *levels = (spread(arg, len(lanes)) for arg in _args(expr, lanes))
+    coordinate = _row_of_coordinates(coordinate)
+    level = levels[0] if levels else None
+    rows = batch.texels_inside(texels, coordinate, level, lanes, expr.loc)
+    reached = slice(None) if rows is None else rows
+    found: Array
+    if texels.cells is None:
+        assert level is not None
+        found = texels.load(coordinate[reached], level[reached])
+    else:
+        place = (texels.flat(coordinate[reached]),)
+        if batch.program.races is not None:
+            batch.program.races.read(batch.access(texels.cells, place, lanes, rows, expr.loc))
+        found = texels.cells.load(place)
+    if rows is None:
+        return found
+    value = np.zeros((len(lanes), *found.shape[1:]), found.dtype)
+    value[rows] = found
+    return value
+
+
+def _image_size(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
+    texels = _texels(batch, expr)
+    sizes = texels.sizes()
+    if expr.args:
+        (level,) = _args(expr, lanes)
+        good = batch.levels_inside(texels, spread(level, len(lanes)), lanes, expr.loc)[: len(level)]
+        sizes = np.where(good[:, None], sizes[np.where(good, level, 0)], 0)
+    else:
+        sizes = sizes[:1]
+    return sizes if value_shape(expr.dtype) else sizes[:, 0]
 
 
 def _raw_value(batch: Batch, expr: Expr, lanes: Lanes) -> Array:
@@ -507,5 +504,7 @@ _RULES: dict[Op, Callable[[Batch, Expr, Lanes], Array]] = {
     Op.SUBGROUP: _subgroup,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
+    Op.IMAGE_LOAD: _image_load,
+    Op.IMAGE_SIZE: _image_size,
     Op.RAW: _raw_value,
 }

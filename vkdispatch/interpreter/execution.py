@@ -29,6 +29,7 @@ from vkdispatch.codegen.ir import (
     Expr,
     For,
     If,
+    ImageStore,
     Kernel,
     Op,
     Print,
@@ -44,9 +45,11 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import located
 from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.evaluation import NOBODY, Batch, Checked, Extent, Lanes, Program, lazy_choices
+from vkdispatch.interpreter.evaluation import Batch
+from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.printing import printed
+from vkdispatch.interpreter.program import NOBODY, Checked, Extent, Lanes, Program, lazy_choices
 from vkdispatch.interpreter.races import RaceDetector
 from vkdispatch.interpreter.values import Array, host_dtype, spread, value_shape
 
@@ -80,6 +83,7 @@ def run_kernel(
     kernel: Kernel,
     arguments: dict[str, Array],
     buffers: dict[int, Cells],
+    images: dict[int, Texels] | None = None,
     *,
     groups: Extent,
     local_size: Extent,
@@ -99,6 +103,8 @@ def run_kernel(
         The members of the argument block by name, each an array of one row.
     buffers
         Memory by the position of the resource.
+    images
+        Images likewise.
     groups, local_size
         Workgroups of the grid, and invocations of a workgroup, along each axis.
     subgroup_size
@@ -111,13 +117,13 @@ def run_kernel(
     Raises
     ------
     IndexError
-        An index lies outside its buffer, shared array, vector or matrix.
+        An index lies outside its buffer, shared array, image, vector or matrix.
     FloatingPointError
         A NaN was stored.
     RuntimeError
         A barrier is reached by some invocations of a workgroup only; a loop took too many rounds; or a race.
     NotImplementedError
-        The kernel has GLSL given as text, or reads an image.
+        The kernel has GLSL given as text.
     """
     if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
         raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
@@ -126,6 +132,7 @@ def run_kernel(
         kernel,
         arguments,
         buffers,
+        images or {},
         groups,
         local_size,
         subgroup_size,
@@ -223,6 +230,26 @@ class _Runner:
         if access is not None and races is not None:
             races.write(access, value if statement.operator is None else None)
         place.cells.store(place.index, value)
+        return lanes
+
+    def image_store(self, statement: ImageStore, lanes: Lanes) -> Lanes:
+        loc, batch = statement.loc, self.batch
+        coordinate = spread(self.value(statement.coordinate, lanes), len(lanes))
+        coordinate = coordinate[:, None] if coordinate.ndim == 1 else coordinate
+        value = self.value(statement.value, lanes)
+        texels = batch.program.images[statement.image.index]
+        assert texels.cells is not None
+        rows = batch.texels_inside(texels, coordinate, None, lanes, loc)
+        if rows is not None:
+            coordinate, value = coordinate[rows], spread(value, len(lanes))[rows]
+            lanes_there = Lanes(lanes.index[rows], False)
+        else:
+            lanes_there = lanes
+        batch.check_nan(value, texels.what, None, lanes_there, loc)
+        place = (texels.flat(coordinate),)
+        if batch.program.races is not None:
+            batch.program.races.write(batch.access(texels.cells, place, lanes, rows, loc), value)
+        texels.cells.store(place, value)
         return lanes
 
     def effect(self, statement: Effect, lanes: Lanes) -> Lanes:
@@ -390,6 +417,7 @@ def _merged(parts: list[Lanes], before: Lanes) -> Lanes:
 _RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
     Declare: _Runner.declare,
     Store: _Runner.store,
+    ImageStore: _Runner.image_store,
     If: _Runner.branch,
     While: _Runner.while_loop,
     For: _Runner.for_loop,

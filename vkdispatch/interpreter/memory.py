@@ -91,11 +91,14 @@ class Place:
 
 def shown_index(index: Array, row: int) -> str:
     """Return an index as the user thinks of it: what wrapped around below zero is shown as negative too."""
-    number = int(index[row if len(index) > 1 else 0])
-    if index.dtype.kind == "u" and number >= 1 << (8 * index.dtype.itemsize - 1):
-        bits = 8 * index.dtype.itemsize
-        return f"{number - (1 << bits)} (as uint{bits}: {number})"
-    return str(number)
+    number, meant = int(index[row if len(index) > 1 else 0]), signed_index(index, row)
+    return str(number) if meant == number else f"{meant} (as {index.dtype.name}: {number})"
+
+
+def signed_index(index: Array, row: int) -> int:
+    """Return an index as a number with a sign: what wrapped around below zero lies there again."""
+    number, bits = int(index[row if len(index) > 1 else 0]), 8 * index.dtype.itemsize
+    return number - (1 << bits) if number >= 1 << (bits - 1) else number
 
 
 def outside(index: Array, size: int) -> Array | None:

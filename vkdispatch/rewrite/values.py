@@ -23,29 +23,10 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.analysis import nodes
-from vkdispatch.codegen.ir import Expr, Op, Register
+from vkdispatch.codegen.analysis import PURE, nodes
+from vkdispatch.codegen.ir import Expr, Register
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-
-_STEADY = frozenset(
-    (
-        Op.LITERAL,
-        Op.ARGUMENT,
-        Op.BUILTIN,
-        Op.INDEX,
-        Op.COMPONENT,
-        Op.SWIZZLE,
-        Op.UNARY,
-        Op.BINARY,
-        Op.COMPARE,
-        Op.LOGICAL,
-        Op.SELECT,
-        Op.LENGTH,
-        Op.CALL,
-        Op.CONSTRUCT,
-    )
-)
 
 
 class LocalValue(ShaderVariable):
@@ -102,7 +83,7 @@ def is_gpu(value: object) -> bool:
 
 def is_steady(expr: Expr) -> bool:
     """Whether an expression has one value wherever it is evaluated: it reads no storage and no register."""
-    return all(node.op in _STEADY for node in nodes((expr,)))
+    return all(node.op in PURE for node in nodes((expr,)))
 
 
 def registers_in(expr: Expr) -> set[int]:

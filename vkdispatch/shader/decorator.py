@@ -32,7 +32,8 @@ def shader(
         Invocations of a call: an int, a tuple of 1 to 3 ints, a Python expression over the arguments such as
         "data.size", or a callable such as `lambda args: args.data.size`. Calls may say otherwise.
     local_size
-        Invocations per workgroup, 1 to 3 ints (default 256; with `workgroups`, the device's maximum).
+        Invocations per workgroup, 1 to 3 ints. Default: the device's maximum along x, or 256 where the
+        kernel cannot tell (no `workgroups`, shared memory, barriers or ids of workgroups).
     workgroups
         Instead of `exec_size`: how many workgroups a call runs, in the same forms.
     flags

@@ -19,19 +19,22 @@ from vkdispatch.base.dtype import (
     uint8,
     uvec3,
 )
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.diagnostics import parse_checks
 from vkdispatch.codegen.ir import Storage
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
-from vkdispatch.interpreter.evaluation import Checked
 from vkdispatch.interpreter.execution import run_kernel
+from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder
+from vkdispatch.interpreter.program import Checked
 from vkdispatch.interpreter.values import Array, uniform, value_shape
+from vkdispatch.shader.host_images import HostImage, host_image
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import (
     BufferSlot,
+    ImageSlot,
     Parameter,
     ValueSlot,
     WrongBufferError,
@@ -92,15 +95,16 @@ class HostBuffer:
             self.given[...] = self.whole
 
 
-def host_buffers(
+def host_resources(
     who: str, description: ShaderDescription, parameters: Sequence[Parameter], values: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """Return the values of a call with a `HostBuffer` for each buffer.
+    """Return the values of a call with a `HostBuffer` for each buffer and a `HostImage` for each image.
 
     Raises
     ------
     ValueError
-        What was given for a buffer is no array of its dtype, has too many axes, or must not be written.
+        What was given for a buffer or image is no array of its dtype, has the wrong axes, or must not be
+        written.
     """
     kinds = {
         resource.index: resource.dtype
@@ -119,6 +123,8 @@ def host_buffers(
                     f"the buffer has the shape {buffer.shape}"
                 )
             found.append(buffer)
+        elif isinstance(slot, ImageSlot):
+            found.append(host_image(who, slot, value))
         else:
             found.append(value)
     return tuple(found)
@@ -205,7 +211,8 @@ def interpret_call(
     groups = extent if in_groups else tuple(-(-n // size) for n, size in zip(extent, local_size, strict=True))
     arguments: dict[str, Array] = {}
     buffers: dict[int, Cells] = {}
-    written: list[HostBuffer] = []
+    images: dict[int, Texels] = {}
+    written: list[HostBuffer | HostImage] = []
     if kernel.exec_count is not None:
         limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
         arguments[kernel.exec_count.name] = uniform([min(n, _LARGEST) for n in limit], uvec3)
@@ -214,8 +221,11 @@ def interpret_call(
             if isinstance(slot, ValueSlot):
                 arguments[slot.member] = _argument(who, slot, part)
                 continue
-            if not isinstance(slot, BufferSlot):
-                raise UnsupportedError(f"{who}: {parameter.name}: interpret takes kernels without images")
+            if slot.writes:
+                written.append(part)
+            if isinstance(slot, ImageSlot):
+                images[slot.binding - base] = part.texels
+                continue
             name = repr(parameter.name)
             coders = _CODERS.get(part.var_type, (None, None))
             buffers[slot.binding - base] = Cells(
@@ -224,14 +234,13 @@ def interpret_call(
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
                 arguments[slot.shape_member] = uniform(np.array((*shape, part.size)), ivec4)
-            if slot.writes:
-                written.append(part)
     try:
         run_kernel(
             who,
             kernel,
             arguments,
             buffers,
+            images,
             groups=(groups[0], groups[1], groups[2]),
             local_size=local_size,
             **options,

@@ -27,7 +27,7 @@ class MappingFunction:
         The Python function.
     """
 
-    buffer_types: tuple[Any, ...]
+    buffer_types: list[Any]
     return_type: DType | None
     mapping_function: Callable[..., Any]
     instance_id: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -94,7 +94,7 @@ def map(
             raise ArgumentTypeError(
                 f"argument {name!r}: expected an annotation such as Buff[f32], got {annotation!r}"
             )
-    return MappingFunction(signature.annotations, return_type or _return_type(func), func)
+    return MappingFunction(list(signature.annotations), return_type or _return_type(func), func)
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:

@@ -281,6 +281,18 @@ def _check_usable(what: str, value: Handle, context: Context) -> None:
 
 def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Image | Sampler:
     where = f"{who}: {slot.label}"
+    image = check_image(who, slot, value)
+    if isinstance(value, Sampler):
+        _check_usable(f"{where}: the sampler", value, context)
+    _check_usable(f"{where}: the image", image, context)
+    if slot.image.storage and not image.is_storable:
+        raise UnsupportedError(f"{where}: the device cannot store to {image!r}")
+    return image if slot.image.storage else value
+
+
+def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
+    """Return the image of what was given for one. Raises TypeError or ValueError if it does not fit."""
+    where = f"{who}: {slot.label}"
     if slot.image.storage:
         if not isinstance(value, Image):
             hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
@@ -290,9 +302,7 @@ def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> I
         if not isinstance(value, Sampler):
             hint = "; call .sample() of the image" if isinstance(value, Image) else ""
             raise WrongBufferError(f"{where}: expected a vd.Sampler, got {given(value)}{hint}")
-        _check_usable(f"{where}: the sampler", value, context)
         image = value.image
-    _check_usable(f"{where}: the image", image, context)
     if image.view_type is not slot.view_type:
         raise ArgumentValueError(
             f"{where}: the kernel declares an image of {slot.view_type.name}, this one is of "
@@ -310,9 +320,7 @@ def _checked_image(who: str, slot: ImageSlot, value: Any, context: Context) -> I
             f"{where}: the kernel declares texels of {wanted.name}, {channels} channels, this image has "
             f"{image.channels}"
         )
-    if slot.image.storage and not image.is_storable:
-        raise UnsupportedError(f"{where}: the device cannot store to {image!r}")
-    return image if slot.image.storage else value
+    return image
 
 
 class WrongBufferError(ArgumentValueError, TypeError):

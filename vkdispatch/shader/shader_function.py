@@ -6,7 +6,9 @@ from typing import Any
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
@@ -23,8 +25,10 @@ from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
-# Workgroups of this size suit GPUs and CPUs when the kernel does not say.
+# Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
+# gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
 _DEFAULT_GROUP = 256
+_USUAL_MOST = 1024
 # A launch is refused, and tried again, when another thread destroyed something at that very moment.
 _ATTEMPTS = 100
 
@@ -88,6 +92,7 @@ class ShaderFunction:
         self.exec_size = exec_count
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._local_size = checked_local_size(local_size)
+        self._tells_groups = self._local_size is None and depends_on_workgroups(shader_description.kernel)
         self.check = check
         self._observation = self._observed(checks_of(check))
         # What is launched: the kernel itself, unless it has something to report.
@@ -168,6 +173,8 @@ class ShaderFunction:
             raise ArgumentValueError(
                 f"{self._who}: graph: expected a vd.CommandGraph, got {type(graph).__name__}"
             )
+        if is_dummy():
+            raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         size, named = self._size_of_call(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
         # Named and omitted arguments are in order now: most such calls need no further look either.
@@ -175,8 +182,6 @@ class ShaderFunction:
         if fast is not None and fast.run(values, size, graph):
             return
         context = get_context()
-        if not context.runs:
-            raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
@@ -248,7 +253,9 @@ class ShaderFunction:
         *args, **kwargs
             As for a call, with NumPy arrays in place of buffers: of the dtype, complex numbers as NumPy's
             (complex32: a last axis of 2 float16), vectors and matrices with their components as last axes.
-            They are written in place. A `vd.Buffer` is read, and written when the kernel has run.
+            They are written in place. A `vd.Buffer` is read, and written when the kernel has run. Likewise
+            for images: arrays of their axes, with the channels as last axis unless there is only one, a
+            `vd.HostSampler` to say how to sample one, or a `vd.Image` or `vd.Sampler`.
         subgroup_size
             Invocations of a subgroup: a power of two up to 128.
         check
@@ -270,15 +277,15 @@ class ShaderFunction:
         RuntimeError
             A barrier that only a part of a workgroup reaches, a loop of too many rounds, or a race.
         NotImplementedError
-            The kernel holds GLSL text or an image.
+            The kernel holds GLSL text.
         """
         # The interpreter is imported by those who use it: that takes as long as all of the rest.
-        from vkdispatch.shader.interpretation import checked, host_buffers, interpret_call
+        from vkdispatch.shader.interpretation import checked, host_resources, interpret_call
 
         size, named = self._size_of_call(kwargs)
         parameters = read_parameters(self.shader_description)
         values = bind_values(self._who, parameters, args, named)
-        values = host_buffers(self._who, self.shader_description, parameters, values)
+        values = host_resources(self._who, self.shader_description, parameters, values)
         interpret_call(
             self._who,
             self.shader_description,
@@ -286,7 +293,7 @@ class ShaderFunction:
             values,
             self._extent(size, values),
             in_groups=size.in_groups,
-            local_size=self._local_size or (_DEFAULT_GROUP, 1, 1),
+            local_size=self._local_size or self._assumed_group(size.in_groups),
             subgroup_size=subgroup_size,
             checks=checked(check),
             races=races,
@@ -388,9 +395,14 @@ class ShaderFunction:
         if self._local_size is not None:
             return self._local_size
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
-        # Code that counts in workgroups knows how many invocations there are in one: all that fit.
-        wanted = most if in_groups else _DEFAULT_GROUP
+        # Code that counts in workgroups knows how many invocations there are in one: all that fit. So does
+        # whoever reads the source on the dummy backend.
+        wanted = most if in_groups or self._tells_groups or not context.runs else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
+
+    def _assumed_group(self, in_groups: bool) -> Extent:
+        """Workgroup size while there is no device to ask."""
+        return (_USUAL_MOST if in_groups or self._tells_groups else _DEFAULT_GROUP, 1, 1)
 
     # -- the generated code
 
@@ -408,7 +420,7 @@ class ShaderFunction:
             self.build()
         source = self._shown
         if source is None:
-            local_size = self._local_size or (_DEFAULT_GROUP, 1, 1)
+            local_size = self._local_size or self._assumed_group(self._counts_groups)
             if is_context_initialized():
                 local_size = self._group_for(self._counts_groups, get_context())
             source = self._launched.shader_source(local_size)

@@ -83,7 +83,7 @@ def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
         given = f"{value!r} ({type(value).__name__})"
     wanted = "a scalar" if is_float_dtype(kind) else "an integer scalar"
     raise located(
-        ArgumentTypeError, f"{name}: {label} must be {wanted} for a {kind.name} target, got {given}"
+        ArgumentTypeError, f"{name}: {label} must be {wanted} where the target is {kind.name}, got {given}"
     )
 
 

@@ -35,7 +35,7 @@ mod = binary(
 )
 min = binary("min", np.minimum, "Smaller of two values, in their promoted type.", floating=False)
 max = binary("max", np.maximum, "Larger of two values, in their promoted type.", floating=False)
-step = binary("step", lambda edge, x: x >= edge, "0 below the edge and 1 from there on: step(edge, x).")
+_step = binary("step", lambda edge, x: x >= edge, "")
 
 
 def abs(x: Any) -> Any:
@@ -62,6 +62,11 @@ def clip(x: Any, lo: Any, hi: Any) -> Any:
 
 
 clamp = clip
+
+
+def step(edge: Any, x: Any) -> Any:
+    """0 below the edge and 1 from there on, in floating point. Numbers give a float."""
+    return _step(edge, x)
 
 
 def mix(x: Any, y: Any, a: Any) -> Any:

@@ -27,7 +27,7 @@ from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder, current
 from vkdispatch.codegen.variables import ShaderVariable
 
-Condition = ShaderVariable | bool
+Condition = ShaderVariable | bool | np.bool_
 
 
 _Given = TypeVar("_Given")
@@ -54,23 +54,23 @@ class _Block(Generic[_Given]):
 def _truth(value: object, what: str) -> Expr:
     if isinstance(value, ShaderVariable):
         return ex.condition(value._value())
-    if isinstance(value, bool):
-        return ex.literal(value, bool_)
+    if isinstance(value, (bool, np.bool_)):
+        return ex.literal(bool(value), bool_)
     raise located(
         ArgumentTypeError,
         f"{what}: expected a GPU value or a bool as condition, got {value!r} ({type(value).__name__})",
     )
 
 
-def if_block(condition: Condition) -> _Block[None]:
+def if_block(cond: Condition) -> _Block[None]:
     """Run a block if the condition holds: `with vc.if_block(x > 0):`."""
-    truth = _truth(condition, "if_block")
+    truth = _truth(cond, "if_block")
     return _Block(lambda recorder: recorder.open_if(truth))
 
 
-def else_if_block(condition: Condition) -> _Block[None]:
+def else_if_block(cond: Condition) -> _Block[None]:
     """Run a block if the ones before, which it follows directly, did not and the condition holds."""
-    truth = _truth(condition, "else_if_block")
+    truth = _truth(cond, "else_if_block")
     return _Block(lambda recorder: recorder.open_else_if(truth))
 
 
@@ -79,12 +79,12 @@ def else_block() -> _Block[None]:
     return _Block(lambda recorder: recorder.open_else())
 
 
-def while_block(condition: Condition) -> _Block[None]:
+def while_block(cond: Condition) -> _Block[None]:
     """Run a block as long as the condition, evaluated anew each time, holds.
 
     It should depend on registers.
     """
-    truth = _truth(condition, "while_block")
+    truth = _truth(cond, "while_block")
     return _Block(lambda recorder: recorder.open_while(truth))
 
 
@@ -232,7 +232,7 @@ def continue_statement() -> None:
     current().next_round()
 
 
-def select(condition: Condition, a: Any, b: Any) -> Any:
+def select(cond: Condition, a: Any, b: Any) -> Any:
     """Choose a if the condition holds, else b; only the chosen one is evaluated.
 
     The condition is a scalar; a and b are GPU values or numbers, vectors and matrices too, and meet in their
@@ -240,12 +240,12 @@ def select(condition: Condition, a: Any, b: Any) -> Any:
     ValueError where the two do not meet.
     """
     if (
-        isinstance(condition, bool)
+        isinstance(cond, (bool, np.bool_))
         and not isinstance(a, ShaderVariable)
         and not isinstance(b, ShaderVariable)
     ):
-        return a if condition else b
-    truth = _truth(condition, "select")
+        return a if cond else b
+    truth = _truth(cond, "select")
     kinds = [value.var_type for value in (a, b) if isinstance(value, ShaderVariable)]
     first, second = (_choice(value, kinds) for value in (a, b))
     return ShaderVariable(ex.select(truth, first, second))
@@ -300,12 +300,12 @@ def logical_or(a: Condition, b: Condition) -> ShaderVariable:
 # ---- blocks opened and closed by hand ------------------------------------------------------------
 
 
-def if_statement(condition: Condition, command: str | None = None) -> None:
+def if_statement(cond: Condition, command: str | None = None) -> None:
     """Open a branch until `else_statement`, `else_if_statement` or `end`.
 
     With `command` (GLSL) it is that alone.
     """
-    truth = _truth(condition, "if_statement")
+    truth = _truth(cond, "if_statement")
     if command is None:
         current().open_if(truth)
         return
@@ -335,9 +335,9 @@ def else_statement() -> None:
     _close_branch().open_else()
 
 
-def else_if_statement(condition: Condition) -> None:
+def else_if_statement(cond: Condition) -> None:
     """Close the open branch and open another one with a condition."""
-    truth = _truth(condition, "else_if_statement")
+    truth = _truth(cond, "else_if_statement")
     _close_branch().open_else_if(truth)
 
 
@@ -351,9 +351,9 @@ def else_if_all(*conditions: Condition) -> None:
     else_if_statement(all(*conditions))
 
 
-def while_statement(condition: Condition) -> None:
+def while_statement(cond: Condition) -> None:
     """Open a loop until `end`."""
-    current().open_while(_truth(condition, "while_statement"))
+    current().open_while(_truth(cond, "while_statement"))
 
 
 def for_statement(

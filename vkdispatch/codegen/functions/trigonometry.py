@@ -28,9 +28,12 @@ log = unary("log", np.log, "Natural logarithm.", has_double=False)
 log2 = unary("log2", np.log2, "Logarithm to base 2.", has_double=False)
 sqrt = unary("sqrt", np.sqrt, "Square root.")
 inversesqrt = unary("inversesqrt", lambda x: 1 / np.sqrt(np.float64(x)), "1 / sqrt(x).")
-atan2 = binary(
-    "atan2", np.arctan2, "Angle of the point (x, y) in radians: atan2(y, x).", glsl="atan", has_double=False
-)
+_atan2 = binary("atan2", np.arctan2, "", glsl="atan", has_double=False)
+
+
+def atan2(y: Any, x: Any) -> Any:
+    """Angle of the point (x, y) in radians. Numbers give a float."""
+    return _atan2(y, x)
 
 
 def pow(x: Any, y: Any) -> Any:

@@ -1,0 +1,207 @@
+"""Images as NumPy arrays: texels by position, and what sampling finds between and outside them.
+
+After "Image Operations" of the Vulkan specification, in float64 where a device has float32 and, as weights
+between texels, some eight bits.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.values import Array
+
+# No image is as large; coordinates beyond would not fit the integers of NumPy.
+_FAR = 2.0**40
+_ALPHA = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """The settings of a sampler.
+
+    Attributes
+    ----------
+    enlarged, reduced, between
+        Whether values are interpolated between texels at levels of detail up to 0, above it, and between mip
+        levels.
+    address
+        What lies outside, as Vulkan calls it, such as "CLAMP_TO_EDGE".
+    bias, lowest, highest
+        What is added to the level of detail, and its bounds.
+    border
+        The colour outside, with "CLAMP_TO_BORDER".
+    """
+
+    enlarged: bool
+    reduced: bool
+    between: bool
+    address: str
+    bias: float
+    lowest: float
+    highest: float
+    border: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Texels:
+    """An image bound to a kernel.
+
+    Attributes
+    ----------
+    what
+        How messages call it, such as "image 'photo'".
+    levels
+        The mip levels, each of the axes (layers, z, y, x, channels), as many of z, y and x as there are.
+    arrayed
+        Whether kernels count layers.
+    sampling
+        How it is sampled; None for a storage image.
+    cells
+        The texels of a storage image, row by row; None for a sampled one.
+    """
+
+    what: str
+    levels: tuple[Array, ...]
+    arrayed: bool
+    sampling: Sampling | None = None
+    cells: Cells | None = None
+
+    def sizes(self) -> Array:
+        """Return the sizes of all levels as kernels see them: x first, the layers of an array last."""
+        layers = (self.levels[0].shape[0],) if self.arrayed else ()
+        return np.array([(*level.shape[-2:0:-1], *layers) for level in self.levels], np.int32)
+
+    def load(self, coordinate: Array, level: Array) -> Array:
+        """Return the four components of texels that exist, a row of coordinates and a level for each."""
+        found = np.empty((len(coordinate), 4), self.levels[0].dtype)
+        layer, axes = self._split(coordinate)
+        for which in np.unique(level):
+            rows = level == which
+            index = (layer[rows], *(axis[rows] for axis in reversed(axes)))
+            found[rows] = _four(self.levels[which][index])
+        return found
+
+    def flat(self, coordinate: Array) -> Array:
+        """Return the index in `cells` of texels that exist."""
+        layer, axes = self._split(coordinate)
+        flat: Array = layer
+        for axis, size in zip(reversed(axes), self.levels[0].shape[1:-1], strict=True):
+            flat = flat * size + axis
+        return flat
+
+    def _split(self, coordinate: Array) -> tuple[Array, list[Array]]:
+        """Return the layer, and the coordinates along the axes of the image, x first."""
+        numbers = list(coordinate.astype(np.int64).T)
+        layer = numbers.pop() if self.arrayed else np.zeros(len(coordinate), np.int64)
+        return layer, numbers
+
+    def sample(self, coordinate: Array, lod: Array) -> Array:
+        """Return four components for each row: what lies at texel coordinates, at a level of detail."""
+        settings = self.sampling
+        assert settings is not None
+        position = np.clip(np.nan_to_num(coordinate.astype(np.float64)), -_FAR, _FAR)
+        layer = np.zeros(len(position), np.int64)
+        if self.arrayed:
+            layer = np.clip(np.rint(position[:, -1]), 0, self.levels[0].shape[0] - 1).astype(np.int64)
+            position = position[:, :-1]
+        normal = (position + 0.5) / self.levels[0].shape[-2:0:-1]
+        detail = np.nan_to_num(lod.astype(np.float64)) + settings.bias
+        detail = np.clip(detail, settings.lowest, settings.highest)
+        last = len(self.levels) - 1
+        level = np.clip(detail, 0, last)
+        # of two levels at the same distance the more detailed one
+        low = np.floor(level) if settings.between else np.ceil(level - 0.5)
+        weight = level - low if settings.between else np.zeros(len(level))
+        linear = np.where(detail <= 0, settings.enlarged, settings.reduced)
+        found = np.empty((len(position), 4), self.levels[0].dtype)
+        for which, smooth in set(zip(low.astype(int).tolist(), linear.tolist(), strict=True)):
+            rows = np.flatnonzero((low == which) & (linear == smooth))
+            value = self._at_level(which, normal[rows], layer[rows], settings, smooth=smooth)
+            if weight[rows].any():
+                next_ = self._at_level(
+                    min(which + 1, last), normal[rows], layer[rows], settings, smooth=smooth
+                )
+                value = value + weight[rows, None] * (next_ - value)
+            found[rows] = value
+        return found
+
+    def _at_level(
+        self, which: int, normal: Array, layer: Array, settings: Sampling, *, smooth: bool
+    ) -> Array:
+        level = self.levels[which]
+        position = normal * level.shape[-2:0:-1]
+        if not smooth:
+            axes = list(np.floor(position).astype(np.int64).T)
+            return _colours(level, layer, axes, settings)
+        first = np.floor(position - 0.5)
+        weight = position - 0.5 - first
+        total = np.zeros((len(normal), 4))
+        for corner in itertools.product((0, 1), repeat=position.shape[1]):
+            share = np.prod(np.where(np.array(corner) == 1, weight, 1 - weight), axis=1)
+            axes = list((first + corner).astype(np.int64).T)
+            colours = _colours(level, layer, axes, settings)
+            # a neighbour of no weight counts for nothing, even if it is infinite
+            total += np.where(share[:, None] > 0, share[:, None] * colours, 0)
+        return total
+
+
+def _four(texels: Array) -> Array:
+    """Complete texels to four channels: what is missing is 0, and 1 in the last."""
+    missing = 4 - texels.shape[-1]
+    if not missing:
+        return texels
+    rest = np.zeros((*texels.shape[:-1], missing), texels.dtype)
+    rest[..., -1] = 1
+    return np.concatenate((texels, rest), axis=-1)
+
+
+def _colours(level: Array, layer: Array, axes: Sequence[Array], settings: Sampling) -> Array:
+    """Return the texels at integer positions, x first, which may lie outside."""
+    inside = np.ones(len(layer), np.bool_)
+    places = []
+    for axis, size in zip(axes, level.shape[-2:0:-1], strict=True):
+        if settings.address == "CLAMP_TO_BORDER":
+            inside &= (axis >= 0) & (axis < size)
+        places.append(_ADDRESSES[settings.address](axis, size))
+    colours = _four(level[(layer, *reversed(places))])
+    if inside.all():
+        return colours
+    channels = level.shape[-1]
+    border = np.array([0, 0, 0, 1], level.dtype)
+    border[:channels] = settings.border[:channels]
+    if channels == _ALPHA:
+        # devices keep such an image with an alpha
+        border[_ALPHA] = settings.border[_ALPHA]
+    result: Array = np.where(inside[:, None], colours, border)
+    return result
+
+
+def _repeated(i: Array, size: int) -> Array:
+    return i % size
+
+
+def _mirrored(i: Array, size: int) -> Array:
+    around = i % (2 * size)
+    result: Array = np.minimum(around, 2 * size - 1 - around)
+    return result
+
+
+def _clamped(i: Array, size: int) -> Array:
+    return np.clip(i, 0, size - 1)
+
+
+def _mirrored_once(i: Array, size: int) -> Array:
+    return _clamped(np.where(i < 0, -1 - i, i), size)
+
+
+_ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
+    "REPEAT": _repeated,
+    "MIRRORED_REPEAT": _mirrored,
+    "CLAMP_TO_EDGE": _clamped,
+    # what lies outside is another matter
+    "CLAMP_TO_BORDER": _clamped,
+    "MIRROR_CLAMP_TO_EDGE": _mirrored_once,
+}
