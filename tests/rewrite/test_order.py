@@ -286,6 +286,36 @@ def test_several_elements() -> None:
     check(exchanged_without_control_flow, 23)
 
 
+def test_copies_before_the_first_control_flow() -> None:
+    size = 64
+
+    @vd.shader("data.size", local_size=size)
+    def running_sum(data: Buff[i32]) -> None:
+        tile = vc.shared_buffer(i32, size)
+        lane = vc.local_invocation_index()
+        i = vc.global_invocation_id().x
+        first = data[i]
+        tile[lane] = first
+        data[i] = 0
+        vc.barrier()
+        offset = 1
+        while offset < size:
+            before = tile[lane - offset] if lane >= offset else 0
+            vc.barrier()
+            tile[lane] += before
+            vc.barrier()
+            offset *= 2
+        data[i] = tile[lane] - first
+
+    data = np.random.default_rng(2).integers(-9, 9, 4 * size).astype(np.int32)
+    expected = np.cumsum(data.reshape(-1, size), axis=1).ravel() - data
+    found = vd.asbuffer(data)
+    running_sum(found)
+    assert found.read(0).tolist() == expected.tolist()
+    running_sum.interpret(data)
+    assert data.tolist() == expected.tolist()
+
+
 def test_update_of_what_the_operand_changes() -> None:
     def kernel(out: Buff[i32]) -> None:
         i = vc.global_invocation_id().x

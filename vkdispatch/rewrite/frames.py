@@ -93,14 +93,20 @@ class Frame:
                 self._copy_parameters(active)
             if self._early and not self.is_kernel:
                 return active.before_gpu(lambda: self._run_inlined(active, body))
-            with self.entered(Entry("function", active.recorder.depth)):
-                signal = body()
-            return signal.value if isinstance(signal, Returned) else None
+            if self.is_kernel:
+                return active.before_gpu(lambda: self._run_through(active, body))
+            return self._run_through(active, body)
         except NameError as error:
             self._explain(error)
             raise
         finally:
             active.frames.pop()
+
+    def _run_through(self, active: Tracer, body: Block) -> Any:
+        """Run a function that ends at its end, or the kernel."""
+        with self.entered(Entry("function", active.recorder.depth)):
+            signal = body()
+        return signal.value if isinstance(signal, Returned) else None
 
     def _check_recursion(self, active: Tracer) -> None:
         alike = [

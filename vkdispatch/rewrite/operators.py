@@ -124,6 +124,7 @@ def _joined(symbol: str, left: ShaderVariable, thunk: Thunk, *, as_value: bool =
 
 
 def _join_to(active: Tracer, symbol: str, left: ShaderVariable, thunk: Thunk, as_value: bool) -> Any:
+    active.need_gpu()
     condition = truth(left)
     with active.watched() as state:
         way = record(active, state, thunk)
@@ -164,6 +165,7 @@ def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
 
 
 def _choose(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Thunk) -> Any:
+    active.need_gpu()
     condition = truth(test)
     with active.watched() as state:
         one, other = record(active, state, then), record(active, state, orelse)

@@ -108,11 +108,14 @@ class State:
         for key, variable in self.variables.items():
             write(variable.cell, self.values[key])
 
-    def restore_containers(self) -> None:
-        """Give lists, dicts, sets, arrays and objects what they held at that moment."""
+    def restore_containers(self, *, strict: bool = True) -> None:
+        """Give lists, dicts, sets, arrays and objects what they held at that moment.
+
+        Raises RuntimeError for one of another kind if `strict`.
+        """
         for _, container, before in self.containers:
             if not _alike(_contents(container), before):
-                _refill(container, before)
+                _refill(container, before, strict=strict)
 
     def admit(self, scope: Scope) -> None:
         """Add what a function that has just been called can change besides its own local variables."""
@@ -205,7 +208,7 @@ def _slots(value: Any) -> list[str]:
     return names
 
 
-def _refill(container: Any, before: list[Any]) -> None:
+def _refill(container: Any, before: list[Any], *, strict: bool) -> None:
     """Put back what `_contents` returned."""
     half = len(before) // 2
     if isinstance(container, _Global):
@@ -223,7 +226,9 @@ def _refill(container: Any, before: list[Any]) -> None:
     elif (members := members_of(container)) is not None and not _slots(container):
         members.clear()
         members.update(zip(before[:half], before[half:], strict=True))
-    else:
+    elif isinstance(container, np.ndarray) and container.nbytes == len(before[1]):
+        container[...] = np.frombuffer(before[1], container.dtype).reshape(container.shape)
+    elif strict:
         raise located(
             UsageError,
             f"a value of type {type(container).__name__} changes in a function that has to be traced twice, "

@@ -41,15 +41,16 @@ class Retry(BaseException):
 class Tracer:
     """The rewritten functions that run at the moment, the innermost last.
 
-    `gpu` tells whether the kernel has reached control flow that the GPU decides: from there on local
-    variables hold copies, as Python's do. `kernel_next` tells that the next function is the kernel itself,
-    `waiting` what is traced again if it reaches such control flow, `open_states` those of open constructs,
-    and `abandoned` where an exception has left a construct of the GPU.
+    `gpu` tells whether the kernel has control flow that the GPU decides, so that local variables hold copies,
+    as Python's do, and `reached` whether that has begun. `kernel_next` tells that the next function is the
+    kernel itself, `waiting` what is traced again if it reaches such control flow, `open_states` those of open
+    constructs, and `abandoned` where an exception has left a construct of the GPU.
     """
 
     recorder: Recorder
     enabled: bool = True
     gpu: bool = False
+    reached: bool = False
     kernel_next: bool = False
     frames: list[Running] = field(default_factory=list)
     waiting: object | None = None
@@ -114,8 +115,9 @@ class Tracer:
             self.waiting = None
         self.frames[:] = frames
         self.rewind(mark, state)
-        state.restore_containers()
+        state.restore_containers(strict=False)
         self.enter_gpu()
+        self.reached = False
         return attempt()
 
     def enter(self, frame: Running) -> None:
@@ -131,7 +133,7 @@ class Tracer:
         """
         if not self.gpu and self.waiting is not None:
             raise Retry(self.waiting)
-        self.gpu = True
+        self.gpu = self.reached = True
         own = self.frames[-1].scope if self.frames else None
         for variable in variables(self.scopes).values():
             if variable.scope is own and live is not None and variable.name not in live:
@@ -143,6 +145,11 @@ class Tracer:
             copied = self.copied(value, variable.name, fresh=True, steady_too=False)
             if copied is not value:
                 write(variable.cell, copied)
+
+    def need_gpu(self) -> None:
+        """Prepare for a choice of the GPU, which tells that the kernel is one in plain Python."""
+        if not self.gpu:
+            self.enter_gpu()
 
     def _keep_inside(self, value: Any, depth: int) -> None:
         """Replace what a container or object holds unevaluated by copies."""
@@ -165,11 +172,11 @@ class Tracer:
         """Return a value for a list, dict or object, which may also hold registers of the user's."""
         if not self.gpu:
             return value
-        return self.copied(value, None, fresh=True, steady_too=steady_too)
+        return self.copied(value, None, fresh=True, steady_too=steady_too and self.reached)
 
     def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
         """Return the value for a local variable. `fresh` tells that nothing else holds it."""
-        return self.copied(value, label, fresh=fresh, steady_too=True) if self.gpu else value
+        return self.copied(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
 
     def copied(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:
         """Return a value that stays as it is, kept in a register where it must."""
