@@ -64,11 +64,6 @@ class Loc:
         return f"<Loc {self}>"
 
 
-def is_own(code: CodeType) -> bool:
-    """Whether code belongs to this package."""
-    return code.co_filename.startswith(_PACKAGE)
-
-
 def here() -> Loc | None:
     """Place of the nearest caller outside this package, or None when there is none."""
     frame = sys._getframe(1)

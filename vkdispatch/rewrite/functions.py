@@ -4,17 +4,12 @@ import ast
 import builtins
 import functools
 import inspect
-import os
-import sysconfig
 import threading
 import types
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.codegen.buffers import BufferVariable
@@ -22,16 +17,13 @@ from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import runtime
+from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.operators import REPLACED, known
 from vkdispatch.rewrite.source import Source, compile_function, find_source
 from vkdispatch.rewrite.tracing import Tracer, last_place, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
 
 _RUNTIME = "_vd_rt"
-_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
-_NUMPY = str(Path(np.__file__).resolve().parent) + os.sep
-_STANDARD = tuple({str(Path(sysconfig.get_path(name))) + os.sep for name in ("stdlib", "platstdlib")})
-_INSTALLED = tuple({str(Path(sysconfig.get_path(name))) + os.sep for name in ("purelib", "platlib")})
 # Methods of GPU values call nothing of the user's.
 _METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"sample", "append", "dtype"}
 _DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class__"))
@@ -122,7 +114,7 @@ def _of_object(value: Any) -> Any:
 
 def _of_function(function: types.FunctionType) -> Any:
     code = function.__code__
-    if _is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
+    if is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
         return function
     active = tracer()
     if active is not None and not active.enabled:
@@ -147,13 +139,6 @@ def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
     """Note for an error about a truth value why a function is not rewritten."""
     if active is not None:
         active.recorder.truth_notes[code] = reason.format(name=code.co_name)
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_foreign(file: str) -> bool:
-    if file.startswith((_OWN, _NUMPY, "<frozen")):
-        return True
-    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
 
 
 def _known_code(function: types.FunctionType) -> _Code:
@@ -264,7 +249,7 @@ def _may_be_users(function: types.FunctionType, names: tuple[str, ...]) -> bool:
     if isinstance(value, types.MethodType):
         value = value.__func__
     if isinstance(value, types.FunctionType):
-        return not _is_foreign(value.__code__.co_filename)
+        return not is_foreign(value.__code__.co_filename)
     try:
         if value in _REPLACED:
             return True
@@ -275,7 +260,7 @@ def _may_be_users(function: types.FunctionType, names: tuple[str, ...]) -> bool:
     method = getattr(type(value), "__call__", None)  # noqa: B004
     if isinstance(value, functools.partial):
         return True
-    return isinstance(method, types.FunctionType) and not _is_foreign(method.__code__.co_filename)
+    return isinstance(method, types.FunctionType) and not is_foreign(method.__code__.co_filename)
 
 
 def _builtins(function: types.FunctionType) -> Any:

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen.ir import Expr, Op, Register, is_place
-from vkdispatch.codegen.location import Loc, here, is_own
+from vkdispatch.codegen.location import Loc, here
 from vkdispatch.codegen.recording import Mark, Recorder, current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
 from vkdispatch.rewrite.values import LocalValue, is_gpu, is_steady
 
@@ -206,7 +207,7 @@ def last_place(trace: TracebackType | None) -> Loc | None:
     """Place in the user's code where an exception came from."""
     place = None
     while trace is not None:
-        if not is_own(trace.tb_frame.f_code):
+        if not is_foreign(trace.tb_frame.f_code.co_filename):
             place = Loc(trace.tb_frame.f_code, trace.tb_lasti)
         trace = trace.tb_next
     return place
