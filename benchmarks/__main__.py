@@ -205,5 +205,20 @@ def show_table(result: Path, rst: bool) -> None:
     click.echo(table.as_rst(found) if rst else table.as_text(found))
 
 
+@main.command("docs")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=report.ROOT / "docs"
+)
+def write_docs(output: Path) -> None:
+    """Write tables and plots of each device's latest results, for docs/benchmarks.rst."""
+    parts = []
+    for path in report.latest():
+        found = report.load(path)
+        picture = output / "_static" / f"benchmarks-{report.slug(found['device'])}.svg"
+        plot.draw(found, picture)
+        parts.append(table.as_page(found, f"_static/{picture.name}"))
+    (output / "benchmarks-results.inc").write_text("\n".join(parts))
+
+
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks")

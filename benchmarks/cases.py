@@ -10,7 +10,8 @@ FIGURES: dict[str, tuple[str, bool, str]] = {
     "loop_us": ("µs", False, "wall clock over the loop of calls, per call"),
     "total_us": ("µs", False, "wall clock to the end of the wait after the loop, per call"),
     "submit_us": ("µs", False, "CPU time to submit once"),
-    "wall_us": ("µs", False, "wall clock, per call, the wait included"),
+    "wall_us": ("µs", False, "wall clock of a call with its wait, median of the round's calls"),
+    "mean_us": ("µs", False, "wall clock of a call with its wait, mean of the round's calls"),
     "sleeping_us": ("µs", False, "wall clock, waiting in vkWaitSemaphores"),
     "fence_us": ("µs", False, "wall clock, waiting in vkWaitForFences"),
     "record_us": ("µs", False, "CPU time of the recording thread, per dispatch"),
@@ -147,7 +148,7 @@ _GRAPHS = [
         f"{length:,} recorded dispatches, {what}; {_tiny}. Peers' graphs are made ready while recording",
         {"length": length},
         # the longest take seconds each
-        3 if length == LENGTHS[-1] else 0,
+        2 if length == LENGTHS[-1] else 0,
     )
     for work, what in (
         ("graph-dependent", "each on the same buffer"),

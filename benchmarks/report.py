@@ -48,11 +48,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def slug(text: str) -> str:
+    """Return small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
 def default_path(device: str, tag: str) -> Path:
     """Return results/<device>-<date>[-tag].json."""
     words = [device, datetime.date.today().isoformat(), *([tag] if tag else [])]
-    name = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
-    return RESULTS / f"{name}.json"
+    return RESULTS / f"{slug('-'.join(words))}.json"
 
 
 def save(report: Report, path: Path) -> None:

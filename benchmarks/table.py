@@ -135,3 +135,30 @@ def as_rst(report: Report) -> str:
     for row in [HEADINGS, *(cells(line) for line in lines(report))]:
         out += [f"   {'* -' if column == 0 else '  -'} {cell}" for column, cell in enumerate(row)]
     return "\n".join(out) + "\n"
+
+
+def as_page(report: Report, picture: str) -> str:
+    """Return a section of the documentation: what was measured on what, the table and the picture."""
+    machine = report["machine"]
+    versions = [
+        f"{name} {about['version']}" for name, about in report["participants"].items() if "version" in about
+    ]
+    title = report["device"]
+    return "\n".join(
+        [
+            title,
+            "-" * len(title),
+            "",
+            (
+                f"{report['date'][:10]}, commit {report['commit'] or 'unknown'}; {machine['cores']} cores,"
+                f" {machine['processor']}; {report['rounds']} rounds in {report['seconds'] / 60:.1f} minutes;"
+                f" {', '.join(versions)}."
+            ),
+            "",
+            as_rst(report),
+            f".. image:: {picture}",
+            f"   :alt: {title}: the table as bars, and graphs by length",
+            "   :width: 100%",
+            "",
+        ]
+    )

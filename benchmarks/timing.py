@@ -93,17 +93,23 @@ def time_calls(work: Work, wait: Work, right: Check, sizes: Sizes) -> Trial:
 
 
 def time_each(work: Work, right: Check, sizes: Sizes, wait: Work = nothing) -> Trial:
-    """Figure of work that is over when it returns, or after `wait`. wall_us: wall clock, per call."""
+    """Figures of work that is over when it returns. wall_us: the calls' median. mean_us: their mean.
+
+    On a busy machine the mean is that of its interruptions. `wait` comes after the clock.
+    """
     repetitions, ran = repetitions_for(work, wait, sizes["seconds"], int(sizes["calls"]))
 
     def measure() -> Values:
         nonlocal ran
-        start = time.perf_counter()
-        for _ in range(repetitions):
+        times = np.empty(repetitions + 1)
+        times[0] = time.perf_counter()
+        for number in range(1, repetitions + 1):
             work()
+            times[number] = time.perf_counter()
         wait()
         ran += repetitions
-        return {"wall_us": (time.perf_counter() - start) * 1e6 / repetitions}
+        each = np.diff(times) * 1e6
+        return {"wall_us": float(np.median(each)), "mean_us": float(each.mean())}
 
     return Trial(measure, lambda: right(ran), repetitions)
 
@@ -180,8 +186,9 @@ def time_threads(
     for number, work in enumerate(works):
         work()
         ran[number] += 1
-    wait()
-    launches = int(sizes["launches"])
+    launches, tried = repetitions_for(works[0], wait, sizes["seconds"], int(sizes["launches"]))
+    launches = max(launches, counts[-1])
+    ran[0] += tried
 
     def one_thread(number: int, start: threading.Barrier, times: int) -> None:
         work = works[number]

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
-#include <thread>
 
 #include "shaders.hpp"
 
@@ -92,27 +91,28 @@ Values call(Gpu& gpu, const Parameters&, bool& right) {
   return {{"host_us", micro * host / calls}, {"submit_us", micro * submits / calls}};
 }
 
+// The median of the seconds that many runs take, one by one.
+template <class Body>
+double median_of(int runs, Body body) {
+  std::vector<double> seconds;
+  for (int i = 0; i < runs; ++i) seconds.push_back(timed(body));
+  std::nth_element(seconds.begin(), seconds.begin() + runs / 2, seconds.end());
+  return seconds[size_t(runs) / 2];
+}
+
 Values launch_wait(Gpu& gpu, const Parameters&, bool& right) {
-  constexpr int calls = 200;
+  constexpr int calls = 300;
   Tiny tiny(gpu);
   VkCommandBuffer one = tiny.once();
-  const double spinning = timed([&] {
-    for (int i = 0; i < calls; ++i) gpu.wait_spinning(gpu.submit_signalling(one));
-  });
-  const double sleeping = timed([&] {
-    for (int i = 0; i < calls; ++i) gpu.wait_sleeping(gpu.submit_signalling(one));
-  });
-  const double fenced = timed([&] {
-    for (int i = 0; i < calls; ++i) {
-      gpu.submit_fenced(one);
-      gpu.wait_fence();
-    }
+  const double spinning = median_of(calls, [&] { gpu.wait_spinning(gpu.submit_signalling(one)); });
+  const double sleeping = median_of(calls, [&] { gpu.wait_sleeping(gpu.submit_signalling(one)); });
+  const double fenced = median_of(calls, [&] {
+    gpu.submit_fenced(one);
+    gpu.wait_fence();
   });
   gpu.forget(one);
   right = tiny.holds(3 * calls);
-  return {{"wall_us", micro * spinning / calls},
-          {"sleeping_us", micro * sleeping / calls},
-          {"fence_us", micro * fenced / calls}};
+  return {{"wall_us", micro * spinning}, {"sleeping_us", micro * sleeping}, {"fence_us", micro * fenced}};
 }
 
 Values graph(Gpu& gpu, const Parameters& parameters, bool dependent, bool& right) {
