@@ -76,6 +76,7 @@ def _places(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> di
 @click.option("--list", "listing", is_flag=True, help="Say what the cases are, and measure nothing.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Where the results go.")
 @click.option("--tag", default="", help="A word for the name of the result file.")
+@click.option("--minutes", default=60.0, show_default=True, help="Begin no case after so many.")
 @click.option("--commit", default=None, help="The commit that is measured, where git cannot tell.")
 def run(
     case: tuple[str, ...],
@@ -87,6 +88,7 @@ def run(
     listing: bool,
     path: Path | None,
     tag: str,
+    minutes: float,
     commit: str | None,
 ) -> None:
     """Measure cases: all, or those that are named or begun. Exit code 1: a result of ours was wrong."""
@@ -110,13 +112,12 @@ def run(
         if "absent" in ours.about:
             raise click.ClickException(f"vkdispatch does not start: {ours.about['absent']}")
         kind = size if size != "auto" else ("cpu" if ours.about["device_type"] == 4 else "gpu")
-        found = _measure(chosen, kind, rounds or cases.ROUNDS[kind], participants)
+        path = path or report.default_path(ours.about["device"], tag)
+        commit = report.commit_of_checkout() if commit is None else commit
+        found = _measure(chosen, kind, rounds or cases.ROUNDS[kind], participants, minutes, commit, path)
     finally:
         for participant in participants:
             participant.stop()
-    found["commit"] = report.commit_of_checkout() if commit is None else commit
-    path = path or report.default_path(found["device"], tag)
-    report.save(found, path)
     click.echo(table.as_text(found))
     click.echo(f"written to {path}")
     wrong = runner.failures(found["cases"], OURS)
@@ -125,31 +126,42 @@ def run(
 
 
 def _measure(
-    chosen: list[cases.Case], kind: str, rounds: int, participants: list[Participant]
+    chosen: list[cases.Case],
+    kind: str,
+    rounds: int,
+    participants: list[Participant],
+    minutes: float,
+    commit: str,
+    path: Path,
 ) -> report.Report:
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
+    """Run the cases; the file is written after each, so that an end in between loses no more than one."""
     started = time.perf_counter()
-    ours = participants[0]
-    found = {each.name: runner.run_case(each, kind, participants, rounds, say) for each in chosen}
-    hidden = ("cases", "skips")
-    about = {
-        each.name: {key: value for key, value in each.about.items() if key not in hidden}
-        for each in participants
-    }
-    return {
+    found: report.Report = {
         "schema": report.SCHEMA,
         "date": datetime.datetime.now().isoformat(timespec="seconds"),
-        "device": ours.about["device"],
-        "driver_version": ours.about["driver_version"],
+        "device": participants[0].about["device"],
+        "driver_version": participants[0].about["driver_version"],
+        "commit": commit,
         "size": kind,
         "rounds": rounds,
-        "seconds": time.perf_counter() - started,
         "machine": report.machine(),
-        "participants": about,
-        "cases": found,
+        "cases": {},
     }
+    for case in chosen:
+        if time.perf_counter() - started > minutes * 60:
+            click.echo(f"{case.name}: left out, the {minutes:g} minutes are over", err=True)
+            continue
+        found["cases"][case.name] = runner.run_case(
+            case, kind, participants, rounds, lambda text: click.echo(text, err=True)
+        )
+        hidden = ("cases", "skips")
+        found["participants"] = {
+            each.name: {key: value for key, value in each.about.items() if key not in hidden}
+            for each in participants
+        }
+        found["seconds"] = time.perf_counter() - started
+        report.save(found, path)
+    return found
 
 
 def _load(path: Path) -> report.Report:

@@ -233,17 +233,14 @@ def overlap(sizes: Sizes) -> Trial:
 def native_allocations() -> int | None:
     """Return how many allocations the native module has made, where it counts them."""
     count = getattr(native, "allocation_count", None)
-    if count is not None:
-        return int(count())
-    statistics = vd.get_context()._native.statistics()
-    return statistics.get("allocations")
+    return count() if count is not None else None
 
 
 def allocations(sizes: Sizes) -> Trial:
     """native_allocations: by our native module, queue threads included, per call."""
     python = vulkan.allocations(sizes)
     data = zeros()
-    calls = int(sizes["launches"])
+    calls = python.repetitions
 
     def measure() -> Values:
         values = python.measure()
