@@ -22,21 +22,19 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
+from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 
-# Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
-_MAX_ID = 0xFFFFFFFF
-_MAX_FOLDED_GROUPS = 0xFFFF0000
 _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 
 @record
 class BuiltKernel:
-    """A kernel for one workgroup size. A folded one spreads more workgroups than an axis takes."""
+    """A kernel in one form, for one workgroup size."""
 
     plan: ComputePlan
     launcher: native.Launcher
@@ -123,7 +121,7 @@ def build_kernel(
     context: Context,
     local_size: Extent,
     *,
-    folded: bool = False,
+    variant: Variant = PLAIN,
     observed: bool = False,
 ) -> BuiltKernel:
     """Generate, compile and bind a kernel.
@@ -149,8 +147,8 @@ def build_kernel(
     check_local_size(who, local_size, context)
     check_shared_memory(who, description, context)
     check_features(who, description, context)
-    source = description.shader_source(local_size, folded=folded)
-    layout = description.layout(folded)
+    source = description.shader_source(local_size, variant)
+    layout = description.layout(variant)
     uniform_binding = 0 if layout.uniform else -1
     try:
         plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
@@ -217,35 +215,6 @@ def check_shared_memory(who: str, description: ShaderDescription, context: Conte
         )
 
 
-def needs_folding(who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context) -> bool:
-    """Whether a launch has more workgroups along an axis than the device takes.
-
-    Raises
-    ------
-    ValueError
-        Global invocation ids, which have 32 bits, or the device's grid cannot count so many.
-    """
-    groups = extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
-    option = "workgroups" if in_groups else "exec_size"
-    # One more than the largest id may be reached by invocations that the bound turns away.
-    reach = _MAX_ID if in_groups else _MAX_ID + 1
-    if max(extent) > _MAX_ID or any(g * size > reach for g, size in zip(groups, local_size, strict=True)):
-        raise ArgumentValueError(
-            f"{who}: {option}: {extent} is more invocations along an axis than 32-bit ids count ({_MAX_ID})"
-        )
-    if all(count <= most for count, most in zip(groups, context.max_workgroup_count, strict=True)):
-        return False
-    total = groups[0] * groups[1] * groups[2]
-    # A folded grid has two axes.
-    most = min(_MAX_FOLDED_GROUPS, context.max_workgroup_count[0] * context.max_workgroup_count[1])
-    if total > most:
-        raise ArgumentValueError(
-            f"{who}: {option}: {extent} makes {total} workgroups of "
-            f"{local_size}; a launch has at most {most}; use a bigger local_size"
-        )
-    return True
-
-
 _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
     ((dtype.float64,), "float_64_support", "float64"),
     ((dtype.float16,), "float_16_support", "float16"),
@@ -272,7 +241,7 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
             raise _unsupported(who, device, "buffers of 16-bit elements")
         if any(_is_short(member.dtype) for member in kernel.arguments):
-            uniform = description.layout(False).uniform
+            uniform = description.layout().uniform
             feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
             if not getattr(device, feature):
                 raise _unsupported(who, device, "arguments of 16 bits")
