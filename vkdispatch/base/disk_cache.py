@@ -67,6 +67,11 @@ def folder() -> "Path | None":
     return Path(root) if root is not None else None
 
 
+def enabled() -> bool:
+    """Whether anything is kept at all."""
+    return _root() is not None
+
+
 def load(kind: str, key: str) -> bytes | None:
     """Return the data stored under `key`, or None: there is none, it was damaged, or the cache is off."""
     root = _root()
