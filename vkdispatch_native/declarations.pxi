@@ -105,6 +105,10 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         const vector[VkPhysicalDevice]& physical_devices()
     vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
 
+cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
+    uint64_t cpp_allocation_count "vkd::allocation_count"()
+    cbool allocations_are_counted()
+
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
 

@@ -92,6 +92,10 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
+def allocation_count():
+    return cpp_allocation_count() if allocations_are_counted() else None
+
+
 cdef dict _optional(CppDeviceProperties& p):
     """Vulkan features that kernels may need beyond those with an attribute of their own."""
     return {
