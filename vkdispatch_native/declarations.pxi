@@ -195,7 +195,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
 
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppCommandList "vkd::CommandList":
-        size_t record(const CppDispatch& dispatch) except +raise_error
+        cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
+        void wait_until_free()
         size_t instance_size()
         size_t length()
     cdef cppclass CppStatistics "vkd::Statistics":

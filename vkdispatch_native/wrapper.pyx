@@ -64,7 +64,8 @@ def _shutdown():
 def initialize(bint debug):
     if CppInstance.exists():
         return
-    CppInstance.create(debug)
+    with nogil:
+        CppInstance.create(debug)
     atexit.register(_shutdown)
     os.register_at_fork(after_in_child=_after_fork)
 

@@ -6,9 +6,9 @@
 
 namespace vkd {
 
-// Every operator new of the module (libstdc++ and glslang inside it included) and VulkanMemoryAllocator count;
-// the driver's own memory and Python's do not. Always 0 in sanitized builds, which keep their own operator
-// new.
+// Every operator new of the module (libstdc++ and glslang inside it included) and VulkanMemoryAllocator
+// count; the driver's own memory and Python's do not. Always 0 in sanitized builds, which keep their own
+// operator new.
 uint64_t allocation_count() noexcept;
 bool allocations_are_counted() noexcept;
 
