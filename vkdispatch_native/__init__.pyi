@@ -27,6 +27,12 @@ def take_messages() -> list[tuple[int, str]]:
     Severities are those of `VkDebugUtilsMessageSeverityFlagBitsEXT`: 0x100 warning, 0x1000 error.
     """
 
+def allocation_count() -> int | None:
+    """How often the module has asked for memory of its own; None in sanitized builds, which do not count.
+
+    Everything in C++ counts; Python's objects and the driver's memory do not.
+    """
+
 def device_properties() -> list[dict[str, Any]]:
     """One dictionary per physical device, keyed by the attribute names of `DeviceInfo`.
 

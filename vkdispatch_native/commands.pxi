@@ -193,7 +193,25 @@ cdef class CommandList:
     def length(self):
         return self.open().length()
 
+    cdef int wait_until_free(self) except -1:
+        cdef CppCommandList* commands = self.open()
+        self.users += 1
+        try:
+            with nogil:
+                commands.wait_until_free()
+        finally:
+            self.leave()
+        return 0
+
     def record(self, Plan plan not None, bindings, groups, uint32_t argument_size, int uniform_binding=-1):
+        cdef size_t offset = 0
+        bindings = list(bindings)
+        while not self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset):
+            self.wait_until_free()
+        return offset
+
+    cdef bint try_record(self, Plan plan, list bindings, groups, uint32_t argument_size, int uniform_binding,
+                         size_t* offset) except -1:
         cdef vector[CppBinding] recorded
         cdef vector[byte] zeros
         cdef CppBinding b
@@ -203,7 +221,6 @@ cdef class CommandList:
         self.open()
         if plan.engine is not self.engine:
             raise ValueError("plan: it belongs to another context")
-        bindings = list(bindings)
         bound = set()
         for item in bindings:
             _bind(self.engine, p, item, &b)
@@ -227,11 +244,13 @@ cdef class CommandList:
         dispatch.arguments = NULL
         dispatch.argument_size = argument_size
         dispatch.uniform_binding = uniform_binding
+        plan.open()
+        if not self.open().try_record(dispatch, offset[0]):
+            return False
         self.objects[id(plan)] = plan
         for item in bindings:
             self.objects[id(item[0])] = item[0]
-        plan.open()
-        return self.open().record(dispatch)
+        return True
 
     def reset(self):
         cdef CppCommandList* commands = self.open()

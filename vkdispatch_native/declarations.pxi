@@ -105,6 +105,10 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         const vector[VkPhysicalDevice]& physical_devices()
     vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
 
+cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
+    uint64_t cpp_allocation_count "vkd::allocation_count"()
+    cbool allocations_are_counted()
+
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
     string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
@@ -196,7 +200,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
 
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppCommandList "vkd::CommandList":
-        size_t record(const CppDispatch& dispatch) except +raise_error
+        cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
+        void wait_until_free()
         size_t instance_size()
         size_t length()
     cdef cppclass CppStatistics "vkd::Statistics":

@@ -64,7 +64,8 @@ def _shutdown():
 def initialize(bint debug):
     if CppInstance.exists():
         return
-    CppInstance.create(debug)
+    with nogil:
+        CppInstance.create(debug)
     atexit.register(_shutdown)
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -90,6 +91,10 @@ def validation_enabled():
 
 def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
+
+
+def allocation_count():
+    return cpp_allocation_count() if allocations_are_counted() else None
 
 
 cdef dict _optional(CppDeviceProperties& p):
