@@ -24,6 +24,7 @@ from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
+from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
@@ -36,13 +37,17 @@ _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 @record
 class BuiltKernel:
-    """A kernel for one workgroup size. A folded one spreads more workgroups than an axis takes."""
+    """A kernel for one workgroup size. A folded one spreads more workgroups than an axis takes.
+
+    `fusible` is what graphs may fuse it with, if anything.
+    """
 
     plan: ComputePlan
     launcher: native.Launcher
     source: ShaderSource
     local_size: Extent
     layout: ArgumentLayout
+    fusible: Fusible | None = None
 
     def run(
         self,
@@ -63,7 +68,15 @@ class BuiltKernel:
             for name, slots in call.variables.items()
         }
         return graph.record_launch(
-            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables, probe
+            self.launcher,
+            self.plan,
+            call.slots,
+            extent,
+            in_groups,
+            call.resources,
+            variables,
+            probe,
+            self.fusible,
         )
 
 
@@ -76,7 +89,7 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_in_groups", "_launch", "_launcher", "_plan", "_resources", "arity")
+    __slots__ = ("_fusible", "_in_groups", "_launch", "_launcher", "_plan", "_resources", "arity")
 
     def __init__(self, kernel: BuiltKernel, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
@@ -84,6 +97,7 @@ class FastPath:
         self._launch = kernel.launcher.launch
         self._plan = kernel.plan
         self._in_groups = in_groups
+        self._fusible = kernel.fusible
         self._resources = tuple(
             index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
         )
@@ -109,7 +123,17 @@ class FastPath:
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
             resources = [values[index] for index in self._resources]
-            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, resources)
+            return graph.record_launch(
+                self._launcher,
+                self._plan,
+                values,
+                limit,
+                self._in_groups,
+                resources,
+                None,
+                None,
+                self._fusible,
+            )
         except VulkanError:
             if self._plan.context.usable:
                 raise

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "queue/queue.hpp"
@@ -22,6 +23,9 @@ class CommandList {
   // Copies the dispatch except its arguments; returns their offset inside an instance.
   size_t record(const Dispatch& dispatch);
   void reset();
+  // Keeps these dispatches, in this order, and drops the others. Returns for each where its arguments were
+  // and how many bytes they have: they lie one after another now.
+  std::vector<std::pair<size_t, size_t>> rearrange(const std::vector<size_t>& order);
   size_t instance_size() const noexcept { return instance_size_; }
   size_t length() const noexcept { return entries_.size(); }
 
