@@ -75,7 +75,7 @@ SIZES: dict[str, Sizes] = {
         "kernels": 15,
         "launches": 8_000,
         "many": 100_000,
-        "fused": 50,
+        "fused": 500,
         "overlap_steps": 4,
         "dispatches": 20_000,
     },
@@ -280,8 +280,8 @@ ROWS = [
     Row("8 chunks up, work, down: serial", "overlap", "serial_ms"),
     Row("8 chunks up, work, down: overlapped", "overlap", "overlapped_ms"),
     Row("native allocations a call", "allocations", "native_allocations", 0, True),
-    Row("CPython blocks a call", "allocations", "python_blocks", 0, True),
-    Row("memory growth over many launches", "many-launches", "growth_mib", 0, True),
+    Row("CPython blocks a call", "allocations", "python_blocks", 0.01, True),
+    Row("memory growth over many launches", "many-launches", "growth_mib", 1, True),
     Row("buffer made and dropped", "create-buffer", "wall_us"),
 ]
 

@@ -124,7 +124,10 @@ def replays_of(graph: Any, times: int) -> float:
 
 
 def fused_trial(
-    record: Callable[[Any], None], right: Callable[[int], bool], figure: Callable[[float], float], times: int
+    record: Callable[[Any], None],
+    right: Callable[[int], bool],
+    figure: Callable[[float], float],
+    sizes: Sizes,
 ) -> Trial:
     """Figures plain and fused: of the graph as recorded, and after `graph.optimize()`."""
     plain, fused = vd.CommandGraph(), vd.CommandGraph()
@@ -132,7 +135,9 @@ def fused_trial(
     record(plain)
     record(fused)
     optimize()
-    ran = 0
+    once = replays_of(plain, 1)
+    times = max(1, min(int(sizes["fused"]), int(sizes["seconds"] * 1e6 / once)))
+    ran = 4
 
     def measure() -> Values:
         nonlocal ran
@@ -150,10 +155,10 @@ def fusion_tiny(sizes: Sizes) -> Trial:
         for _ in range(CHAIN):
             add_const(data, 1.0, graph=graph)
 
-    times = int(sizes["fused"])
-    return fused_trial(
-        record, lambda n: n * CHAIN >= 1 << 24 or all_equal(data, n * CHAIN), lambda us: us, times
-    )
+    def right(ran: int) -> bool:
+        return ran * CHAIN >= 1 << 24 or all_equal(data, ran * CHAIN)
+
+    return fused_trial(record, right, lambda us: us, sizes)
 
 
 def fusion_saxpy(sizes: Sizes) -> Trial:
@@ -170,7 +175,7 @@ def fusion_saxpy(sizes: Sizes) -> Trial:
         return np.array_equal(y.read(0), x * np.float32(0.5 * CHAIN * ran))
 
     moved = 3 * x.nbytes * CHAIN
-    return fused_trial(record, right, lambda us: moved / us / 1e3, int(sizes["passes"]))
+    return fused_trial(record, right, lambda us: moved / us / 1e3, sizes)
 
 
 # ---- overlap
