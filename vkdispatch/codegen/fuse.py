@@ -138,7 +138,7 @@ def _chained(
     body: list[Statement] = []
     ended = False
     for position, part in enumerate(parts):
-        chain.begin(position)
+        chain.begin(position, body)
         body.append(Comment(part.element.kernel.name, preceding_new_line=position > 0))
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
@@ -202,7 +202,7 @@ class _Chain:
         self.prelude: list[Statement] = []
         self._states: dict[int, _State] = {}
         self._depth = 0
-        # places that the loops around the current point store to: memory has them
+        # places that the loops around the current point store to, or the part reads back: memory has them
         self._in_memory: frozenset[int] = frozenset()
         self._position = 0
         self._substitutes: dict[int, Value] = {}
@@ -224,7 +224,7 @@ class _Chain:
 
     # -- parts
 
-    def begin(self, position: int) -> None:
+    def begin(self, position: int, out: list[Statement]) -> None:
         """Go on with another part: give what it names new names."""
         part = self._parts[position]
         kernel = part.element.kernel
@@ -259,6 +259,10 @@ class _Chain:
         for element, place in zip(part.element.elements, part.places, strict=True):
             if place is not None and self._places[place].element is None:
                 self._places[place].element = self._in_memory_words(element)
+        self._in_memory = self._read_back()
+        self.store_all(out, self._in_memory)
+        for place in self._in_memory:
+            self._states.pop(place, None)
 
     def _in_memory_words(self, element: Expr) -> Expr:
         """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
@@ -452,17 +456,16 @@ class _Chain:
         if place is None or place in self._in_memory:
             out.append(Store(self._place_words(statement.place), value, statement.operator, statement.loc))
             return
+        sealed = self._passes_on(place)
         if whole:
-            rounded = self._needs_rounding(place, statement.value)
-            simple = rounded and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
-            self._assign(place, self._rounded(value) if simple else value, out)
-            rounded = rounded and not simple
+            at_once = sealed and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
+            self._assign(place, self._sealed(value) if at_once else value, out)
+            sealed = sealed and not at_once
         else:
             target = self._place_words(statement.place)
             out.append(Store(target, value, statement.operator, statement.loc))
-            rounded = self._needs_rounding(place, statement.value, statement.operator)
-        if rounded:
-            out.append(Store(self._register(place), self._rounded(self._register(place))))
+        if sealed:
+            out.append(Store(self._register(place), self._sealed(self._register(place))))
         self._states[place] = _State.CHANGED
 
     def _place_words(self, place: Expr) -> Expr:
@@ -554,42 +557,37 @@ class _Chain:
                     stored.add(place)
         return touched, frozenset(stored)
 
-    # -- rounding
+    # -- floating-point numbers
 
-    def _is_read_later(self, place: int) -> bool:
-        return any(reader > self._position for reader in self._places[place].readers)
+    def _passes_on(self, place: int) -> bool:
+        """Whether the value that is stored now is a float that a later kernel reads.
 
-    def _needs_rounding(self, place: int, value: Expr, operator: str | None = None) -> bool:
-        """Whether a later kernel might take the product that a value is into one operation with its own sum.
-
-        A compiler may do so within a kernel, but memory between two of them rounds.
+        Compilers take a product and a sum together, or `a + b - a` for `b`: within a kernel, as they may.
+        What goes through memory they leave alone, so they must not see through what is passed on instead.
         """
-        if not is_float_dtype(self._places[place].kind) or not self._is_read_later(place):
-            return False
-        return self._may_be_product(value, 0) if operator is None else operator in ("*", "/")
+        known = self._places[place]
+        return is_float_dtype(known.kind) and any(reader > self._position for reader in known.readers)
 
-    def _may_be_product(self, value: Expr, depth: int) -> bool:
-        definitions = self._parts[self._position].element.definitions
-        if value.op is Op.BINARY:
-            return value.value in ("*", "/")
-        if value.op is Op.ELEMENT:
-            place = self._place_of.get(id(value))
-            return place is not None and self._position in self._places[place].writers
-        if value.op in (Op.LITERAL, Op.ARGUMENT, Op.LENGTH, Op.SAMPLE, Op.IMAGE_LOAD):
-            return False
-        if depth > 40:
-            return True
-        if value.op is Op.REGISTER and isinstance(value.value, Register) and value.value in definitions:
-            return self._may_be_product(definitions[value.value], depth + 1)
-        if value.op in (Op.UNARY, Op.CONSTRUCT, Op.COMPONENT, Op.SWIZZLE):
-            return any(
-                self._may_be_product(arg, depth + 1) for arg in value.args if is_float_dtype(arg.dtype)
-            )
-        if value.op is Op.SELECT:
-            return any(self._may_be_product(arg, depth + 1) for arg in value.args[1:])
-        return True
+    def _read_back(self) -> frozenset[int]:
+        """Find floats that the part reads after having stored to them.
 
-    def _rounded(self, value: Expr) -> Expr:
+        Only the driver knows whether memory lies between for the kernel alone, so it is asked again.
+        """
+        stored: set[int] = set()
+        found: set[int] = set()
+        for statement in walk(self._parts[self._position].element.kernel.body):
+            read = {self._place_of.get(id(expr)) for expr in nodes(evaluated(statement))}
+            target = None
+            if isinstance(statement, Store):
+                target = self._place_of.get(id(root_of(statement.place)))
+                if statement.operator is not None:
+                    read.add(target)
+            found.update(place for place in read if place in stored)
+            if target is not None:
+                stored.add(target)
+        return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
+
+    def _sealed(self, value: Expr) -> Expr:
         """Return a value in a way that no compiler sees through: its bits, changed by an argument of zero."""
         self._uses_zero = True
         kind = value.dtype

@@ -241,7 +241,7 @@ class _Chain:
             last = self.links[-1]
             if last.reach.element.returns or last.extent != link.extent:
                 return False
-            if last.kernel.description.backend is not link.kernel.description.backend:
+            if type(last.kernel.description.backend) is not type(link.kernel.description.backend):
                 return False
             if size > _MOST_EXPRESSIONS or argument_bytes > _MOST_ARGUMENT_BYTES:
                 return False
