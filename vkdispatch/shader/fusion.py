@@ -17,10 +17,10 @@ from vkdispatch.codegen.affine import Extent, Form, Space
 from vkdispatch.codegen.elementwise import Elementwise, decided, decisions, elementwise
 from vkdispatch.codegen.fuse import Part, fuse, is_kept_in_registers
 from vkdispatch.codegen.ir import Argument, Storage
-from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
-from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot, zero_of
+from vkdispatch.shader.fusible import FusibleKernel, MakeKernel
+from vkdispatch.shader.parameters import zero_of
 
 # Larger kernels take long to compile, and run out of registers.
 _MOST_EXPRESSIONS = 2000
@@ -29,60 +29,17 @@ _MOST_ARGUMENT_BYTES = 8192
 _MOST_BUFFERS = 64
 _LONGEST_NAME = 80
 
-# Makes a callable kernel of a description, for a workgroup size or None.
-MakeKernel = Callable[[ShaderDescription, Extent | None], Callable[..., None]]
 
-
-@record(eq=False)
-class FusibleKernel:
-    """A kernel as it was recorded; see `Fusible` in `execution_pipeline.optimization`.
-
-    Attributes
-    ----------
-    description
-        The kernel.
-    layout
-        Where the arguments of the variant that was recorded lie.
-    resources
-        Positions, among the kernel's resources, of what a launch binds, in the order of its slots.
-    local_size
-        The workgroup size that its user asked for.
-    make
-        Makes kernels like it.
-    most_buffers
-        How many a kernel may bind.
-    """
-
-    description: ShaderDescription
-    layout: ArgumentLayout
-    resources: tuple[int, ...]
-    local_size: Extent | None
-    make: MakeKernel
-    most_buffers: int
-
-    def fuse(
-        self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-    ) -> list[Fusion]:
-        """Find chains among launches in a row; see `Fusible`."""
-        return [
-            chain.fusion(first, uses, discarded)
-            for first, chain in _chains(launches, min(self.most_buffers, _MOST_BUFFERS))
-            if len(chain.links) > 1
-        ]
-
-
-def fusible_kernel(
-    description: ShaderDescription,
-    layout: ArgumentLayout,
-    slots: Sequence[Slot],
-    local_size: Extent | None,
-    make: MakeKernel,
-    most_buffers: int,
-) -> FusibleKernel:
-    """Describe a built kernel to those who fuse its launches."""
-    base = description.resource_binding_base
-    resources = tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))
-    return FusibleKernel(description, layout, resources, local_size, make, most_buffers)
+def find_fusions(
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+) -> list[Fusion]:
+    """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
+    most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
+    return [
+        chain.fusion(first, uses, discarded)
+        for first, chain in _chains(launches, most)
+        if len(chain.links) > 1
+    ]
 
 
 # ---- one launch ----------------------------------------------------------------------------------
