@@ -11,14 +11,11 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from vkdispatch.base.dtype import (
-    DType,
     component_count,
     component_type,
-    compute_type,
     float32,
     float64,
     is_float_dtype,
-    is_matrix,
     is_scalar,
     ivec4,
     to_vector,
@@ -28,7 +25,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import evaluated, nodes
-from vkdispatch.codegen.elementwise import Elementwise, root_of
+from vkdispatch.codegen.elementwise import root_of
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -55,36 +52,14 @@ from vkdispatch.codegen.ir import (
     blocks_of,
     expressions_of,
     walk,
-    with_blocks,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.names import legal_name
+from vkdispatch.codegen.places import Part, places_of, without_stores
 from vkdispatch.codegen.reports import components, zero
 
 _EXEC_COUNT = "exec_count"
 _ZERO = "zero"
-
-
-@record
-class Part:
-    """A kernel of a chain.
-
-    Attributes
-    ----------
-    element
-        The kernel.
-    resources
-        For each of its resources the number of what is bound there: the same number, the same thing.
-    places
-        For each of `element.elements` the number of the place it is, or None if it is left to memory.
-    shapes
-        (argument, number) of what takes the shape of a buffer.
-    """
-
-    element: Elementwise
-    resources: tuple[int, ...]
-    places: tuple[int | None, ...]
-    shapes: tuple[tuple[Argument, int], ...]
 
 
 @record(eq=False)
@@ -143,13 +118,7 @@ def _chained(
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
         chain.store_all(body)
-    return chain, _without_stores((*chain.prelude, *body), discarded, chain.resources)
-
-
-def is_kept_in_registers(kind: DType) -> bool:
-    """Whether elements of a buffer come back from memory as they were: no conversion, no rounding."""
-    # a matrix has no simple way to be rounded
-    return component_type(kind).item_size >= 4 and compute_type(kind) is kind and not is_matrix(kind)
+    return chain, without_stores((*chain.prelude, *body), discarded, chain.resources)
 
 
 class _State(Enum):
@@ -157,23 +126,6 @@ class _State(Enum):
 
     CLEAN = auto()  # it holds what memory holds
     CHANGED = auto()  # memory is out of date
-
-
-@record(eq=False, frozen=False)
-class _Place:
-    """An element that every invocation has for itself.
-
-    `element` is how memory has it, in the words of the first part that reaches it; `register` is made when it
-    is first used.
-    """
-
-    storage: int
-    kind: DType
-    label: str
-    readers: set[int]
-    writers: set[int]
-    element: Expr | None = None
-    register: Register | None = None
 
 
 class _Chain:
@@ -198,7 +150,7 @@ class _Chain:
         # how the writer calls them
         self._taken.update(f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
         self._shape_names()
-        self._places = _places_of(parts)
+        self._places = places_of(parts)
         self.prelude: list[Statement] = []
         self._states: dict[int, _State] = {}
         self._depth = 0
@@ -608,51 +560,3 @@ class _Chain:
             for part in components(value)
         )
         return parts[0] if is_scalar(kind) else Expr(Op.CONSTRUCT, kind, parts, None, value.loc)
-
-
-def _places_of(parts: Sequence[Part]) -> list[_Place]:
-    places: dict[int, _Place] = {}
-    for position, part in enumerate(parts):
-        for element, number in zip(part.element.elements, part.places, strict=True):
-            if number is None:
-                continue
-            storage = element.value
-            assert isinstance(storage, Storage)
-            resource = part.resources[storage.index]
-            place = places.setdefault(number, _Place(resource, element.dtype, storage.label, set(), set()))
-            read = part.element.written.get(id(element))
-            if read is not None:
-                place.writers.add(position)
-            if read is None or read:
-                place.readers.add(position)
-    return [places[number] for number in range(len(places))]
-
-
-def _without_stores(
-    body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
-) -> Block:
-    """Leave out stores to discarded buffers that nothing loads from."""
-    loaded = {
-        id(expr.value)
-        for statement in walk(body)
-        for expr in nodes(evaluated(statement))
-        if expr.op is Op.ELEMENT
-    }
-    dead = {
-        id(resources[number])
-        for number in discarded
-        if number in resources and id(resources[number]) not in loaded
-    }
-    return _pruned(body, dead) if dead else body
-
-
-def _pruned(block: Block, dead: set[int]) -> Block:
-    out: list[Statement] = []
-    for statement in block:
-        if isinstance(statement, Store):
-            root = root_of(statement.place)
-            if root.op is Op.ELEMENT and id(root.value) in dead:
-                continue
-        inner = tuple(_pruned(body, dead) for body in blocks_of(statement))
-        out.append(with_blocks(statement, inner) if inner else statement)
-    return tuple(out)
