@@ -1,6 +1,7 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base.compiler import expect_kernels
@@ -16,7 +17,8 @@ from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
-from vkdispatch.shader.fusion import fusible_kernel
+from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.shader.fusible import FusibleKernel, bound_resources
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -378,9 +380,14 @@ class ShaderFunction:
             observed=observation is not None,
         )
         if observation is None:
-            most = min(info.max_bound_storage_buffers for info in context.device_infos)
-            fusible = fusible_kernel(
-                self._launched, kernel.layout, slots, self._local_size, _make_unchecked, most
+            fusible = FusibleKernel(
+                self._launched,
+                kernel.layout,
+                bound_resources(self._launched, slots),
+                self._local_size,
+                min(info.max_bound_storage_buffers for info in context.device_infos),
+                _make_unchecked,
+                _find_fusions,
             )
             return replace(kernel, fusible=fusible)
         if self._diagnostics is None:
@@ -462,6 +469,15 @@ class ShaderFunction:
 def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
     """Make the kernel that is launched in the place of several."""
     return ShaderFunction(description, local_size, check=False)
+
+
+def _find_fusions(
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+) -> list[Fusion]:
+    # imported by those who use it, as most programs do not
+    from vkdispatch.shader.fusion import find_fusions
+
+    return find_fusions(launches, uses, discarded)
 
 
 def make_shader_function(
