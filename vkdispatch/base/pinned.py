@@ -18,7 +18,8 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: DTypeLike = np.float32) 
 
     `Buffer.write`, `read(out=...)`, `write_async` and `read_async(out=...)` copy between device memory and
     it, or any contiguous part of it, without a stop on the way: about as fast as the wires are. Otherwise it
-    is an array like any other. The memory stays while an array looks at it, even when the context is gone. There is less of it than of other memory, and to get it takes longer: keep it.
+    is an array like any other. The memory stays while an array looks at it, even when the context is gone.
+    There is less of it than of other memory, and to get it takes longer: keep it.
 
     Parameters
     ----------

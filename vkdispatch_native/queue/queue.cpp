@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "context/instance.hpp"
-#include "libs/copy.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -509,128 +508,6 @@ void Queue::close() noexcept {
   await(submitted_.load());
   in_flight_.clear();
   spare_frames_.clear();
-}
-
-// ---- transfers
-
-template <typename Next, typename Append>
-void Queue::stream_up(const std::byte* data, Next next, Append append) {
-  std::lock_guard lock(upload_mutex_);
-  for (VkDeviceSize size = next(); size > 0; size = next()) {
-    wait(upload_ring_.busy_until(size), kForever);
-    const StagingSlice slice = upload_ring_.take(size);
-    copy_bytes(slice.mapped, data, slice.size);
-    upload_ring_.in_use(slice, append(slice));
-    data += slice.size;
-  }
-}
-
-template <typename Next, typename Append>
-void Queue::stream_down(std::byte* data, Next next, Append append) {
-  struct Piece {
-    StagingSlice slice;
-    uint64_t value;
-    std::byte* target;
-  };
-  std::lock_guard lock(download_mutex_);
-  std::deque<Piece> pieces;  // asked for, not yet copied out
-  auto finish_oldest = [&] {
-    const Piece piece = pieces.front();
-    pieces.pop_front();
-    wait(piece.value, kForever);
-    copy_bytes(piece.target, piece.slice.mapped, piece.slice.size);
-  };
-  for (VkDeviceSize size = next(); size > 0; size = next()) {
-    // The block that comes next in the ring must have been copied out before the device writes it again.
-    while (pieces.size() >= StagingRing::kBlocks - 1) {
-      finish_oldest();
-    }
-    wait(download_ring_.busy_until(size), kForever);
-    const StagingSlice slice = download_ring_.take(size);
-    const uint64_t value = append(slice);
-    download_ring_.in_use(slice, value);
-    pieces.push_back({slice, value, data});
-    data += slice.size;
-  }
-  while (!pieces.empty()) {
-    finish_oldest();
-  }
-}
-
-void Queue::wait_for_last(const Resource& resource, bool writes) {
-  auto last = [&](size_t slot) { return writes ? resource.last_write(slot) : resource.last_use(slot); };
-  wait(last(slot_), kForever);
-  if (twin_ != nullptr) {
-    twin_->wait(last(twin_->slot_), kForever);
-  }
-}
-
-void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
-                   Pinned* pinned) {
-  if (std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait_for_last(buffer, false);
-    copy_bytes(mapped + offset, data, size);
-    return;
-  }
-  if (pinned != nullptr && &pinned->device() == &device_) {
-    const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, true, pinned};
-    wait(append_copy(copy), kForever);
-    return;
-  }
-  stream_up(
-      data, [&] { return size; },
-      [&](const StagingSlice& slice) {
-        const uint64_t value =
-            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, true, nullptr});
-        offset += slice.size;
-        size -= slice.size;
-        return value;
-      });
-}
-
-void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
-                     Pinned* pinned) {
-  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait_for_last(buffer, true);
-    copy_bytes(data, mapped + offset, size);
-    return;
-  }
-  if (pinned != nullptr && &pinned->device() == &device_) {
-    const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, false, pinned};
-    wait(append_copy(copy), kForever);
-    return;
-  }
-  stream_down(
-      data, [&] { return size; },
-      [&](const StagingSlice& slice) {
-        const uint64_t value =
-            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, false, nullptr});
-        offset += slice.size;
-        size -= slice.size;
-        return value;
-      });
-}
-
-void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
-  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
-  size_t i = 0;
-  stream_up(
-      data, [&] { return i < regions.size() ? regions[i].size : 0; },
-      [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, true});
-      });
-}
-
-void Queue::download(Image& image, uint32_t level, std::byte* data) {
-  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
-  size_t i = 0;
-  stream_down(
-      data, [&] { return i < regions.size() ? regions[i].size : 0; },
-      [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false});
-      });
 }
 
 }  // namespace vkd

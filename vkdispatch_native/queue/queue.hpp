@@ -111,12 +111,13 @@ class Queue {
   void push_out(uint64_t value);                              // flush() that leaves failures for later
   void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
   uint64_t added(Batch& batch);                               // under mutex_: one command more
-  // Move host memory through a ring. `next` gives the bytes of the next piece, 0 when done; `append` the
-  // command that copies it.
+  // Move host memory through a ring. `next(most)` gives the bytes of the next piece, 0 when done; `append`
+  // the command that copies the oldest piece it was not asked for yet.
   template <typename Next, typename Append>
-  void stream_up(const std::byte* data, Next next, Append append);
+  void stream_up(const std::byte* data, VkDeviceSize total, Next next, Append append);
   template <typename Next, typename Append>
-  void stream_down(std::byte* data, Next next, Append append);
+  void stream_down(std::byte* data, VkDeviceSize total, Next next, Append append);
+  void prepare(StagingRing& ring, VkDeviceSize total);
   void start_batch();    // under mutex_
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
