@@ -54,7 +54,7 @@ class Engine {
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                     uint32_t push_constant_size, const std::string& name, const std::string& entry_point,
-                    const Specialization& specialization);
+                    const Specialization& specialization, const std::vector<std::string>& cached);
   CommandList* create_command_list();
 
   // To the queues from `first` up to, without it, `last`. True: one is crowded, make_room() is due.
