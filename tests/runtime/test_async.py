@@ -245,8 +245,9 @@ def test_cancelled_waits_leave_the_rest_alone() -> None:
     async def abandon() -> None:
         busy = vd.asbuffer(np.zeros(2, np.uint32))
         spin(busy, 60_000)
-        asyncio.ensure_future(_await(busy.read_async()))
+        task = asyncio.ensure_future(_await(busy.read_async()))
         await asyncio.sleep(0)
+        assert not task.done() or task.exception() is None
 
     # the loop is gone when the copy is done
     asyncio.run(abandon())
