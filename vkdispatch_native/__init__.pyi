@@ -81,6 +81,22 @@ class Engine:
         """Whether a device was lost; nothing on this engine works any more."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
+    @property
+    def transfer_queues(self) -> int:
+        """How many queues have a twin that copies to and from pinned memory beside them.
+
+        The slot of a queue is its index, that of its twin the number of queues plus it.
+        """
+
+    def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
+        """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
+
+    def wait_until(self, points: Sequence[tuple[int, int]], timeout: float | None) -> bool:
+        """Wait until queues have come that far, at most `timeout` seconds; return whether they have."""
+
+    def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
+        """Have the work given to a queue later (-1: all) wait for points, on the device."""
+
     def last_value(self, queue: int) -> int:
         """Return the number of the last batch that was given to a queue."""
 
@@ -102,6 +118,12 @@ class Engine:
     def set_barriers_enabled(self, enabled: bool) -> None:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
 
+class HostBlock:
+    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like."""
+
+    def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class Buffer:
     """Device memory, one copy for each queue of the engine."""
 
@@ -118,6 +140,15 @@ class Buffer:
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
+
+    def write_async(self, queue: int, data: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
+        """Have the bytes copied in (queue -1: every copy); return the points when that is done.
+
+        Data in a `HostBlock` is copied from there, and must be left alone until then.
+        """
+
+    def read_async(self, queue: int, out: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
+        """Have bytes copied to memory of a `HostBlock`; return the points when that is done."""
 
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
@@ -286,8 +317,8 @@ class Launcher:
         coarse_least: int = 0,
         coarse: bool = False,
     ) -> None: ...
-    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:
-        """Queue one dispatch on every queue.
+    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
+        """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.
 
         `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
         Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple,

@@ -330,12 +330,13 @@ cdef class Launcher:
         dispatch.uniform_binding = self.uniform_binding
         return True
 
-    def launch(self, tuple arguments not None, limit, bint limit_is_groups):
+    def launch(self, tuple arguments not None, limit, bint limit_is_groups, int queue=-2):
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
         cdef uint64_t destroyed = _destroyed
         cdef uint64_t deallocated = _deallocated
+        cdef size_t first, last
         cdef CppEngine* engine
         if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
             return False
@@ -343,7 +344,11 @@ cdef class Launcher:
         if _destroyed != destroyed or _deallocated != deallocated:
             return False
         engine = self.engine.open()
-        if engine.append(dispatch):
+        first, last = 0, engine.queue_count()
+        if queue != -2:
+            first = engine.least_busy() if queue == -1 else _queue_range(self.engine, queue)[0]
+            last = first + 1
+        if engine.append(dispatch, first, last):
             with nogil:
                 engine.make_room()
         return True

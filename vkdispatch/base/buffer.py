@@ -18,8 +18,10 @@ from vkdispatch.base.errors import (
     OutOfDeviceMemoryError,
     VkDispatchError,
 )
+from vkdispatch.base.event import Event, ReadFuture
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype, from_bfloat16, to_bfloat16
+from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.signal import Signal
 
 Shape = int | Sequence[int]
@@ -169,11 +171,41 @@ class Buffer(Handle, Generic[_D]):
         ValueError
             `data` has the wrong size, there is no such queue, or the buffer is read-only.
         """
+        queue = self._writable_queue(index)
+        self._native.write(queue, self._checked_bytes(data))
+
+    def write_async(self, data: "Array | bytes | bytearray | memoryview", index: int | None = None) -> Event:
+        """Copy host data in without waiting for the device, in the order of the work given to the queue.
+
+        It comes after all that was given to the queue before and uses the buffer, and before what is given to
+        it later. Where the device has a queue of its own for copies, it runs beside other work.
+
+        Parameters
+        ----------
+        data, index
+            As for `write`. An array in pinned memory (`vd.empty_pinned`) is copied from where it is: leave it
+            alone until the event is done. Any other data is copied to pinned memory first, and may be reused
+            on return.
+
+        Returns
+        -------
+        An event that is done when the buffer has the data.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `write`.
+        MemoryError
+            There is no pinned memory left for the data.
+        """
+        queue = self._writable_queue(index)
+        return Event(self.context, self._native.write_async(queue, self._checked_bytes(data)))
+
+    def _writable_queue(self, index: int | None) -> int:
         self.require_alive()
         if not self.is_writable:
             raise ArgumentValueError("the buffer is read-only memory of another library")
-        queue = -1 if index is None else checked_queue(index, self.context, "index")
-        self._native.write(queue, self._checked_bytes(data))
+        return -1 if index is None else checked_queue(index, self.context, "index")
 
     def _checked_bytes(self, data: object) -> Any:
         if isinstance(data, np.ndarray):
@@ -240,6 +272,45 @@ class Buffer(Handle, Generic[_D]):
         # What NumPy lacks is widened, unless the caller's own memory was filled.
         widened = _WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
+
+    def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:
+        """Have the contents copied to the host, and return at once.
+
+        They are those of now, so to speak: what is given to the queue later does not show. Where the device
+        has a queue of its own for copies, the copy runs beside other work.
+
+        Parameters
+        ----------
+        index
+            The queue whose copy is read.
+        out
+            A C-contiguous array in pinned memory (`vd.empty_pinned`, or a part of one) of the result's shape
+            and dtype, to be filled; leave it alone until the future is done. None makes one.
+
+        Returns
+        -------
+        A future of what `read(index)` returns: `future.result()`, or `await future` in an asyncio program.
+
+        Raises
+        ------
+        TypeError, ValueError
+            There is no such queue, or `out` does not match or is not pinned.
+        MemoryError
+            There is no pinned memory left.
+        """
+        self.require_alive()
+        queue = checked_queue(index, self.context, "index")
+        shape, component = self._host_layout()
+        if out is None:
+            host = pinned_array(self.context, queue, shape, component)
+        else:
+            host = _checked_out(out, shape, component)
+        memory: Any = host.reshape(-1).view(np.uint8)
+        try:
+            points = self._native.read_async(queue, memory)
+        except ValueError as error:
+            raise ArgumentValueError(str(error)) from None
+        return ReadFuture(self.context, points, host, _WIDENED.get(self.var_type) if out is None else None)
 
     def _host_layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         if self.var_type is dtype.complex32:

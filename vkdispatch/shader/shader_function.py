@@ -4,9 +4,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, get_context, is_context_initialized
+from vkdispatch.base.context import Context, as_int, checked_queue, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
@@ -144,14 +145,16 @@ class ShaderFunction:
         ----------
         *args, **kwargs
             The kernel's arguments, by position or name; also `exec_size` or `workgroups`, which beat the
-            decorator's.
+            decorator's, and `queue_index`, unless a parameter of the kernel has that name: the one queue to
+            launch on, -1 for the least busy one, None for every queue, each on its own copy of the buffers.
         graph
             Where to record; None takes the thread's `vd.global_graph()`.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is missing, unknown, of the wrong kind or shape, or the size is none.
+            An argument is missing, unknown, of the wrong kind or shape, the size is none, or there is no such
+            queue.
         ShaderBuildError
             The kernel does not compile (first call).
         CheckError
@@ -183,11 +186,14 @@ class ShaderFunction:
             )
         if is_dummy():
             raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
+        queue = ALL_QUEUES
+        if "queue_index" in kwargs and "queue_index" not in self._names:
+            queue = self._checked_queue(kwargs.pop("queue_index"), graph)
         size, named = self._size_of_call(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
         # Named and omitted arguments are in order now: most such calls need no further look either.
         fast = self._fast_paths.get(size.option)
-        if fast is not None and fast.run(values, size, graph):
+        if fast is not None and fast.run(values, size, graph, queue):
             return
         context = get_context()
         if graph is not None:
@@ -199,7 +205,7 @@ class ShaderFunction:
         variant = choose_variant(self._who, extent, size.in_groups, local_size, coarsening, context)
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
-            if self._run(kernel, call, extent, size.in_groups, graph):
+            if self._run(kernel, call, extent, size.in_groups, graph, queue):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
 
@@ -210,11 +216,26 @@ class ShaderFunction:
         extent: Extent,
         in_groups: bool,
         graph: CommandGraph | None,
+        queue: int,
     ) -> bool:
         observation, diagnostics = self._observation, self._diagnostics
         if observation is None or diagnostics is None:
-            return kernel.run(call, extent, in_groups, graph)
-        return observation.run(self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph)
+            return kernel.run(call, extent, in_groups, graph, queue=queue)
+        return observation.run(
+            self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph, queue
+        )
+
+    def _checked_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
+        if queue_index is None:
+            return ALL_QUEUES
+        if graph is not None:
+            raise ArgumentValueError(
+                f"{self._who}: queue_index: what is recorded runs where its graph is submitted; give it to "
+                "graph.submit()"
+            )
+        if as_int(queue_index) == ANY_QUEUE:
+            return ANY_QUEUE
+        return checked_queue(queue_index, get_context(), f"{self._who}: queue_index")
 
     def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""

@@ -12,7 +12,7 @@ bool Graveyard::finished(const Resource& resource) noexcept {
   }
   try {
     for (size_t queue = 0; queue < timelines_.size(); ++queue) {
-      if (!timelines_[queue]->passed(resource.last_use(queue))) {
+      if (timelines_[queue] != nullptr && !timelines_[queue]->passed(resource.last_use(queue))) {
         return false;
       }
     }

@@ -13,7 +13,7 @@ namespace vkd {
 
 class Graveyard {
  public:
-  // timelines: one for each queue, in the order of Resource's queue indices.
+  // timelines: one for each queue, in the order of Resource's queue indices; null where there is no queue.
   explicit Graveyard(std::vector<Timeline*> timelines) : timelines_(std::move(timelines)) {}
 
   void retire(std::unique_ptr<Resource> resource) noexcept;  // never blocks

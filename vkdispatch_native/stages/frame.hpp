@@ -36,10 +36,12 @@ class Frame {
   void reset();  // the device must be done with everything recorded here
 
   Device& device() noexcept { return device_; }
+  bool only_copies() const noexcept { return device_.only_copies(family_); }
   DescriptorScratch& scratch() noexcept { return scratch_; }
 
  private:
   Device& device_;
+  const uint32_t family_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::vector<VkCommandBuffer> command_buffers_;
   size_t used_command_buffers_ = 0;

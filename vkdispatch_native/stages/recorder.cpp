@@ -14,6 +14,21 @@ constexpr VkPipelineStageFlags kDeviceStages =
 constexpr VkAccessFlags kDeviceWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr VkAccessFlags kDeviceAccesses =
     kDeviceWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+constexpr VkAccessFlags kCopyAccesses = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+// Stages and accesses that a barrier may name on a queue.
+struct Scope {
+  VkPipelineStageFlags stages;
+  VkAccessFlags writes;
+  VkAccessFlags accesses;
+};
+
+Scope scope_of(const Frame& frame) {
+  if (frame.only_copies()) {
+    return {VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kCopyAccesses};
+  }
+  return {kDeviceStages, kDeviceWrites, kDeviceAccesses};
+}
 
 }  // namespace
 
@@ -33,12 +48,13 @@ void Recorder::barrier() {
   if (!shared_.barriers_enabled.load(std::memory_order_relaxed)) {
     return;
   }
+  const Scope scope = scope_of(frame_);
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = kDeviceWrites;
-  memory.dstAccessMask = kDeviceAccesses;
-  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, kDeviceStages, 0, 1, &memory, 0,
-                                            nullptr, 0, nullptr);
+  memory.srcAccessMask = scope.writes;
+  memory.dstAccessMask = scope.accesses;
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, scope.stages, scope.stages, 0, 1, &memory, 0, nullptr,
+                                            0, nullptr);
   shared_.barriers.fetch_add(1, std::memory_order_relaxed);
   if (shared_.debug) {
     log_.push_back({0, false, false, 0, {}, ""});
@@ -46,11 +62,12 @@ void Recorder::barrier() {
 }
 
 void Recorder::host_barrier() {
+  const Scope scope = scope_of(frame_);
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = kDeviceWrites;
+  memory.srcAccessMask = scope.writes;
   memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, scope.stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                                             &memory, 0, nullptr, 0, nullptr);
 }
 
@@ -147,8 +164,18 @@ void Recorder::dispatch(const Dispatch& d) {
 }
 
 void Recorder::copy(const Copy& c) {
+  if (c.host != nullptr && conflicts(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
+    barrier();
+  }
   const Binding access{c.buffer, nullptr, nullptr, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
   order(&access, 1, nullptr);
+  if (c.host != nullptr) {
+    note_access(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer);
+    if (shared_.debug) {
+      log_.push_back(
+          {c.host->id(), c.to_buffer, !c.to_buffer, log_.back().command, log_.back().name, c.host->noun()});
+    }
+  }
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
   VkBufferCopy region{};
   region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
