@@ -228,6 +228,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
                              const CppSpecialization& specialization) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
+        unsigned int hold()
+        void let_go(unsigned int number)
         void retire(CppResource* resource)
         cbool append(const CppDispatch& dispatch) except +raise_error
         void make_room() except +raise_error
