@@ -42,6 +42,18 @@ def device_properties() -> list[dict[str, Any]]:
 def compile_glsl(source: str) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
 
+def compiler_identity() -> str:
+    """Return what SPIR-V follows from besides the source: the compiler's version and how it is used."""
+
+def compile_count() -> int:
+    """Return how often this process has compiled GLSL."""
+
+def prepare_compiler() -> None:
+    """Have the compiler make its built-in tables, most of its first call's time, on a thread; once.
+
+    The process waits for that thread before it ends or forks.
+    """
+
 class Engine:
     """Logical devices with one worker thread for each queue."""
 
@@ -179,8 +191,16 @@ class Plan:
         name: str,
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
+        cached: Sequence[bytes] = (),
     ) -> None:
-        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced."""
+        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
+
+        `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
+        b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+        """
+
+    def new_cache_data(self) -> list[bytes]:
+        """Return for each device what to keep for the next time, b"" where that is as it was given."""
 
     def destroy(self) -> None: ...
 
@@ -222,6 +242,12 @@ class CommandList:
 
     def destroy(self) -> None: ...
 
+def is_coarse(extent: tuple[int, int, int], width: int, least: int) -> bool:
+    """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
+
+    It has `least` elements (0: never; 1: always) and leaves few invocations without any.
+    """
+
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
@@ -232,7 +258,9 @@ class Launcher:
         ("scalar", offset, struct format character)    packed here
         ("value", offset, size)     packed by `pack(position, value) -> bytes`
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
+    local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
+    coarse_width, coarse_least, coarse: launches are taken where `is_coarse` is `coarse`, others refused.
     """
 
     def __init__(
@@ -247,6 +275,9 @@ class Launcher:
         local_size: tuple[int, int, int],
         max_groups: tuple[int, int, int],
         pack: Any,
+        coarse_width: int = 1,
+        coarse_least: int = 0,
+        coarse: bool = False,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:
         """Queue one dispatch on every queue.

@@ -9,7 +9,7 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None, str entry_point not None="main", specialization=()):
+                 str name not None, str entry_point not None="main", specialization=(), cached=()):
         cdef CppEngine* e = engine.open()
         cdef vector[int] types = binding_types
         cdef string text = name.encode()
@@ -17,6 +17,7 @@ cdef class Plan:
         cdef CppSpecialization constants
         cdef VkSpecializationMapEntry constant
         cdef vector[uint32_t] words
+        cdef vector[string] data = cached
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
         if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
@@ -35,7 +36,7 @@ cdef class Plan:
         self.engine = engine
         self.keep = engine.ptr
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants)
+            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants, data)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -46,6 +47,9 @@ cdef class Plan:
             raise RuntimeError("the compute plan was destroyed")
         self.engine.open()
         return self.ptr
+
+    def new_cache_data(self):
+        return list(self.open().new_cache_data())
 
     def destroy(self):
         global _destroyed

@@ -195,6 +195,32 @@ def compile_glsl(str source not None):
         spirv = cpp_compile_glsl(text)
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
+
+def compiler_identity():
+    return cpp_compiler_identity().decode()
+
+
+def compile_count():
+    return cpp_compile_count()
+
+
+cdef bint _prepared = False
+
+
+def prepare_compiler():
+    global _prepared
+    if not _prepared:
+        _prepared = True
+        atexit.register(_finish_preparing)
+        # A thread does not come along in a fork, and what it had locked would stay so.
+        os.register_at_fork(before=_finish_preparing)
+        cpp_prepare_compiler()
+
+
+def _finish_preparing():
+    with nogil:
+        cpp_finish_preparing()
+
 # ---- engine
 
 

@@ -26,6 +26,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )  # fmt: skip
+from vkdispatch.codegen.variant import Variant
 from vkdispatch.codegen.verify import verify
 
 from .tracing import compile_glsl, compiled, statements, trace
@@ -65,7 +66,9 @@ void main() {{
 
 
 def test_a_folded_kernel():
-    source = trace(scale, [Buff[f32], Const[f32]], ["data", "alpha"]).make_source(256, 1, 1, folded=True)
+    source = trace(scale, [Buff[f32], Const[f32]], ["data", "alpha"]).make_source(
+        256, 1, 1, Variant(folded=True)
+    )
     compile_glsl(source)
     assert (
         source.split("void main() {\n")[1]
@@ -196,7 +199,7 @@ def test_large_arguments_go_through_a_uniform_block():
         lambda data, *matrices: data.__setitem__(0, matrices[0][0][0]), [Buff[f32], Const[m4], Const[m4]]
     )
     assert description.layout().uniform
-    assert description.layout(True).uniform
+    assert description.layout(Variant(folded=True)).uniform
     assert description.binding_type_list == [3, 1]
     assert description.binding_access == [(True, False), (False, True)]
     assert description.resource_binding_base == 1
@@ -211,8 +214,8 @@ def test_large_arguments_go_through_a_uniform_block():
 def test_folding_never_changes_the_bindings():
     kinds = [f32] * 27
     description = trace(lambda *args: None, [Const[kind] for kind in kinds])
-    assert description.layout(False).size == 120
-    assert description.layout(False).uniform == description.layout(True).uniform is True
+    assert description.layout().size == 120
+    assert description.layout().uniform == description.layout(Variant(folded=True)).uniform is True
 
 
 # ---- layout --------------------------------------------------------------------------------------
@@ -232,7 +235,7 @@ def test_members_need_no_padding():
     assert layout.size == -(-end // 4) * 4
     assert layout.exec_offset == layout.offset_of("exec_count")
     assert layout.group_count_offset is None
-    folded = description.layout(True)
+    folded = description.layout(Variant(folded=True))
     assert folded.group_count_offset == folded.offset_of("group_count")
     with pytest.raises(ValueError, match="no member 'nothing'"):
         layout.offset_of("nothing")

@@ -30,6 +30,7 @@ from vkdispatch.codegen.messages import (
     value_of_words,
     word_count,
 )
+from vkdispatch.codegen.variant import Variant
 from vkdispatch.codegen.verify import verify
 
 _ALL = Checks(bounds=True, nan=True, loops=True)
@@ -42,7 +43,7 @@ def _instrumented(body: Callable[..., Any], annotations: Any, checks: Checks = _
     verify(outcome.kernel)
     for folded in (False, True):
         observed = replace(description, kernel=outcome.kernel)
-        compile_glsl(observed.make_source(32, 1, 1, folded=folded))
+        compile_glsl(observed.make_source(32, 1, 1, Variant(folded)))
     return outcome
 
 

@@ -29,6 +29,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
+from vkdispatch.codegen.variant import Variant
 
 from .tracing import compiled, statements, trace
 
@@ -395,7 +396,7 @@ def test_raw_glsl():
         from .tracing import compile_glsl
 
         for folded in (False, True):
-            source = description.make_source(32, 1, 1, folded)
+            source = description.make_source(32, 1, 1, Variant(folded))
             compile_glsl(source)
             assert ("UBO.param0" in source) == bool(extra)
             assert "gl_GlobalInvocationID.x)" not in source or not folded

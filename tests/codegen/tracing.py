@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.codegen.variant import Variant
 from vkdispatch.codegen.verify import verify
 
 try:
@@ -62,7 +63,7 @@ def compiled(
     """Trace `body`, compile both variants, and return the body of the plain one."""
     description = trace(body, annotations, names, flags)
     compile_glsl(description.make_source(64, 1, 1))
-    compile_glsl(description.make_source(64, 1, 1, folded=True))
+    compile_glsl(description.make_source(64, 1, 1, Variant(folded=True)))
     return description.body
 
 

@@ -14,6 +14,7 @@ from vkdispatch.codegen.glsl import GlslText, write_kernel
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.variant import PLAIN, Variant
 
 # What GLSL cannot write in a string: it has no escapes.
 _UNQUOTABLE = re.compile(r'["\\\x00-\x1f]')
@@ -170,36 +171,38 @@ class ShaderDescription:
         return self.kernel.name
 
     @functools.cached_property
-    def _texts(self) -> dict[bool, GlslText]:
+    def _texts(self) -> dict[Variant, GlslText]:
         return {}
 
-    def _text(self, folded: bool) -> GlslText:
+    def _text(self, variant: Variant) -> GlslText:
         if not isinstance(self.backend, GLSLBackend):
             raise UnsupportedError(
                 f"{self.name}: this version writes only glsl, and the kernel was traced for "
                 f"{self.backend.name!r}; call vc.set_codegen_backend(None) before it is defined"
             )
-        if folded not in self._texts:
-            self._texts[folded] = write_kernel(self.kernel, folded=folded)
-        return self._texts[folded]
+        if variant not in self._texts:
+            self._texts[variant] = write_kernel(self.kernel, variant)
+        return self._texts[variant]
 
     @functools.cached_property
-    def _layouts(self) -> dict[bool, ArgumentLayout]:
-        return {folded: argument_layout(self.kernel, folded=folded) for folded in (False, True)}
+    def _layouts(self) -> dict[Variant, ArgumentLayout]:
+        return {}
 
-    def layout(self, folded: bool = False) -> ArgumentLayout:
-        """Return the layout of the argument block, of the folded variant if asked for."""
-        return self._layouts[folded]
+    def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
+        """Return the layout of the argument block."""
+        if variant not in self._layouts:
+            self._layouts[variant] = argument_layout(self.kernel, variant)
+        return self._layouts[variant]
 
     @property
     def header(self) -> str:
         """Source before the main function, without the workgroup size."""
-        return self._text(False).header
+        return self._text(PLAIN).header
 
     @property
     def body(self) -> str:
         """Source of the main function."""
-        return "\n".join(self._text(False).body) + "\n"
+        return "\n".join(self._text(PLAIN).body) + "\n"
 
     @property
     def pc_size(self) -> int:
@@ -249,14 +252,11 @@ class ShaderDescription:
         """Return name and default value (None: none) of each argument, in call order."""
         return [(info.name, info.default_value) for info in self.shader_arg_infos]
 
-    def shader_source(self, local_size: tuple[int, int, int], *, folded: bool = False) -> ShaderSource:
-        """Return the source for a workgroup size.
-
-        A folded one takes any grid in a launch of another shape.
-        """
-        code, line_map = self._text(folded).source(local_size)
+    def shader_source(self, local_size: tuple[int, int, int], variant: Variant = PLAIN) -> ShaderSource:
+        """Return the source for a workgroup size."""
+        code, line_map = self._text(variant).source(local_size)
         return ShaderSource(self.name, code, local_size, line_map)
 
-    def make_source(self, x: int, y: int, z: int, folded: bool = False) -> str:
+    def make_source(self, x: int, y: int, z: int, variant: Variant = PLAIN) -> str:
         """Return the source text for a workgroup of x * y * z invocations."""
-        return self.shader_source((x, y, z), folded=folded).code
+        return self.shader_source((x, y, z), variant).code

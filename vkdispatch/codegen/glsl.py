@@ -12,6 +12,7 @@ from vkdispatch.codegen.analysis import (
     resource_access,
     usage,
 )
+from vkdispatch.codegen.coarsen import coarsen
 from vkdispatch.codegen.extensions import extensions
 from vkdispatch.codegen.glsl_expressions import (
     BFLOAT16_BITS,
@@ -36,6 +37,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.variant import PLAIN, Variant
 
 
 @record
@@ -64,11 +66,13 @@ class GlslText:
         return "\n".join((*before, *self.body)) + "\n", (*(None for _ in before), *self.body_map)
 
 
-def write_kernel(kernel: Kernel, *, folded: bool = False) -> GlslText:
+def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
-    layout = argument_layout(kernel, folded=folded)
+    if variant.coarse > 1:
+        kernel = coarsen(kernel, variant.coarse)
+    layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
-    body = _write_body(kernel, block, folded=folded)
+    body = _write_body(kernel, block, variant)
     return GlslText(
         (
             "#version 450",
@@ -129,10 +133,10 @@ def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str
     return f"layout(set = 0, binding = {binding}, {texel}) {qualifier}uniform {GVEC[scalar]}image{shape}"
 
 
-def _write_body(kernel: Kernel, block: str, *, folded: bool) -> BodyWriter:
+def _write_body(kernel: Kernel, block: str, variant: Variant) -> BodyWriter:
     plan = plan_names(kernel)
     builtins = dict(BUILTINS)
-    if folded:
+    if variant.folded:
         builtins[Builtin.GLOBAL_INVOCATION_ID] = FOLDED_GLOBAL_ID
         builtins[Builtin.WORKGROUP_ID] = FOLDED_WORKGROUP_ID
         builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
@@ -140,9 +144,9 @@ def _write_body(kernel: Kernel, block: str, *, folded: bool) -> BodyWriter:
     taken.update(statement.counter.name for statement in walk(kernel.body) if isinstance(statement, For))
     taken.update(array.name for array in kernel.shared)
     writer = BodyWriter(Names(builtins, block, plan), plan, taken)
-    if folded:
+    if variant.folded:
         _fold_prologue(writer, block)
-    if kernel.exec_count is not None:
+    if kernel.exec_count is not None and variant.coarse == 1:
         global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:
@@ -174,4 +178,4 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 def statements_text(block: Block) -> str:
     """Write statements on their own, as they stand in the main function."""
     kernel = Kernel("", (), (), (), block, None)
-    return "".join(line + "\n" for line in _write_body(kernel, "PC", folded=False).lines)
+    return "".join(line + "\n" for line in _write_body(kernel, "PC", PLAIN).lines)

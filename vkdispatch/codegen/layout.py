@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from vkdispatch.base.dtype import DType, component_type, scalar_layout, uvec3
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.ir import Kernel
+from vkdispatch.codegen.variant import PLAIN, Variant
 
 # Every device takes push constants of this size.
 PUSH_CONSTANT_BYTES = 128
@@ -45,12 +46,12 @@ class ArgumentLayout:
         raise ArgumentValueError(f"the argument block has no member {name!r}; it has: {names or 'none'}")
 
 
-def argument_layout(kernel: Kernel, *, folded: bool) -> ArgumentLayout:
+def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
     fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
-    # Both variants of a kernel must bind alike, so the larger one decides.
+    # All variants of a kernel must bind alike, so the larger one decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
-    if folded:
+    if variant.folded:
         fields.append((GROUP_COUNT, uvec3))
     fields.sort(key=lambda item: -component_type(item[1]).item_size)
     offsets, size = scalar_layout([(kind, 1) for _, kind in fields])
@@ -61,5 +62,5 @@ def argument_layout(kernel: Kernel, *, folded: bool) -> ArgumentLayout:
     limit = None if kernel.exec_count is None else by_name[kernel.exec_count.name]
     # a multiple of 4, as push constant ranges need
     size = -(-size // 4) * 4
-    group_count = by_name[GROUP_COUNT] if folded else None
+    group_count = by_name[GROUP_COUNT] if variant.folded else None
     return ArgumentLayout(members, size, total > PUSH_CONSTANT_BYTES, limit, group_count)

@@ -43,7 +43,7 @@ class Described(Protocol):
     def binding_type_list(self) -> Sequence[int]:
         """The type of each binding: 3 is the uniform block of arguments."""
 
-    def layout(self, folded: bool = False) -> ArgumentLayout:
+    def layout(self) -> ArgumentLayout:
         """Return where the arguments lie."""
 
 

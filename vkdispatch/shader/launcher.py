@@ -22,21 +22,20 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
+from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, spanned
 
-# Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
-_MAX_ID = 0xFFFFFFFF
-_MAX_FOLDED_GROUPS = 0xFFFF0000
 _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 
 @record
 class BuiltKernel:
-    """A kernel for one workgroup size. A folded one spreads more workgroups than an axis takes."""
+    """A kernel in one form, for one workgroup size."""
 
     plan: ComputePlan
     launcher: native.Launcher
@@ -68,7 +67,9 @@ class BuiltKernel:
 
 
 class FastPath:
-    """Launches calls whose arguments are as expected, without a look at them: the native launcher looks.
+    """Launches calls whose arguments are as expected, without a look at them: the native launchers look.
+
+    There is one for each form of the kernel that was built, and each refuses what is not its own.
 
     Attributes
     ----------
@@ -76,17 +77,21 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_in_groups", "_launch", "_launcher", "_plan", "_resources", "arity")
+    __slots__ = ("_in_groups", "_kernels", "_launches", "_resources", "arity")
 
-    def __init__(self, kernel: BuiltKernel, slots: Sequence[Slot], in_groups: bool) -> None:
+    def __init__(self, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
-        self._launcher = kernel.launcher
-        self._launch = kernel.launcher.launch
-        self._plan = kernel.plan
+        self._kernels: tuple[BuiltKernel, ...] = ()
+        self._launches: tuple[Callable[[tuple[Any, ...], Any, bool], bool], ...] = ()
         self._in_groups = in_groups
         self._resources = tuple(
             index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
         )
+
+    def add(self, kernel: BuiltKernel) -> None:
+        """Try one more form, after those that are there."""
+        self._kernels += (kernel,)
+        self._launches += (kernel.launcher.launch,)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
@@ -105,13 +110,20 @@ class FastPath:
                 return False
         try:
             if graph is None:
-                return self._launch(values, limit, self._in_groups)
+                # any() would take longer than the launch
+                for launch in self._launches:  # noqa: SIM110
+                    if launch(values, limit, self._in_groups):
+                        return True
+                return False
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
             resources = [values[index] for index in self._resources]
-            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, resources)
+            return any(
+                graph.record_launch(kernel.launcher, kernel.plan, values, limit, self._in_groups, resources)
+                for kernel in self._kernels
+            )
         except VulkanError:
-            if self._plan.context.usable:
+            if self._kernels[0].plan.context.usable:
                 raise
             return False
 
@@ -123,7 +135,8 @@ def build_kernel(
     context: Context,
     local_size: Extent,
     *,
-    folded: bool = False,
+    variant: Variant = PLAIN,
+    coarsening: Coarsening = UNCOARSENED,
     observed: bool = False,
 ) -> BuiltKernel:
     """Generate, compile and bind a kernel.
@@ -134,8 +147,12 @@ def build_kernel(
         The kernel and where it is defined, as messages call it.
     slots
         What its launcher takes, in order.
+    variant
+        In which form.
+    coarsening
+        Which launches are for the coarse form.
     observed
-        Whether the last two of them are there for prints and checks.
+        Whether the last two of `slots` are there for prints and checks.
 
     Raises
     ------
@@ -149,12 +166,12 @@ def build_kernel(
     check_local_size(who, local_size, context)
     check_shared_memory(who, description, context)
     check_features(who, description, context)
-    source = description.shader_source(local_size, folded=folded)
-    layout = description.layout(folded)
+    source = description.shader_source(local_size, variant)
+    layout = description.layout(variant)
     uniform_binding = 0 if layout.uniform else -1
     try:
         plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
-        return bind_kernel(context, plan, slots, layout, uniform_binding, source)
+        return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening)
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if observed else ""
@@ -168,6 +185,8 @@ def bind_kernel(
     layout: ArgumentLayout,
     uniform_binding: int,
     source: ShaderSource,
+    variant: Variant = PLAIN,
+    coarsening: Coarsening = UNCOARSENED,
 ) -> BuiltKernel:
     """Make the launcher of a compiled kernel.
 
@@ -188,9 +207,12 @@ def bind_kernel(
         uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
         -1 if layout.group_count_offset is None else layout.group_count_offset,
-        source.local_size,
+        spanned(source.local_size, variant),
         context.max_workgroup_count,
         packer(slots),
+        coarsening.elements * source.local_size[0],
+        coarsening.least,
+        variant.coarse > 1,
     )
     return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
@@ -215,35 +237,6 @@ def check_shared_memory(who: str, description: ShaderDescription, context: Conte
             f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
             f"{context.max_shared_memory}"
         )
-
-
-def needs_folding(who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context) -> bool:
-    """Whether a launch has more workgroups along an axis than the device takes.
-
-    Raises
-    ------
-    ValueError
-        Global invocation ids, which have 32 bits, or the device's grid cannot count so many.
-    """
-    groups = extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
-    option = "workgroups" if in_groups else "exec_size"
-    # One more than the largest id may be reached by invocations that the bound turns away.
-    reach = _MAX_ID if in_groups else _MAX_ID + 1
-    if max(extent) > _MAX_ID or any(g * size > reach for g, size in zip(groups, local_size, strict=True)):
-        raise ArgumentValueError(
-            f"{who}: {option}: {extent} is more invocations along an axis than 32-bit ids count ({_MAX_ID})"
-        )
-    if all(count <= most for count, most in zip(groups, context.max_workgroup_count, strict=True)):
-        return False
-    total = groups[0] * groups[1] * groups[2]
-    # A folded grid has two axes.
-    most = min(_MAX_FOLDED_GROUPS, context.max_workgroup_count[0] * context.max_workgroup_count[1])
-    if total > most:
-        raise ArgumentValueError(
-            f"{who}: {option}: {extent} makes {total} workgroups of "
-            f"{local_size}; a launch has at most {most}; use a bigger local_size"
-        )
-    return True
 
 
 _FEATURES: tuple[tuple[tuple[DType, ...], str, str], ...] = (
@@ -272,7 +265,7 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:
             raise _unsupported(who, device, "buffers of 16-bit elements")
         if any(_is_short(member.dtype) for member in kernel.arguments):
-            uniform = description.layout(False).uniform
+            uniform = description.layout().uniform
             feature = "uniform_and_storage_buffer_16_bit_access" if uniform else "storage_push_constant_16"
             if not getattr(device, feature):
                 raise _unsupported(who, device, "arguments of 16 bits")

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
-from vkdispatch.base.compute_plan import ComputePlan, compile_glsl
+from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
@@ -20,10 +21,12 @@ from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, reb
 from vkdispatch.base.spirv_types import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.diagnostics import Checks
+from vkdispatch.codegen.variant import Variant
 from vkdispatch.shader.launch_size import Extent, checked_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_interface import RawArgument, RawDescription, describe, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
 # SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
 _FEATURES: dict[int, tuple[str, str]] = {
@@ -117,9 +120,12 @@ class RawKernel(ShaderFunction):
     def _observed(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
 
-    def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+    def _coarsening_on(self, context: Context) -> Coarsening:
+        return UNCOARSENED
+
+    def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
         who, description = self._who, self._raw
-        if folded:
+        if variant.folded:
             raise ArgumentValueError(
                 f"{who}: a launch on this device has at most {context.max_workgroup_count} workgroups (of "
                 f"{local_size}); launch several times"

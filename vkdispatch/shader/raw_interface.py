@@ -16,6 +16,7 @@ from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderS
 from vkdispatch.codegen.arguments import image_binding, is_image
 from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement
+from vkdispatch.codegen.variant import PLAIN, Variant
 
 Place = tuple[int, int]
 _ARG_TYPES = {
@@ -185,7 +186,7 @@ class RawDescription:
         """Members of the uniform block that takes the values, where the code has one."""
         return list(self.arguments.members) if self.arguments.uniform else []
 
-    def layout(self, folded: bool = False) -> ArgumentLayout:
+    def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
         """Return where the values lie."""
         return self.arguments
 
@@ -193,11 +194,11 @@ class RawDescription:
         """Return name and default value (None: none) of each argument, in call order."""
         return [(info.name, info.default_value) for info in self.shader_arg_infos]
 
-    def shader_source(self, local_size: tuple[int, int, int], *, folded: bool = False) -> ShaderSource:
+    def shader_source(self, local_size: tuple[int, int, int], variant: Variant = PLAIN) -> ShaderSource:
         """Return the code as given."""
         return ShaderSource(self.name, self.text, self.local_size)
 
-    def make_source(self, x: int, y: int, z: int, folded: bool = False) -> str:
+    def make_source(self, x: int, y: int, z: int, variant: Variant = PLAIN) -> str:
         """Return the code as given."""
         return self.text
 

@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
@@ -11,6 +12,7 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print
 from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
@@ -19,10 +21,10 @@ from vkdispatch.shader.launcher import (
     FastPath,
     build_kernel,
     check_local_size,
-    needs_folding,
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
@@ -103,6 +105,7 @@ class ShaderFunction:
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+        expect_kernels()
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
@@ -117,7 +120,8 @@ class ShaderFunction:
     def _forget(self) -> None:
         """Drop all that belongs to a context."""
         self._context: Context | None = None
-        self._built: dict[tuple[Extent, bool], BuiltKernel] = {}
+        self._built: dict[tuple[Extent, Variant], BuiltKernel] = {}
+        self._coarsening: Coarsening | None = None
         self._primary: BuiltKernel | None = None
         self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
@@ -187,8 +191,9 @@ class ShaderFunction:
         call = check_values(self._who, self._parameters, values, context, graph)
         extent = self._extent(size, values)
         local_size = self._group_for(size.in_groups, context)
-        folded = needs_folding(self._who, extent, size.in_groups, local_size, context)
-        kernel = self._kernel(context, local_size, folded)
+        coarsening = self._coarsening_on(context)
+        variant = choose_variant(self._who, extent, size.in_groups, local_size, coarsening, context)
+        kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, call, extent, size.in_groups, graph):
                 return
@@ -336,7 +341,7 @@ class ShaderFunction:
         context = get_context()
         local_size = self._group_for(self._counts_groups, context)
         if context.runs:
-            self._kernel(context, local_size, folded=False)
+            self._kernel(context, local_size, PLAIN)
         else:
             self._write(context, local_size)
 
@@ -345,19 +350,19 @@ class ShaderFunction:
         with self._lock:
             self._shown = self.shader_description.shader_source(local_size)
 
-    def _kernel(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+    def _kernel(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
         with self._lock:
             if self._context is not context:
                 self._forget()
                 self._context = context
-            kernel = self._built.get((local_size, folded))
+            kernel = self._built.get((local_size, variant))
             if kernel is None:
-                kernel = self._compiled(context, local_size, folded)
-                self._built[local_size, folded] = kernel
-                self._adopt(kernel, local_size, folded, context)
+                kernel = self._compiled(context, local_size, variant)
+                self._built[local_size, variant] = kernel
+                self._adopt(kernel, local_size, variant, context)
             return kernel
 
-    def _compiled(self, context: Context, local_size: Extent, folded: bool) -> BuiltKernel:
+    def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
         observation = self._observation
         slots = self._slots if observation is None else (*self._slots, *observation.slots)
         kernel = build_kernel(
@@ -366,26 +371,37 @@ class ShaderFunction:
             slots,
             context,
             local_size,
-            folded=folded,
+            variant=variant,
+            coarsening=self._coarsening_on(context),
             observed=observation is not None,
         )
         if observation is not None and self._diagnostics is None:
             self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
         return kernel
 
-    def _adopt(self, kernel: BuiltKernel, local_size: Extent, folded: bool, context: Context) -> None:
+    def _adopt(self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
-        if folded:
+        if variant.folded:
             return
         plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
-                self._fast_paths[option] = FastPath(kernel, self._slots, in_groups)
-        if local_size == self._group_for(self._counts_groups, context):
+                path = self._fast_paths.setdefault(option, FastPath(self._slots, in_groups))
+                path.add(kernel)
+        shown = self._primary is None or variant == PLAIN
+        if local_size == self._group_for(self._counts_groups, context) and shown:
             self._primary = kernel
             self._shown = kernel.source
             self._fast = self._fast_paths.get(self._size.option) if self._size else None
+
+    def _coarsening_on(self, context: Context) -> Coarsening:
+        if self._coarsening is None:
+            # What is reported is told of one invocation at a time.
+            observed = self._observation is not None
+            kernel = self._launched.kernel
+            self._coarsening = UNCOARSENED if observed else choose_coarsening(kernel, context)
+        return self._coarsening
 
     @property
     def _counts_groups(self) -> bool:
