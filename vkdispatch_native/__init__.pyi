@@ -271,7 +271,7 @@ class CommandList:
         after another now. Raises ValueError, with nothing changed, for a number that no dispatch has.
         """
 
-    def submit(self, queue: int, data: bytes | bytearray, instance_count: int) -> None:
+    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> None:
         """Queue all recorded dispatches `instance_count` times.
 
         queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`

@@ -250,6 +250,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
                              const vector[string]& cached) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
+        unsigned int hold()
+        void let_go(unsigned int number)
         void retire(CppResource* resource)
         void retire(CppPinned* pinned)
         CppPinned* create_pinned(size_t queue, uint64_t size, MemoryUse use) except +raise_error

@@ -89,7 +89,7 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
   for (const auto& timeline : timelines_) {
     timelines.push_back(timeline.get());
   }
-  graveyard_ = std::make_unique<Graveyard>(timelines);
+  graveyard_ = std::make_unique<Graveyard>(timelines, holds_);
   auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
     return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
   };
@@ -406,17 +406,8 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
                     size_t instance_count) {
   const Use use(*this);
-  // What the list points at may be given up by another thread before the list has appended it.
-  struct Hold {
-    explicit Hold(Graveyard& held) : graveyard(held) { graveyard.hold(); }
-    ~Hold() { graveyard.let_go(); }
-    Graveyard& graveyard;
-  };
-  {
-    const Hold hold(*graveyard_);
-    for (size_t queue = first; queue < last; ++queue) {
-      list.submit(queue, arguments, bytes, instance_count);
-    }
+  for (size_t queue = first; queue < last; ++queue) {
+    list.submit(queue, arguments, bytes, instance_count);
   }
   tidy();
 }
@@ -456,11 +447,11 @@ void Engine::retire(Resource* resource) noexcept {
   std::unique_ptr<Resource> owned(resource);
   std::lock_guard lock(live_mutex_);
   live_.erase(resource);
-  if (finished_.load()) {
+  if (finished_.load() && holds_.none()) {
     return;  // close() has released it
   }
   if (closed()) {
-    orphans_.push_back(std::move(owned));  // the queues may still be working with it
+    orphans_.push_back(std::move(owned));  // the queues, or a thread about to launch, may still look at it
     return;
   }
   graveyard_->retire(std::move(owned));
@@ -500,9 +491,16 @@ void Engine::close() noexcept {
   for (Resource* resource : live_) {
     resource->release();
   }
-  orphans_.clear();
   if (graveyard_) {
-    graveyard_->clear();
+    for (std::unique_ptr<Resource>& resource : graveyard_->take()) {
+      orphans_.push_back(std::move(resource));
+    }
+  }
+  for (const std::unique_ptr<Resource>& resource : orphans_) {
+    resource->release();
+  }
+  if (holds_.none()) {
+    orphans_.clear();
   }
   twins_.clear();
   queues_.clear();

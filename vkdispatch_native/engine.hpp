@@ -92,6 +92,11 @@ class Engine {
   Statistics statistics();
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
+  // What is given up between hold() and let_go() of the number it returns is not destroyed meanwhile: for who
+  // finds an object alive and then appends what points at it.
+  unsigned hold() noexcept { return holds_.begin(); }
+  void let_go(unsigned number) noexcept { holds_.end(number); }
+
   // These never block on the device and never throw.
   void retire(Resource* resource) noexcept;
   void retire(Pinned* pinned) noexcept;
@@ -118,6 +123,7 @@ class Engine {
   std::vector<Device*> queue_devices_;            // the device of each queue
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
+  Holds holds_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Queue>> twins_;  // of each queue the one that moves data beside it, or null

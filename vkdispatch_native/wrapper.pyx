@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False
+# cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False, freethreading_compatible=True
 """The engine as Python sees it: argument conversion, errors and the GIL. See __init__.pyi for what each name does."""
 
 import atexit

@@ -20,7 +20,7 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.event import Event, ReadFuture
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.packing import component_dtype, from_bfloat16, to_bfloat16
+from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.signal import Signal
 
@@ -223,8 +223,8 @@ class Buffer(Handle, Generic[_D]):
             # As bytes: some dtypes, such as datetimes, do not export their memory.
             return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         if isinstance(data, (bytes, bytearray, memoryview)):
-            if isinstance(data, memoryview) and not data.c_contiguous:
-                data = data.tobytes()
+            if isinstance(data, memoryview):
+                data = contiguous(data)
             length = memoryview(data).nbytes
             if length > self.mem_size:
                 raise ArgumentValueError(

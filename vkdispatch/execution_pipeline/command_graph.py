@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, checked_instances
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
@@ -439,7 +439,7 @@ class CommandGraph(CommandList):
             self._diagnostics = Diagnostics(prints=True)
         return self._diagnostics
 
-    def _submit_observed(self, rows: "bytes | bytearray", instances: int, queue_index: int) -> None:
+    def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
         """Submit launches each of which knows its number; wait for what they have to say."""
         numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
         count = len(self._probes)
@@ -463,20 +463,22 @@ class CommandGraph(CommandList):
         """Queue everything recorded on any one queue; see `submit`."""
         self.submit(instance_count, ANY_QUEUE)
 
-    def _rows(self, instances: int) -> "bytes | bytearray":
+    def _rows(self, instances: int) -> Rows:
         """Return the argument bytes of all instances, bound values patched in."""
         self._complete_instance()
         size = len(self._instance)
-        if not self.pc_values:
-            return self._instance if instances == 1 else bytes(self._instance) * instances
-        rows = np.frombuffer(bytearray(self._instance) * instances, np.uint8).reshape(instances, size)
+        if not self.pc_values and instances == 1:
+            return self._instance
+        # Copied by NumPy, which gives up Python's lock for that.
+        rows = np.empty((instances, size), np.uint8)
+        rows[:] = np.frombuffer(self._instance, np.uint8)
         for name, value in self.pc_values.items():
             for slot in self._slots[name]:
                 packed = pack_rows(slot.kind, value, instances, f"variable {name!r}")
                 rows[:, slot.offset : slot.offset + slot.kind.item_size] = np.frombuffer(
                     packed, np.uint8
                 ).reshape(instances, -1)
-        return bytearray(rows)
+        return rows.reshape(-1).data
 
     def _complete_instance(self) -> None:
         """Give dispatches whose arguments nobody packs their zeros."""
