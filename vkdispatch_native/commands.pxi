@@ -47,6 +47,10 @@ cdef class Plan:
         self.engine.open()
         return self.ptr
 
+    @property
+    def id(self):
+        return self.open().id()
+
     def destroy(self):
         global _destroyed
         if self.ptr != NULL:

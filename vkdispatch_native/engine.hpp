@@ -30,6 +30,11 @@ struct Statistics {
   uint64_t device_memory = 0;
 };
 
+struct Timings {
+  std::vector<TimedCommand> commands;
+  std::vector<TimedSubmit> submits;
+};
+
 class Engine {
  public:
   // One entry of queue_families for each device: the family of each of its queues.
@@ -74,6 +79,12 @@ class Engine {
               size_t instance_count);
   void reset(CommandList& list);
   Statistics statistics();
+  // Times every command from here on, until stop_timing() was called as often. Returns the last value that
+  // each queue was given before. Throws where a queue has no timestamps.
+  std::vector<uint64_t> start_timing();
+  // What was timed after these values and is done, on the host's clock.
+  Timings timings(const std::vector<uint64_t>& since);
+  void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
   // These never block on the device and never throw.
@@ -86,6 +97,7 @@ class Engine {
  private:
   class Use;
 
+  std::vector<Calibration> calibrations();  // of each queue
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
@@ -108,6 +120,8 @@ class Engine {
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
+  std::mutex timing_mutex_;
+  std::vector<Calibration> clocks_;  // of each queue, from the start of timing
 };
 
 }  // namespace vkd
