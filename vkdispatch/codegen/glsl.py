@@ -12,6 +12,7 @@ from vkdispatch.codegen.analysis import (
     resource_access,
     usage,
 )
+from vkdispatch.codegen.coarsen import coarsen
 from vkdispatch.codegen.extensions import extensions
 from vkdispatch.codegen.glsl_expressions import (
     BFLOAT16_BITS,
@@ -67,6 +68,8 @@ class GlslText:
 
 def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
+    if variant.coarse > 1:
+        kernel = coarsen(kernel, variant.coarse)
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, variant)
@@ -143,7 +146,7 @@ def _write_body(kernel: Kernel, block: str, variant: Variant) -> BodyWriter:
     writer = BodyWriter(Names(builtins, block, plan), plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)
-    if kernel.exec_count is not None:
+    if kernel.exec_count is not None and variant.coarse == 1:
         global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:
