@@ -141,7 +141,7 @@ class _Reader:
         self._offset = offset
         self._seen: dict[tuple[object, ...], tuple[Extent, Traffic | None]] = {}
 
-    def record(self, command: native.TimedCommand) -> ProfileRecord | None:
+    def record(self, command: "native.TimedCommand") -> ProfileRecord | None:
         """Return the record of a command; None for what is not the user's."""
         kind, queue, plan, name, groups, size, block, bound, begin, end = command
         times = ((begin + self._offset) * 1e-9, (end + self._offset) * 1e-9)

@@ -14,6 +14,7 @@ from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -91,6 +92,7 @@ class ShaderFunction:
         self.local_size = local_size
         self.workgroups = workgroups
         self.exec_size = exec_count
+        self._origin = origin
         self._who = f"{self.name} ({origin})" if origin else self.name
         self._local_size = checked_local_size(local_size)
         self._tells_groups = self._local_size is None and depends_on_workgroups(shader_description.kernel)
@@ -104,6 +106,8 @@ class ShaderFunction:
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+
+    _traced = True  # its IR tells all that it does
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
@@ -356,6 +360,8 @@ class ShaderFunction:
             kernel = self._built.get((local_size, variant))
             if kernel is None:
                 kernel = self._compiled(context, local_size, variant)
+                counted = self._launched.kernel if self._traced else None
+                describe(kernel.plan, KernelFacts(self.name, self._origin, local_size, counted, kernel.layout))
                 self._built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context)
             return kernel
