@@ -175,12 +175,14 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
+    from vkdispatch.shader.profile import Profile, profile
     from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 
 __version__ = "0.1.0"
 
 # What most programs do without is imported when it is first asked for.
 _LAZY = dict.fromkeys(("RawKernel", "glsl_kernel", "spirv_kernel"), "vkdispatch.shader.raw")
+_LAZY |= dict.fromkeys(("Profile", "profile"), "vkdispatch.shader.profile")
 
 
 def __getattr__(name: str) -> object:
@@ -226,6 +228,7 @@ __all__ = [
     "NanError",
     "OutOfDeviceMemoryError",
     "OversizedBufferError",
+    "Profile",
     "RFFTBuffer",
     "RawKernel",
     "Sampler",
@@ -326,6 +329,7 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "profile",
     "queue_wait_idle",
     "select_queue_families",
     "set_dummy_context_params",

@@ -275,7 +275,7 @@ class Launcher:
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
 
-# What ran: kind (0 dispatch, 1 buffer written, 2 buffer read, 3 image written, 4 image read: by the host), queue,
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
 # plan id and name, workgroups, bytes copied, argument block, what was bound (binding, bytes of a texel or 0,
 # bytes), begin and end in nanoseconds of `host_clock`.
 TimedCommand = tuple[

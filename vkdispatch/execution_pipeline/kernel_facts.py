@@ -36,13 +36,14 @@ class KernelFacts:
         local_size: tuple[int, int, int],
         kernel: Kernel | None,
         layout: ArgumentLayout,
+        internal: bool = False,
     ) -> None:
         self.name = name
         self.source = source
         self.local_size = local_size
         self.kernel = kernel
         self.layout = layout
-        self.internal = False
+        self.internal = internal
 
 
 _lock = threading.Lock()

@@ -1,17 +1,15 @@
 """Timed work as records: which kernel ran when, and how many bytes it moved."""
 
-import time
 from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
-import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.packing import component_dtype
 from vkdispatch.base.record import record
+from vkdispatch.base.timing import TimedCommand, TimedSubmit, Timing
 from vkdispatch.codegen.launch_values import Extent, Launch
 from vkdispatch.codegen.traffic import Known, Traffic, traffic
 from vkdispatch.execution_pipeline import kernel_facts
@@ -80,94 +78,64 @@ class ProfileRecord:
         return self.bytes_read + self.bytes_written
 
 
-@record
-class SubmitRecord:
-    """Commands that the host recorded and gave to a queue, from `begin` to `end` as in `ProfileRecord`."""
-
-    queue: int
-    commands: int
-    begin: float
-    end: float
-
-
 class Recording:
-    """Everything that a context runs is timed from here on, until `stop`."""
+    """Everything that a context runs is recorded from here on, until `stop`."""
 
     def __init__(self, context: Context) -> None:
         """Begin. Raises UnsupportedError where a queue has no timestamps."""
-        self._engine = context._native
         self._facts = kernel_facts.hold()
         try:
-            self._since = native.start_timing(self._engine)
-        except BaseException as error:
+            self._timing = Timing(context)
+        except BaseException:
             kernel_facts.release(self._facts)
-            if isinstance(error, ValueError):
-                raise UnsupportedError(f"this device cannot be profiled: {error}") from None
             raise
 
-    def finish(self) -> tuple[list[ProfileRecord], list[SubmitRecord]]:
-        """Wait for all work, and return what was recorded, in the order in which it began."""
-        self._engine.wait_idle()
-        commands, submits = native.timings(self._engine, self._since)
-        offset = _host_offset()
-        reader = _Reader(self._facts, offset)
+    def finish(self, *, internal: bool = False) -> tuple[list[ProfileRecord], list[TimedSubmit]]:
+        """Wait for all work, and return what was recorded, in the order in which it began.
+
+        The package's own kernels are left out unless `internal`.
+        """
+        commands, submits = self._timing.finish()
+        reader = _Reader(self._facts, internal)
         records = [found for command in commands if (found := reader.record(command)) is not None]
-        records.sort(key=lambda item: item.begin)
-        host = [
-            SubmitRecord(queue, count, (begin + offset) * 1e-9, (end + offset) * 1e-9)
-            for queue, count, begin, end in submits
-        ]
-        return records, host
+        return sorted(records, key=lambda item: item.begin), submits
 
     def stop(self) -> None:
         """End. To be called once, whatever happened."""
         kernel_facts.release(self._facts)
-        native.stop_timing(self._engine)
-
-
-def _host_offset() -> int:
-    """Return what to add to the engine's clock to get that of `time.perf_counter`, in nanoseconds."""
-    before = time.perf_counter_ns()
-    engine = native.host_clock()
-    after = time.perf_counter_ns()
-    return (before + after) // 2 - engine if not before <= engine <= after else 0
+        self._timing.stop()
 
 
 class _Reader:
     """Makes records; equal launches are looked at once."""
 
-    def __init__(self, facts: Mapping[int, KernelFacts], offset: int) -> None:
+    def __init__(self, facts: Mapping[int, KernelFacts], internal: bool) -> None:
         self._facts = facts
-        self._offset = offset
+        self._internal = internal
         self._seen: dict[tuple[object, ...], tuple[Extent, Traffic | None]] = {}
 
-    def record(self, command: "native.TimedCommand") -> ProfileRecord | None:
+    def record(self, command: TimedCommand) -> ProfileRecord | None:
         """Return the record of a command; None for what is not the user's."""
-        kind, queue, plan, name, groups, size, block, bound, begin, end = command
-        times = ((begin + self._offset) * 1e-9, (end + self._offset) * 1e-9)
-        if kind:
-            label = _KINDS[kind]
-            read = size if label.startswith("read") else 0
-            return ProfileRecord(
-                label, label, None, queue, *times, None, None, read, size - read, "exact"
-            )
-        facts = self._facts.get(plan)
+        kind, queue, begin, end = _KINDS[command.kind], command.queue, command.begin, command.end
+        if kind != "kernel":
+            read = command.size if kind.startswith("read") else 0
+            written = command.size - read
+            return ProfileRecord(kind, kind, None, queue, begin, end, None, None, read, written, "exact")
+        facts, groups = self._facts.get(command.plan), command.groups
         if facts is None:
-            return ProfileRecord("kernel", name, None, queue, *times, groups, None, None, None, None)
-        if facts.internal:
+            return ProfileRecord(kind, command.name, None, queue, begin, end, groups, None, None, None, None)
+        if facts.internal and not self._internal:
             return None
-        key = (plan, groups, block, tuple(bound))
+        key = (command.plan, groups, command.block, command.bound)
         if key not in self._seen:
-            self._seen[key] = _read_launch(facts, groups, block, bound)
-        invocations, moved = self._seen[key]
-        read_written = (None, None, None) if moved is None else (moved.read, moved.written, _KNOWN[moved.known])
-        return ProfileRecord(
-            "kernel", facts.name, facts.source, queue, *times, groups, invocations, *read_written
-        )
+            self._seen[key] = _read_launch(facts, groups, command.block, command.bound)
+        extent, moved = self._seen[key]
+        known = (None, None, None) if moved is None else (moved.read, moved.written, _KNOWN[moved.known])
+        return ProfileRecord(kind, facts.name, facts.source, queue, begin, end, groups, extent, *known)
 
 
 def _read_launch(
-    facts: KernelFacts, groups: Extent, block: bytes, bound: list[tuple[int, int, int]]
+    facts: KernelFacts, groups: Extent, block: bytes, bound: tuple[tuple[int, int, int], ...]
 ) -> tuple[Extent, Traffic | None]:
     """Return how many invocations a launch has, and what it moves."""
     layout = facts.layout

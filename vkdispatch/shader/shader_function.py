@@ -108,6 +108,7 @@ class ShaderFunction:
         self._forget()
 
     _traced = True  # its IR tells all that it does
+    internal = False  # whether profiles leave it out, as it belongs to the package
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
@@ -361,7 +362,8 @@ class ShaderFunction:
             if kernel is None:
                 kernel = self._compiled(context, local_size, variant)
                 counted = self._launched.kernel if self._traced else None
-                describe(kernel.plan, KernelFacts(self.name, self._origin, local_size, counted, kernel.layout))
+                facts = (self.name, self._origin, local_size, counted, kernel.layout, self.internal)
+                describe(kernel.plan, KernelFacts(*facts))
                 self._built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context)
             return kernel
