@@ -57,7 +57,7 @@ class Engine {
   Sampler* create_sampler(const SamplerSettings& settings);
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                     uint32_t push_constant_size, const std::string& name, const std::string& entry_point,
-                    const Specialization& specialization);
+                    const Specialization& specialization, const std::vector<std::string>& cached);
   CommandList* create_command_list();
 
   bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due
@@ -78,6 +78,7 @@ class Engine {
   void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
               size_t instance_count);
   void reset(CommandList& list);
+  std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
   // Times every command from here on, until stop_timing() was called as often. Returns the last value that
   // each queue was given before. Throws where a queue has no timestamps.

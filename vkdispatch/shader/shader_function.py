@@ -3,10 +3,12 @@
 import threading
 from typing import Any
 
+from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.diagnostics import Checks
@@ -15,6 +17,7 @@ from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
+from vkdispatch.shader.fusion import fusible_kernel
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -109,6 +112,7 @@ class ShaderFunction:
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+        expect_kernels()
 
     _traced = True  # its IR tells all that it does
     internal = False  # whether profiles leave it out, as it belongs to the package
@@ -475,7 +479,13 @@ class ShaderFunction:
             coarsening=self._coarsening_on(context),
             observed=observation is not None,
         )
-        if observation is not None and self._diagnostics is None:
+        if observation is None:
+            most = min(info.max_bound_storage_buffers for info in context.device_infos)
+            fusible = fusible_kernel(
+                self._launched, kernel.layout, slots, self._local_size, _make_unchecked, most
+            )
+            return replace(kernel, fusible=fusible)
+        if self._diagnostics is None:
             self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
         return kernel
 
@@ -552,6 +562,11 @@ class ShaderFunction:
 
     def __repr__(self) -> str:
         return repr(self.get_src())
+
+
+def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
+    """Make the kernel that is launched in the place of several."""
+    return ShaderFunction(description, local_size, check=False)
 
 
 def make_shader_function(

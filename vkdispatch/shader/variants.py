@@ -15,7 +15,7 @@ from vkdispatch.shader.launch_size import Extent
 _MAX_ID = 0xFFFFFFFF
 _MAX_FOLDED_GROUPS = 0xFFFF0000
 # Below this many elements a GPU wants them spread over more invocations.
-_MANY = 1 << 20
+_MANY = 1 << 19
 # For tests: forms that every launch gets that can have them.
 _FORCED = frozenset(filter(None, os.environ.get("VKDISPATCH_FORCE_VARIANT", "").split(",")))
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <iterator>
 #include <utility>
 
@@ -42,7 +43,7 @@ Queue::~Queue() {
 
 void Queue::start_batch() {
   if (spare_batches_.empty()) {
-    batches_.push_back(std::make_unique<Batch>());
+    batches_.push_back(std::make_unique<Batch>(kBatchSize));
   } else {
     batches_.push_back(std::move(spare_batches_.back()));
     spare_batches_.pop_back();
@@ -200,11 +201,8 @@ void Queue::set_clock(uint64_t ticks) {
 
 void Queue::collect_timings() {
   std::lock_guard lock(submit_mutex_);
-  for (InFlight& flight : in_flight_) {
-    if (!timeline_.passed(flight.value)) {
-      return;
-    }
-    collect(flight);
+  for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].value); ++i) {
+    collect(in_flight_[i]);
   }
 }
 

@@ -16,6 +16,13 @@ struct UniformSlice {
   std::byte* mapped;
 };
 
+// Where descriptors are written down before Vulkan gets them: kept, as every dispatch needs some.
+struct DescriptorScratch {
+  std::vector<VkDescriptorBufferInfo> buffers;
+  std::vector<VkDescriptorImageInfo> images;
+  std::vector<VkWriteDescriptorSet> writes;
+};
+
 class Frame {
  public:
   Frame(Device& device, uint32_t queue_family);
@@ -34,6 +41,7 @@ class Frame {
   bool timed() const noexcept { return stopwatch_ != nullptr; }
 
   Device& device() noexcept { return device_; }
+  DescriptorScratch& scratch() noexcept { return scratch_; }
 
  private:
   Device& device_;
@@ -42,6 +50,7 @@ class Frame {
   size_t used_command_buffers_ = 0;
   std::vector<VkDescriptorPool> descriptor_pools_;
   size_t used_descriptor_pools_ = 0;
+  DescriptorScratch scratch_;
   std::vector<Memory> uniform_blocks_;
   size_t uniform_block_ = 0;
   VkDeviceSize uniform_offset_ = 0;

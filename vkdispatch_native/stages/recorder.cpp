@@ -84,45 +84,46 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   if (count == 0) {
     return;
   }
-  buffer_infos_.resize(count);
-  image_infos_.resize(count);
-  writes_.resize(count);
+  auto& [buffers, images, writes] = frame_.scratch();
+  buffers.resize(count);
+  images.resize(count);
+  writes.resize(count);
   for (size_t i = 0; i < d.binding_count; ++i) {
     const Binding& b = d.bindings[i];
-    writes_[i].dstBinding = b.index;
+    writes[i].dstBinding = b.index;
     if (b.buffer != nullptr) {
-      buffer_infos_[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
+      buffers[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
     } else if (b.sampler != nullptr) {
-      image_infos_[i] = {b.sampler->handle(queue_), b.image->sampled_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
+      images[i] = {b.sampler->handle(queue_), b.image->sampled_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
     } else {
-      image_infos_[i] = {VK_NULL_HANDLE, b.image->storage_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
+      images[i] = {VK_NULL_HANDLE, b.image->storage_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
     }
   }
   if (uniform) {
     const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
     std::memcpy(slice.mapped, d.arguments, d.argument_size);
-    buffer_infos_[count - 1] = {slice.buffer, slice.offset, d.argument_size};
-    writes_[count - 1].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    buffers[count - 1] = {slice.buffer, slice.offset, d.argument_size};
+    writes[count - 1].dstBinding = static_cast<uint32_t>(d.uniform_binding);
   }
   VkDescriptorSet set = VK_NULL_HANDLE;
   if (!pipeline.push_descriptors) {
     set = frame_.allocate_set(pipeline.set_layout);
   }
   for (size_t i = 0; i < count; ++i) {
-    VkWriteDescriptorSet& write = writes_[i];
+    VkWriteDescriptorSet& write = writes[i];
     write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
     write.dstSet = set;
     write.descriptorCount = 1;
     write.descriptorType = d.plan->type(write.dstBinding);
-    write.pBufferInfo = &buffer_infos_[i];  // Vulkan looks at the one that the type asks for
-    write.pImageInfo = &image_infos_[i];
+    write.pBufferInfo = &buffers[i];  // Vulkan looks at the one that the type asks for
+    write.pImageInfo = &images[i];
   }
   const VolkDeviceTable& fn = frame_.device().fn();
   if (pipeline.push_descriptors) {
     fn.vkCmdPushDescriptorSetKHR(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0,
-                                 static_cast<uint32_t>(count), writes_.data());
+                                 static_cast<uint32_t>(count), writes.data());
   } else {
-    fn.vkUpdateDescriptorSets(frame_.device().handle(), static_cast<uint32_t>(count), writes_.data(), 0,
+    fn.vkUpdateDescriptorSets(frame_.device().handle(), static_cast<uint32_t>(count), writes.data(), 0,
                               nullptr);
     fn.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0,
                                nullptr);

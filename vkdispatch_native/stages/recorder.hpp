@@ -58,9 +58,6 @@ class Recorder {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
   Stopwatch* stopwatch_ = nullptr;  // null: nobody profiles
-  std::vector<VkDescriptorBufferInfo> buffer_infos_;
-  std::vector<VkDescriptorImageInfo> image_infos_;
-  std::vector<VkWriteDescriptorSet> writes_;
 };
 
 }  // namespace vkd
