@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_remembered_in_later_processes(
 
 def test_damaged_memory_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_scale("auto")
-    monkeypatch.setattr(autotune.disk_cache, "load", lambda *_: b"7")
+    monkeypatch.setattr(autotune, "disk_cache", SimpleNamespace(load=lambda *_: b"7"))
     data = vd.asbuffer(np.ones(COUNT, np.float32))
     kernel(data, 0.5)
     assert kernel.bounds is not None
