@@ -233,6 +233,10 @@ class Plan:
     def new_cache_data(self) -> list[bytes]:
         """Return for each device what to keep for the next time, b"" where that is as it was given."""
 
+    @property
+    def id(self) -> int:
+        """A number that no other plan of this process has or had."""
+
     def destroy(self) -> None: ...
 
 # A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)
@@ -334,3 +338,26 @@ class Launcher:
 
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
+
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
+# plan id and name, workgroups, bytes copied, argument block, what was bound (binding, bytes of a texel or 0,
+# bytes), begin and end in nanoseconds of `host_clock`.
+TimedCommand = tuple[
+    int, int, int, str, tuple[int, int, int], int, bytes, list[tuple[int, int, int]], int, int
+]
+# A submit: queue, how many commands, begin and end on the host.
+TimedSubmit = tuple[int, int, int, int]
+
+def start_timing(engine: Engine) -> list[int]:
+    """Time every command given to the engine from here on, until `stop_timing` was called as often.
+
+    Returns the number of the last batch of each queue before. Command lists are streamed rather than replayed
+    meanwhile. Raises ValueError where a queue has no timestamps.
+    """
+
+def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
+    """Return what was timed after these batches, one number for each queue, and is done."""
+
+def stop_timing(engine: Engine) -> None: ...
+def host_clock() -> int:
+    """Return the time in nanoseconds on the clock of `timings`."""

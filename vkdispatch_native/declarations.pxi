@@ -174,6 +174,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+        uint64_t id()
         const vector[string]& new_cache_data()
     cdef cppclass CppSpecialization "vkd::Specialization":
         vector[VkSpecializationMapEntry] entries
@@ -211,10 +212,36 @@ cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
 cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
     void copy_bytes(byte* target, const byte* source, size_t size)
 
+cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
+    ctypedef struct CppTimedResource "vkd::TimedResource":
+        uint32_t binding
+        uint32_t texel
+        uint64_t bytes
+    cdef cppclass CppTimedCommand "vkd::TimedCommand":
+        int kind
+        size_t queue
+        uint64_t plan
+        string name
+        CppGroups groups
+        uint64_t bytes
+        vector[byte] arguments
+        vector[CppTimedResource] resources
+        int64_t begin
+        int64_t end
+    ctypedef struct CppTimedSubmit "vkd::TimedSubmit":
+        size_t queue
+        size_t commands
+        int64_t begin
+        int64_t end
+    int64_t host_now()
+
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppPoint "vkd::Point":
         size_t slot
         uint64_t value
+    cdef cppclass CppTimings "vkd::Timings":
+        vector[CppTimedCommand] commands
+        vector[CppTimedSubmit] submits
     cdef cppclass CppCommandList "vkd::CommandList":
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
         void wait_until_free()
@@ -281,6 +308,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void abandon()
         void close()
         CppStatistics statistics() except +raise_error
+        vector[uint64_t] start_timing() except +raise_error
+        CppTimings timings(const vector[uint64_t]& since) except +raise_error
+        void stop_timing()
         void set_barriers_enabled(cbool enabled)
 
 DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler

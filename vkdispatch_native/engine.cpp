@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "libs/error.hpp"
@@ -11,6 +12,8 @@ namespace vkd {
 namespace {
 
 constexpr uint64_t kForever = ~uint64_t{0};
+constexpr int64_t kLongTiming = 200'000'000;  // ns after which two clocks may have drifted apart
+constexpr double kMostDrift = 1e-3;
 constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
 
 VkDescriptorType descriptor_type(int binding_type) {
@@ -49,6 +52,22 @@ void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
                                               std::to_string(image.level_size(level)) + " bytes, got " +
                                               std::to_string(size));
   }
+}
+
+// Nanoseconds of the host's clock in one tick of the device's: as the device says, and over a long time as
+// measured.
+double tick_length(const Device& device, uint32_t family, const Calibration& first, const Calibration& now) {
+  const double nominal = device.properties().core.limits.timestampPeriod;
+  TickClock clock;
+  clock.set(first.ticks, timestamp_mask(device, family));
+  const int64_t ticks = clock.since_set(now.ticks);
+  const int64_t host = now.host_ns - first.host_ns;
+  if (host < kLongTiming || ticks <= 0) {
+    return nominal;
+  }
+  const double measured = static_cast<double>(host) / static_cast<double>(ticks);
+  // Further off it is not drift: the clock came round, or one of the two was not read at the same instant.
+  return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
 }
 
 }  // namespace
@@ -515,6 +534,81 @@ void Engine::abandon() noexcept {
   abandoned_.store(true);
   closed_.store(true);
   finished_.store(true);
+}
+
+// ---- timing
+
+std::vector<Calibration> Engine::calibrations() {
+  std::vector<Calibration> found;
+  for (const auto& queue : queues_) {
+    found.push_back(calibrate(queue->device(), queue->handle()));
+  }
+  return found;
+}
+
+std::vector<uint64_t> Engine::start_timing() {
+  const Use use(*this);
+  std::lock_guard lock(timing_mutex_);
+  // What was given before is not to be timed, and submitting ends its batch.
+  std::vector<uint64_t> before;
+  for (const auto& queue : queues_) {
+    before.push_back(queue->last_value());
+    queue->flush(before.back());
+  }
+  TimingLog& log = shared_.timings;
+  if (!log.on()) {
+    clocks_ = calibrations();
+    for (const auto& queue : queues_) {
+      queue->set_clock(clocks_[queue->index()].ticks);
+    }
+    std::lock_guard log_lock(log.mutex);
+    log.commands.clear();
+    log.submits.clear();
+  }
+  log.users.fetch_add(1);
+  return before;
+}
+
+Timings Engine::timings(const std::vector<uint64_t>& since) {
+  const Use use(*this);
+  std::lock_guard lock(timing_mutex_);
+  for (const auto& queue : queues_) {
+    queue->collect_timings();
+  }
+  const std::vector<Calibration> now = calibrations();
+  Timings found;
+  TimingLog& log = shared_.timings;
+  std::lock_guard log_lock(log.mutex);
+  for (const TimedCommand& command : log.commands) {
+    if (command.batch > since.at(command.queue)) {
+      found.commands.push_back(command);
+    }
+  }
+  for (const TimedSubmit& submit : log.submits) {
+    if (submit.batch > since.at(submit.queue)) {
+      found.submits.push_back(submit);
+    }
+  }
+  for (TimedCommand& command : found.commands) {
+    Queue& queue = *queues_[command.queue];
+    const Calibration& clock = clocks_.at(command.queue);
+    const double length = tick_length(queue.device(), queue.family(), clock, now[command.queue]);
+    command.begin = clock.host_ns + std::llround(static_cast<double>(command.begin) * length);
+    command.end = clock.host_ns + std::llround(static_cast<double>(command.end) * length);
+  }
+  return found;
+}
+
+void Engine::stop_timing() noexcept {
+  if (abandoned_.load()) {
+    return;
+  }
+  TimingLog& log = shared_.timings;
+  if (log.users.fetch_sub(1) == 1) {
+    std::lock_guard lock(log.mutex);
+    log.commands = {};
+    log.submits = {};
+  }
 }
 
 Statistics Engine::statistics() {

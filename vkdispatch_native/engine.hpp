@@ -31,6 +31,11 @@ struct Statistics {
   uint64_t device_memory = 0;
 };
 
+struct Timings {
+  std::vector<TimedCommand> commands;
+  std::vector<TimedSubmit> submits;
+};
+
 class Engine {
  public:
   // One entry of queue_families for each device: the family of each of its queues.
@@ -90,6 +95,12 @@ class Engine {
   void reset(CommandList& list);
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
+  // Times every command from here on, until stop_timing() was called as often. Returns the last value that
+  // each queue was given before. Throws where a queue has no timestamps.
+  std::vector<uint64_t> start_timing();
+  // What was timed after these values and is done, on the host's clock.
+  Timings timings(const std::vector<uint64_t>& since);
+  void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
   // What is given up between hold() and let_go() of the number it returns is not destroyed meanwhile: for who
@@ -108,6 +119,7 @@ class Engine {
  private:
   class Use;
 
+  std::vector<Calibration> calibrations();  // of each queue
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
@@ -138,6 +150,8 @@ class Engine {
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
+  std::mutex timing_mutex_;
+  std::vector<Calibration> clocks_;  // of each queue, from the start of timing
 };
 
 }  // namespace vkd

@@ -384,3 +384,4 @@ cdef uint64_t _deallocated = 0  # buffers, images and samplers that went away by
 include "data.pxi"
 include "commands.pxi"
 include "launching.pxi"
+include "timing.pxi"

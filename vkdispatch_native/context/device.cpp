@@ -62,6 +62,22 @@ bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
                      [](const VkMemoryType& t) { return (t.propertyFlags & wanted) == wanted; });
 }
 
+// Whether the driver reads its clock and the monotonic one at one instant.
+bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& properties) {
+  if (!properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ||
+      std::getenv("VKDISPATCH_NO_CALIBRATION") != nullptr) {
+    return false;
+  }
+  uint32_t count = 0;
+  vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(physical, &count, nullptr);
+  std::vector<VkTimeDomainEXT> domains(count);
+  vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(physical, &count, domains.data());
+  const auto has = [&](VkTimeDomainEXT domain) {
+    return std::find(domains.begin(), domains.end(), domain) != domains.end();
+  };
+  return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
 // Every shader feature that codegen can use and the device has; nothing else is switched on.
 VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   VkPhysicalDeviceFeatures features{};
@@ -98,6 +114,7 @@ VkPhysicalDeviceVulkan12Features wanted_features(const VkPhysicalDeviceVulkan12F
   features.shaderSharedInt64Atomics = has.shaderSharedInt64Atomics;
   features.shaderSubgroupExtendedTypes = has.shaderSubgroupExtendedTypes;
   features.bufferDeviceAddress = has.bufferDeviceAddress;
+  features.hostQueryReset = has.hostQueryReset;
   features.vulkanMemoryModel = has.vulkanMemoryModel;
   features.vulkanMemoryModelDeviceScope = has.vulkanMemoryModelDeviceScope;
   return features;
@@ -236,6 +253,10 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
                       std::getenv("VKDISPATCH_NO_PUSH_DESCRIPTORS") == nullptr;
   if (push_descriptors_) {
     extensions.push_back(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
+  }
+  calibrated_ = has_calibrated_clock(physical_, properties_);
+  if (calibrated_) {
+    extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   }
   if (properties_.has_extension("VK_KHR_portability_subset")) {
     extensions.push_back("VK_KHR_portability_subset");

@@ -147,6 +147,22 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
 }
 
+// Between the barrier before a command and the command itself.
+template <typename Command>
+void Recorder::start_timing(const Command& command) {
+  if (stopwatch_ != nullptr) {
+    TimedCommand noted = timed(command);
+    noted.epoch = hazards_.epoch;
+    stopwatch_->begin(commands_, std::move(noted));
+  }
+}
+
+void Recorder::end_timing() {
+  if (stopwatch_ != nullptr) {
+    stopwatch_->end(commands_);
+  }
+}
+
 void Recorder::dispatch(const Dispatch& d) {
   order(d.bindings, d.binding_count, d.plan);
   const VolkDeviceTable& fn = frame_.device().fn();
@@ -160,7 +176,9 @@ void Recorder::dispatch(const Dispatch& d) {
     fn.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.argument_size,
                           d.arguments);
   }
+  start_timing(d);
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);
+  end_timing();
 }
 
 void Recorder::copy(const Copy& c) {
@@ -181,8 +199,10 @@ void Recorder::copy(const Copy& c) {
   region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
   region.dstOffset = c.to_buffer ? c.buffer_offset : c.staging_offset;
   region.size = c.size;
+  start_timing(c);
   frame_.device().fn().vkCmdCopyBuffer(commands_, c.to_buffer ? c.staging : buffer,
                                        c.to_buffer ? buffer : c.staging, 1, &region);
+  end_timing();
 }
 
 void Recorder::copy(const ImageCopy& c) {
@@ -196,11 +216,13 @@ void Recorder::copy(const ImageCopy& c) {
   region.imageExtent = r.extent;
   const VkImage image = c.image->handle(queue_);
   const VolkDeviceTable& fn = frame_.device().fn();
+  start_timing(c);
   if (c.to_image) {
     fn.vkCmdCopyBufferToImage(commands_, c.staging, image, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
   } else {
     fn.vkCmdCopyImageToBuffer(commands_, image, VK_IMAGE_LAYOUT_GENERAL, c.staging, 1, &region);
   }
+  end_timing();
 }
 
 void Recorder::start(const Image& image) {
