@@ -220,13 +220,17 @@ class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
     slots: one per shader argument, in call order:
-        ("buffer", binding, shape_offset or -1, reads, writes)
+        ("buffer", binding, shape_offset or -1, reads, writes, planar=False, most bytes or 0,
+         address_offset or -1, length_offset or -1)
+            With an address_offset it is not bound, but reached by the address (uint64) that goes there; its
+            bytes (uint64) go to the length_offset.
         ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
         ("image", binding, view type, format, reads, writes)
         ("scalar", offset, struct format character)    packed here
         ("value", offset, size)     packed by `pack(position, value) -> bytes`
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
+    wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
     def __init__(
@@ -241,6 +245,7 @@ class Launcher:
         local_size: tuple[int, int, int],
         max_groups: tuple[int, int, int],
         pack: Any,
+        wide: bool = False,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:
         """Queue one dispatch on every queue.

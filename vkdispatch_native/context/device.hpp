@@ -57,6 +57,10 @@ class Device {
   bool push_descriptors() const noexcept { return push_descriptors_; }
   bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
+  // A queue that binds memory to sparse buffers; null where there is none.
+  const QueueHandle* sparse_queue() const noexcept;
+  // Waits until it is done.
+  void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
  private:
   Device() = default;

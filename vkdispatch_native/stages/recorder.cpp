@@ -78,17 +78,39 @@ void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
   }
 }
 
-void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
-  const bool uniform = d.uniform_binding >= 0;
-  const size_t count = d.binding_count + (uniform ? 1u : 0u);
-  if (count == 0) {
-    return;
-  }
-  buffer_infos_.resize(count);
-  image_infos_.resize(count);
-  writes_.resize(count);
+const std::byte* Recorder::complete_arguments(const Dispatch& d) {
+  const std::byte* arguments = d.arguments;
   for (size_t i = 0; i < d.binding_count; ++i) {
     const Binding& b = d.bindings[i];
+    if (!b.addressed) {
+      continue;
+    }
+    if (arguments == d.arguments) {
+      arguments_.assign(arguments, arguments + d.argument_size);
+      arguments = arguments_.data();
+    }
+    const VkDeviceAddress address = b.buffer->memory(queue_).address();
+    std::memcpy(arguments_.data() + b.address_offset, &address, sizeof(address));
+  }
+  return arguments;
+}
+
+void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
+  const bool uniform = d.uniform_binding >= 0;
+  if (d.binding_count == 0 && !uniform) {
+    return;
+  }
+  // One place more than there may be bindings: the uniform block's is the last that is used.
+  buffer_infos_.resize(d.binding_count + 1);
+  image_infos_.resize(d.binding_count + 1);
+  writes_.resize(d.binding_count + 1);
+  size_t count = 0;
+  for (size_t each = 0; each < d.binding_count; ++each) {
+    const Binding& b = d.bindings[each];
+    if (b.addressed) {
+      continue;
+    }
+    const size_t i = count++;
     writes_[i].dstBinding = b.index;
     if (b.buffer != nullptr) {
       buffer_infos_[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
@@ -100,9 +122,13 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
   if (uniform) {
     const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
-    std::memcpy(slice.mapped, d.arguments, d.argument_size);
-    buffer_infos_[count - 1] = {slice.buffer, slice.offset, d.argument_size};
-    writes_[count - 1].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    std::memcpy(slice.mapped, complete_arguments(d), d.argument_size);
+    buffer_infos_[count] = {slice.buffer, slice.offset, d.argument_size};
+    writes_[count].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    ++count;
+  }
+  if (count == 0) {
+    return;
   }
   VkDescriptorSet set = VK_NULL_HANDLE;
   if (!pipeline.push_descriptors) {
@@ -140,7 +166,7 @@ void Recorder::dispatch(const Dispatch& d) {
   bind_resources(d, pipeline);
   if (d.uniform_binding < 0 && d.argument_size > 0) {
     fn.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.argument_size,
-                          d.arguments);
+                          complete_arguments(d));
   }
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);
 }

@@ -44,6 +44,8 @@ class Recorder {
  private:
   void order(const Binding* bindings, size_t count, const Plan* plan);
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
+  // The dispatch's arguments, with the addresses of this queue's copies of buffers filled in.
+  const std::byte* complete_arguments(const Dispatch& dispatch);
 
   size_t queue_;
   Frame& frame_;
@@ -55,6 +57,7 @@ class Recorder {
   std::vector<VkDescriptorBufferInfo> buffer_infos_;
   std::vector<VkDescriptorImageInfo> image_infos_;
   std::vector<VkWriteDescriptorSet> writes_;
+  std::vector<std::byte> arguments_;  // scratch of complete_arguments
 };
 
 }  // namespace vkd
