@@ -115,6 +115,8 @@ class RawKernel(ShaderFunction):
         )
         return RawKernel(code, self.exec_size, self.workgroups, self._origin)
 
+    _own = False
+
     def _observed(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
 

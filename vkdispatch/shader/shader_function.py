@@ -23,7 +23,7 @@ from vkdispatch.shader.launcher import (
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
-from vkdispatch.shader.variants import choose_variant
+from vkdispatch.shader.variants import choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
@@ -53,6 +53,9 @@ class ShaderFunction:
     local_size, workgroups, exec_size, check
         As given to the decorator, or None.
     """
+
+    # Whether the code is written here, in whatever form a launch needs.
+    _own = True
 
     def __init__(
         self,
@@ -188,7 +191,10 @@ class ShaderFunction:
         call = check_values(self._who, self._parameters, values, context, graph)
         extent = self._extent(size, values)
         local_size = self._group_for(size.in_groups, context)
-        variant = choose_variant(self._who, extent, size.in_groups, local_size, context)
+        form = reach(self._who, self._slots, call.slots, context, own=self._own)
+        variant = choose_variant(
+            self._who, extent, size.in_groups, local_size, context, form, own=self._own
+        )
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, call, extent, size.in_groups, graph):
