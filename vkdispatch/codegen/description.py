@@ -15,6 +15,7 @@ from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.widen import widen
 
 # What GLSL cannot write in a string: it has no escapes.
 _UNQUOTABLE = re.compile(r'["\\\x00-\x1f]')
@@ -183,6 +184,14 @@ class ShaderDescription:
         return self.kernel.name
 
     @functools.cached_property
+    def _widened(self) -> Kernel:
+        return widen(self.kernel)
+
+    def _form(self, variant: Variant) -> Kernel:
+        """Return the kernel as a variant is made of it."""
+        return self._widened if variant.wide else self.kernel
+
+    @functools.cached_property
     def _texts(self) -> dict[Variant, GlslText]:
         return {}
 
@@ -193,7 +202,7 @@ class ShaderDescription:
                 f"{self.backend.name!r}; call vc.set_codegen_backend(None) before it is defined"
             )
         if variant not in self._texts:
-            self._texts[variant] = write_kernel(self.kernel, variant)
+            self._texts[variant] = write_kernel(self._form(variant), variant)
         return self._texts[variant]
 
     @functools.cached_property
@@ -203,7 +212,7 @@ class ShaderDescription:
     def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
-            self._layouts[variant] = argument_layout(self.kernel, variant)
+            self._layouts[variant] = argument_layout(self._form(variant), variant)
         return self._layouts[variant]
 
     @property

@@ -67,7 +67,10 @@ class GlslText:
 
 
 def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
-    """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
+    """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument.
+
+    For a wide variant the kernel is widened already.
+    """
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, variant, layout)
@@ -109,7 +112,9 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             lines += _reference_declaration(resource, qualifier + block, label, layout)
             continue
         binding = bindings[resource.index]
-        lines.append(f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block} {resource.name};{label}")
+        lines.append(
+            f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block} {resource.name};{label}"
+        )
     if kernel.resources:
         lines.append("")
     if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
@@ -169,7 +174,7 @@ def _write_body(
     writer = BodyWriter(names, plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)
-    if kernel.exec_count is not None:
+    if kernel.exec_count is not None and not variant.wide:
         global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:

@@ -189,7 +189,9 @@ def bind_kernel(
         context._native,
         plan._native,
         [
-            _native_slot(slot, layout.offset_of, places or {}, 0 if places is None or variant.wide else MOST_NARROW)
+            _native_slot(
+                slot, layout.offset_of, places or {}, 0 if places is None or variant.wide else MOST_NARROW
+            )
             for slot in slots
         ],
         layout.size,
@@ -319,7 +321,15 @@ def _native_slot(
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
         place = places.get(slot.binding) or Place(slot.binding)
         access = (slot.reads, slot.writes, slot.planar)
-        return ("buffer", max(place.binding, 0), shape, *access, elements * slot.item_size, place.address, place.length)
+        return (
+            "buffer",
+            max(place.binding, 0),
+            shape,
+            *access,
+            elements * slot.item_size,
+            place.address,
+            place.length,
+        )
     if isinstance(slot, ImageSlot):
         kind = "image" if slot.image.storage else "sampler"
         place = places.get(slot.binding) or Place(slot.binding)

@@ -192,9 +192,7 @@ class ShaderFunction:
         extent = self._extent(size, values)
         local_size = self._group_for(size.in_groups, context)
         form = reach(self._who, self._slots, call.slots, context, own=self._own)
-        variant = choose_variant(
-            self._who, extent, size.in_groups, local_size, context, form, own=self._own
-        )
+        variant = choose_variant(self._who, extent, size.in_groups, local_size, context, form, own=self._own)
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, call, extent, size.in_groups, graph):

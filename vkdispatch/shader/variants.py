@@ -24,7 +24,9 @@ _FORCED = frozenset(filter(None, os.environ.get("VKDISPATCH_FORCE_VARIANT", "").
 
 def can_address(context: Context) -> bool:
     """Whether kernels on these devices can reach buffers by address, and count in 64 bits."""
-    return all("bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos)
+    return all(
+        "bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos
+    )
 
 
 def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
@@ -50,9 +52,7 @@ def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Conte
         large = value.mem_size > context.max_storage_buffer_range
         many = own and max(value.mem_size // slot.item_size, *value.shader_shape) > MOST_NARROW
         if (large or many) and not able:
-            limit, what = (
-                (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
-            )
+            limit, what = (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
             raise ArgumentValueError(
                 f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; "
                 f"{'kernels' if own else 'hand-written kernels'} on this device reach {limit} {what} of one "
