@@ -216,6 +216,13 @@ class CommandList:
 
     def destroy(self) -> None: ...
 
+def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool = False) -> bool:
+    """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
+
+    It has `least` elements (0: never; 1: always) and leaves few invocations without any. With `wide`, ids
+    have 64 bits.
+    """
+
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
@@ -229,7 +236,9 @@ class Launcher:
         ("scalar", offset, struct format character)    packed here
         ("value", offset, size)     packed by `pack(position, value) -> bytes`
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
+    local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
+    coarse_width, coarse_least, coarse: launches are taken where `is_coarse` is `coarse`, others refused.
     wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
@@ -245,6 +254,9 @@ class Launcher:
         local_size: tuple[int, int, int],
         max_groups: tuple[int, int, int],
         pack: Any,
+        coarse_width: int = 1,
+        coarse_least: int = 0,
+        coarse: bool = False,
         wide: bool = False,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:

@@ -184,14 +184,6 @@ class ShaderDescription:
         return self.kernel.name
 
     @functools.cached_property
-    def _widened(self) -> Kernel:
-        return widen(self.kernel)
-
-    def _form(self, variant: Variant) -> Kernel:
-        """Return the kernel as a variant is made of it."""
-        return self._widened if variant.wide else self.kernel
-
-    @functools.cached_property
     def _texts(self) -> dict[Variant, GlslText]:
         return {}
 
@@ -202,7 +194,7 @@ class ShaderDescription:
                 f"{self.backend.name!r}; call vc.set_codegen_backend(None) before it is defined"
             )
         if variant not in self._texts:
-            self._texts[variant] = write_kernel(self._form(variant), variant)
+            self._texts[variant] = write_kernel(self.kernel, variant)
         return self._texts[variant]
 
     @functools.cached_property
@@ -212,7 +204,9 @@ class ShaderDescription:
     def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
-            self._layouts[variant] = argument_layout(self._form(variant), variant)
+            # Other forms have the arguments of the kernel itself.
+            kernel = widen(self.kernel) if variant.wide else self.kernel
+            self._layouts[variant] = argument_layout(kernel, variant)
         return self._layouts[variant]
 
     @property

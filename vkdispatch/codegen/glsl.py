@@ -12,6 +12,7 @@ from vkdispatch.codegen.analysis import (
     resource_access,
     usage,
 )
+from vkdispatch.codegen.coarsen import coarsen
 from vkdispatch.codegen.extensions import extensions
 from vkdispatch.codegen.glsl_expressions import (
     BFLOAT16_BITS,
@@ -38,6 +39,7 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.widen import widen
 
 
 @record
@@ -67,10 +69,11 @@ class GlslText:
 
 
 def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
-    """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument.
-
-    For a wide variant the kernel is widened already.
-    """
+    """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
+    if variant.coarse > 1:
+        kernel = coarsen(kernel, variant.coarse)
+    if variant.wide:
+        kernel = widen(kernel, bounded=variant.coarse == 1)
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, variant, layout)
@@ -174,7 +177,7 @@ def _write_body(
     writer = BodyWriter(names, plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)
-    if kernel.exec_count is not None and not variant.wide:
+    if kernel.exec_count is not None and variant.coarse == 1 and not variant.wide:
         global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:

@@ -295,9 +295,13 @@ def _addressed_place(buffer: Storage, index: Expr, names: Names) -> str:
     else:
         # Offsets have 64 bits, as 2^32 bytes are passed soon; GLSL's own indexing is only sure of 31.
         text = full_text(index, names)
-        if index.dtype is int32:
-            text = f"int64_t({text})"
-        offset = f"uint64_t({text})" + (f" * {size}ul" if size > 1 else "")
+        if index.dtype is uint64:
+            text = _operand(index, names, _PRODUCT)
+        elif index.dtype is int32:
+            text = f"uint64_t(int64_t({text}))"
+        else:
+            text = f"uint64_t({text})"
+        offset = f"{text} * {size}ul" if size > 1 else text
     return f"{reference_name(buffer)}({address} + {offset}).data[0]"
 
 

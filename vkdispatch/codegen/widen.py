@@ -9,6 +9,7 @@ same hash as ever.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from vkdispatch.base.dtype import (
     DType,
@@ -63,13 +64,13 @@ _HASH_FACTOR_OF_CONDITIONS = 1 << 20
 Parts = tuple[Expr, ...]
 
 
-def widen(kernel: Kernel) -> Kernel:
+def widen(kernel: Kernel, *, bounded: bool = True) -> Kernel:
     """Return the form of a kernel whose positions have 64 bits.
 
     Its shapes are four int64 arguments each, of which the first has the name of the shape, and its limit is
-    three uint64 likewise; the limit is looked at by its own statements.
+    three uint64 likewise. If `bounded`, its own statements turn away invocations beyond the limit.
     """
-    return _Widening(kernel).kernel()
+    return _Widening(kernel).kernel(bounded=bounded)
 
 
 # ---- small expressions ---------------------------------------------------------------------------
@@ -169,9 +170,11 @@ class _Positions:
                 self._note_store(statement, left_alone)
             elif isinstance(statement, RawStatement):
                 texts.append(statement.text)
-            for expr in nodes(expressions_of(statement)):
-                if isinstance(expr.value, RawText) and expr.value.settable:
-                    texts.append(expr.value.text)
+            texts += (
+                expr.value.text
+                for expr in nodes(expressions_of(statement))
+                if isinstance(expr.value, RawText) and expr.value.settable
+            )
         mentioned = set(re.findall(r"\w+", " ".join(texts)))
         for register in list(self._values):
             if register in left_alone or register.name in mentioned:
@@ -281,7 +284,7 @@ class _Positions:
         return self._is_source(value) or (value.op is Op.REGISTER and value.value in self._positional)
 
     def _demanded(self) -> set[Register]:
-        """Registers whose values are asked for in 64 bits."""
+        """Return the registers whose values are asked for in 64 bits."""
         found: set[Register] = set()
         asked: list[Expr] = []
         for statement in walk(self._kernel.body):
@@ -331,13 +334,13 @@ class _Widening:
         # keeps what `id` was taken of alive
         self._kept: list[Expr] = []
 
-    def kernel(self) -> Kernel:
+    def kernel(self, *, bounded: bool) -> Kernel:
         """Return the widened kernel."""
         kernel = self._source
         body = self._block(kernel.body)
         count = kernel.exec_count
         bound = None
-        if count is not None:
+        if count is not None and bounded:
             limits = map(_of, self._members[count])
             beyond = tuple(
                 Expr(Op.COMPARE, bool_, (self._id(axis), limit), ">=") for axis, limit in enumerate(limits)
@@ -568,13 +571,13 @@ class _Widening:
 
     def _for(self, statement: For) -> Iterator[Statement]:
         counter, loc = statement.counter, statement.loc
+        names = ("start", "stop", "step")
+        bounds: dict[str, Any] = {name: self._value(getattr(statement, name)) for name in names}
         if not self._asks_for(counter):
-            bounds = {name: self._value(getattr(statement, name)) for name in ("start", "stop", "step")}
             yield replace(statement, **bounds, body=self._block(statement.body))
             return
         (companion,) = self._companions_of(counter)
-        bounds = {}
-        for name in ("start", "stop", "step"):
+        for name in names:
             (bound,) = self._long(getattr(statement, name))
             if bound.op is not Op.LITERAL:
                 register = self._register(f"{companion.name}_{name}", companion.dtype, fixed=True)
@@ -599,7 +602,7 @@ def _split(argument: Argument, taken: set[str]) -> tuple[Argument, ...]:
 
 
 def _global_id(axis: int) -> Expr:
-    """Position of the invocation along an axis: its workgroup's, times the size of one, plus its own there."""
+    """Position of the invocation along an axis: its workgroup's times the size of one, plus its own in it."""
     group, size, local = (
         _cast(_part(Expr(Op.BUILTIN, uvec3, (), which), axis), uint64)
         for which in (Builtin.WORKGROUP_ID, Builtin.WORKGROUP_SIZE, Builtin.LOCAL_INVOCATION_ID)
@@ -614,7 +617,7 @@ def _with_expressions(statement: Statement, rule: Callable[[Expr], Expr]) -> Sta
         return replace(
             statement, branches=tuple((rule(condition), body) for condition, body in statement.branches)
         )
-    changes = {}
+    changes: dict[str, Any] = {}
     for name in ("condition", "value", "coordinate"):
         found = getattr(statement, name, None)
         if isinstance(found, Expr):

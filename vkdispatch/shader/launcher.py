@@ -1,5 +1,6 @@
 """A kernel made ready for one workgroup size: GLSL, compiled plan, and the launcher that packs its calls."""
 
+import bisect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,7 +30,7 @@ from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import MOST_NARROW
+from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, spanned
 
 _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
@@ -68,7 +69,9 @@ class BuiltKernel:
 
 
 class FastPath:
-    """Launches calls whose arguments are as expected, without a look at them: the native launcher looks.
+    """Launches calls whose arguments are as expected, without a look at them: the native launchers look.
+
+    There is one for each form of the kernel that was built, and each refuses what is not its own.
 
     Attributes
     ----------
@@ -76,17 +79,25 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_in_groups", "_launch", "_launcher", "_plan", "_resources", "arity")
+    __slots__ = ("_in_groups", "_kernels", "_launches", "_ranks", "_resources", "arity")
 
-    def __init__(self, kernel: BuiltKernel, slots: Sequence[Slot], in_groups: bool) -> None:
+    def __init__(self, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
-        self._launcher = kernel.launcher
-        self._launch = kernel.launcher.launch
-        self._plan = kernel.plan
+        self._ranks: list[int] = []
+        self._kernels: tuple[BuiltKernel, ...] = ()
+        self._launches: tuple[Callable[[tuple[Any, ...], Any, bool], bool], ...] = ()
         self._in_groups = in_groups
         self._resources = tuple(
             index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
         )
+
+    def add(self, kernel: BuiltKernel, variant: Variant) -> None:
+        """Try one more form. Those for large buffers, which take small ones too, come last."""
+        rank = variant.addressed + variant.wide
+        place = bisect.bisect(self._ranks, rank)
+        self._ranks.insert(place, rank)
+        self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
+        self._launches = tuple(each.launcher.launch for each in self._kernels)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
@@ -105,13 +116,20 @@ class FastPath:
                 return False
         try:
             if graph is None:
-                return self._launch(values, limit, self._in_groups)
+                # any() would take longer than the launch
+                for launch in self._launches:  # noqa: SIM110
+                    if launch(values, limit, self._in_groups):
+                        return True
+                return False
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
             resources = [values[index] for index in self._resources]
-            return graph.record_launch(self._launcher, self._plan, values, limit, self._in_groups, resources)
+            return any(
+                graph.record_launch(kernel.launcher, kernel.plan, values, limit, self._in_groups, resources)
+                for kernel in self._kernels
+            )
         except VulkanError:
-            if self._plan.context.usable:
+            if self._kernels[0].plan.context.usable:
                 raise
             return False
 
@@ -124,6 +142,7 @@ def build_kernel(
     local_size: Extent,
     *,
     variant: Variant = PLAIN,
+    coarsening: Coarsening = UNCOARSENED,
     observed: bool = False,
 ) -> BuiltKernel:
     """Generate, compile and bind a kernel.
@@ -134,8 +153,12 @@ def build_kernel(
         The kernel and where it is defined, as messages call it.
     slots
         What its launcher takes, in order.
+    variant
+        In which form.
+    coarsening
+        Which launches are for the coarse form.
     observed
-        Whether the last two of them are there for prints and checks.
+        Whether the last two of `slots` are there for prints and checks.
 
     Raises
     ------
@@ -155,7 +178,7 @@ def build_kernel(
     try:
         plan = _compiled(who, source, description, variant, 0 if layout.uniform else layout.size)
         places = description.places(variant)
-        return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, places)
+        return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening, places)
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if observed else ""
@@ -170,6 +193,7 @@ def bind_kernel(
     uniform_binding: int,
     source: ShaderSource,
     variant: Variant = PLAIN,
+    coarsening: Coarsening = UNCOARSENED,
     places: Mapping[int, Place] | None = None,
 ) -> BuiltKernel:
     """Make the launcher of a compiled kernel.
@@ -198,9 +222,12 @@ def bind_kernel(
         uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
         -1 if layout.group_count_offset is None else layout.group_count_offset,
-        source.local_size,
+        spanned(source.local_size, variant),
         context.max_workgroup_count,
         packer(slots),
+        coarsening.elements * source.local_size[0],
+        coarsening.least,
+        variant.coarse > 1,
         wide=variant.wide,
     )
     return BuiltKernel(plan, launcher, source, source.local_size, layout)
@@ -316,7 +343,7 @@ def explained_log(source: ShaderSource, log: str) -> str:
 def _native_slot(
     slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], elements: int
 ) -> tuple[Any, ...]:
-    """What the launcher is told of a slot; `elements` are the most that a buffer may have, 0 for any number."""
+    """Describe a slot to the launcher; `elements` are the most that a buffer may have, 0 for any number."""
     if isinstance(slot, BufferSlot):
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
         place = places.get(slot.binding) or Place(slot.binding)

@@ -25,6 +25,7 @@ from vkdispatch.shader.launch_size import Extent, checked_local_size
 from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.raw_interface import RawArgument, RawDescription, describe, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
 # SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
 _FEATURES: dict[int, tuple[str, str]] = {
@@ -119,6 +120,9 @@ class RawKernel(ShaderFunction):
 
     def _observed(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
+
+    def _coarsening_on(self, context: Context) -> Coarsening:
+        return UNCOARSENED
 
     def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
         who, description = self._who, self._raw

@@ -23,7 +23,7 @@ from vkdispatch.shader.launcher import (
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
-from vkdispatch.shader.variants import choose_variant, reach
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
@@ -122,6 +122,7 @@ class ShaderFunction:
         """Drop all that belongs to a context."""
         self._context: Context | None = None
         self._built: dict[tuple[Extent, Variant], BuiltKernel] = {}
+        self._coarsening: Coarsening | None = None
         self._primary: BuiltKernel | None = None
         self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
@@ -191,8 +192,11 @@ class ShaderFunction:
         call = check_values(self._who, self._parameters, values, context, graph)
         extent = self._extent(size, values)
         local_size = self._group_for(size.in_groups, context)
+        coarsening = self._coarsening_on(context)
         form = reach(self._who, self._slots, call.slots, context, own=self._own)
-        variant = choose_variant(self._who, extent, size.in_groups, local_size, context, form, own=self._own)
+        variant = choose_variant(
+            self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._own
+        )
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, call, extent, size.in_groups, graph):
@@ -372,6 +376,7 @@ class ShaderFunction:
             context,
             local_size,
             variant=variant,
+            coarsening=self._coarsening_on(context),
             observed=observation is not None,
         )
         if observation is not None and self._diagnostics is None:
@@ -380,17 +385,27 @@ class ShaderFunction:
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
-        if variant != PLAIN:
+        if variant.folded:
             return
         plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
-                self._fast_paths[option] = FastPath(kernel, self._slots, in_groups)
-        if local_size == self._group_for(self._counts_groups, context):
+                path = self._fast_paths.setdefault(option, FastPath(self._slots, in_groups))
+                path.add(kernel, variant)
+        shown = self._primary is None or variant == PLAIN
+        if local_size == self._group_for(self._counts_groups, context) and shown:
             self._primary = kernel
             self._shown = kernel.source
             self._fast = self._fast_paths.get(self._size.option) if self._size else None
+
+    def _coarsening_on(self, context: Context) -> Coarsening:
+        if self._coarsening is None:
+            # What is reported is told of one invocation at a time.
+            observed = self._observation is not None
+            kernel = self._launched.kernel
+            self._coarsening = UNCOARSENED if observed else choose_coarsening(kernel, context)
+        return self._coarsening
 
     @property
     def _counts_groups(self) -> bool:

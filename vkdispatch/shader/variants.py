@@ -4,9 +4,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.coarsen import coarsening
+from vkdispatch.codegen.ir import Kernel
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.parameters import BufferSlot, Slot
@@ -18,8 +21,33 @@ _MAX_FOLDED_GROUPS = 0xFFFF0000
 _MAX_WIDE_ID = 0xFFFFFFFFFFFF
 # Elements that a kernel of 32-bit indices takes: shapes are int32, and so may be indices.
 MOST_NARROW = 0x7FFFFFFF
+# Below this many elements a GPU wants them spread over more invocations.
+_MANY = 1 << 20
 # For tests: forms that every launch gets that can have them.
 _FORCED = frozenset(filter(None, os.environ.get("VKDISPATCH_FORCE_VARIANT", "").split(",")))
+
+
+@record
+class Coarsening:
+    """The launches of a kernel that go to its coarse form.
+
+    `elements` for each invocation, where there are `least` (0: never; 1: always).
+    """
+
+    elements: int = 1
+    least: int = 0
+
+
+UNCOARSENED = Coarsening()
+
+
+def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
+    """Decide when a kernel on these devices is coarsened: processors gain nothing."""
+    forced = "coarse" in _FORCED
+    if not forced and any(info.is_cpu() for info in context.device_infos):
+        return UNCOARSENED
+    elements = coarsening(kernel)
+    return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED
 
 
 def can_address(context: Context) -> bool:
@@ -67,6 +95,7 @@ def choose_variant(
     extent: Extent,
     in_groups: bool,
     local_size: Extent,
+    coarsening: Coarsening,
     context: Context,
     form: Variant = PLAIN,
     *,
@@ -88,8 +117,17 @@ def choose_variant(
     """
     if own and not form.wide and can_address(context) and _beyond_32_bits(extent, in_groups, local_size):
         form = Variant(addressed=True, wide=True)
-    folded = _needs_folding(who, extent, in_groups, local_size, context, wide=form.wide)
+    width = local_size[0] * coarsening.elements
+    if not in_groups and native.is_coarse(extent, width, coarsening.least, form.wide):
+        form = replace(form, coarse=coarsening.elements)
+    folded = _needs_folding(who, extent, in_groups, spanned(local_size, form), context, wide=form.wide)
     return replace(form, folded=folded)
+
+
+def spanned(local_size: Extent, variant: Variant) -> Extent:
+    """Return how many elements along each axis a workgroup does."""
+    x, y, z = local_size
+    return (x * variant.coarse, y, z)
 
 
 def _groups_of(extent: Extent, in_groups: bool, local_size: Extent) -> tuple[int, ...]:

@@ -1,0 +1,305 @@
+"""Kernels of which each invocation does several elements.
+
+A device reaches the speed of its memory only with many loads under way, more than invocations of one element
+each can have:
+
+    one element each            i: load, compute, store
+    four, `stride` apart        i, i + stride, i + 2 stride, i + 3 stride: load 4, compute 4, store 4
+
+Invocations of a kernel without barriers run in any order, so one may do the work of several, and may load all
+before it stores any. `stride` is the workgroup's size, so that neighbours still touch neighbours.
+"""
+
+from collections.abc import Iterable
+
+from vkdispatch.base.dtype import DType, bool_, uint32, uvec3
+from vkdispatch.base.record import replace
+from vkdispatch.codegen.analysis import depends_on_workgroups, nodes
+from vkdispatch.codegen.ir import (
+    Block,
+    Builtin,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    ImageStore,
+    Kernel,
+    Op,
+    Register,
+    Return,
+    Scope,
+    ShaderFlags,
+    Statement,
+    Storage,
+    Store,
+    Switch,
+    expressions_of,
+    is_encoded,
+    walk,
+)
+
+# Loops have work enough for one element; in long programs the registers of several do not fit.
+_SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
+_LONGEST = 300
+_BYTES_IN_FLIGHT = 16
+_MOST_ELEMENTS = 8
+_SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.name)
+
+
+def coarsening(kernel: Kernel) -> int:
+    """Return how many elements an invocation had better do where there are plenty; 1 if it may not."""
+    if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
+        return 1
+    if depends_on_workgroups(kernel):
+        return 1
+    sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, Storage)]
+    elements = min(_BYTES_IN_FLIGHT // max(sizes, default=_BYTES_IN_FLIGHT), _MOST_ELEMENTS)
+    if elements < 2:
+        return 1
+    _, body = _guard(kernel.body)
+    statements = list(walk(body))
+    if not all(isinstance(statement, _SIMPLE) for statement in statements):
+        return 1
+    if any(isinstance(statement, Return) for statement in statements):
+        return 1
+    everything = list(nodes(expr for statement in walk(kernel.body) for expr in expressions_of(statement)))
+    if len(everything) > _LONGEST or any(map(_knows_neighbours, everything)):
+        return 1
+    # without the id along x all would do the same
+    return elements if any(_is_id_x(expr) for expr in everything) else 1
+
+
+def _knows_neighbours(expr: Expr) -> bool:
+    return expr.op is Op.SUBGROUP or (isinstance(expr.value, Builtin) and expr.value in _SUBGROUP)
+
+
+def _is_id_x(expr: Expr) -> bool:
+    return expr.op is Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
+
+
+def _is_id(expr: Expr) -> bool:
+    return expr.value is Builtin.GLOBAL_INVOCATION_ID
+
+
+def _guard(body: Block) -> tuple[Expr | None, Block]:
+    """Split off a first `if condition: return`."""
+    for position, statement in enumerate(body):
+        if isinstance(statement, Comment):
+            continue
+        if (
+            isinstance(statement, If)
+            and statement.orelse is None
+            and len(statement.branches) == 1
+            and all(isinstance(inner, Return) for inner in statement.branches[0][1])
+            and statement.branches[0][1]
+        ):
+            return statement.branches[0][0], body[position + 1 :]
+        break
+    return None, body
+
+
+def coarsen(kernel: Kernel, elements: int) -> Kernel:
+    """Return a kernel whose invocations do `elements` elements each, for workgroups as many times as wide.
+
+    It checks `exec_count` itself. `coarsening` must have allowed it.
+    """
+    assert kernel.exec_count is not None
+    limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
+    taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
+    taken |= {array.name for array in kernel.shared}
+
+    stride = _component(Builtin.WORKGROUP_SIZE, "x")
+    width = _binary("*", stride, _number(elements))
+    first = _register("first", uint32, taken)
+    start = _binary(
+        "+",
+        _binary("*", _component(Builtin.WORKGROUP_ID, "x"), width),
+        _component(Builtin.LOCAL_INVOCATION_ID, "x"),
+    )
+    outside = [
+        _compare(">=", _component(Builtin.GLOBAL_INVOCATION_ID, axis), _part(limit, axis)) for axis in "yz"
+    ]
+    guard, body = _guard(kernel.body)
+
+    copies = [_Copy(_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
+    offsets = [_binary("+", _read(first), _binary("*", stride, _number(k))) for k in range(1, elements)]
+    places = [
+        Declare(copy.element, place) for copy, place in zip(copies, [_read(first), *offsets], strict=True)
+    ]
+    whole = _compare("<", _read(copies[-1].element), _part(limit, "x"))
+    if guard is not None:
+        whole = _logical("&&", whole, *(_not(copy.expr(guard)) for copy in copies))
+
+    turn = _register("turn", uint32, taken, counter=True)
+    single = _Copy(_register("element", uint32, taken), "_n", taken)
+    inside = _compare("<", _read(single.element), _part(limit, "x"))
+    if guard is not None:
+        inside = _logical("&&", inside, _not(single.expr(guard)))
+    rest = For(
+        turn,
+        _number(0),
+        _number(elements),
+        _number(1),
+        (
+            Declare(single.element, _binary("+", _read(first), _binary("*", stride, _read(turn)))),
+            If(((inside, tuple(map(single.statement, body))),)),
+        ),
+    )
+    return replace(
+        kernel,
+        body=(
+            If(((_logical("||", *outside), (Return(),)),)),
+            Declare(first, start),
+            *places,
+            If(((whole, tuple(_interleaved(body, copies))),), (rest,)),
+        ),
+    )
+
+
+def _interleaved(body: Block, copies: list["_Copy"]) -> Iterable[Statement]:
+    """Each statement for all elements before the next, values before stores."""
+    for statement in body:
+        if isinstance(statement, Comment):
+            yield statement
+        elif isinstance(statement, Store) and _in_buffer(statement.place):
+            yield from _stores(statement, copies)
+        else:
+            yield from (copy.statement(statement) for copy in copies)
+
+
+def _in_buffer(place: Expr) -> bool:
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return place.op is Op.ELEMENT
+
+
+def _stores(statement: Store, copies: list["_Copy"]) -> Iterable[Statement]:
+    if statement.operator is not None and is_encoded(statement.place):
+        yield from (copy.statement(statement) for copy in copies)
+        return
+    values = [copy.register("value", statement.place.dtype) for copy in copies]
+    for copy, value in zip(copies, values, strict=True):
+        result = copy.expr(statement.value)
+        if statement.operator is not None:
+            place = copy.expr(statement.place)
+            result = Expr(Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
+        yield Declare(value, result, statement.loc)
+    for copy, value in zip(copies, values, strict=True):
+        yield Store(copy.expr(statement.place), _read(value), None, statement.loc)
+
+
+class _Copy:
+    """The kernel's statements for one element: its own registers, its own id."""
+
+    def __init__(self, element: Register, suffix: str, taken: set[str]) -> None:
+        self.element = element
+        self._suffix = suffix
+        self._taken = taken
+        self._registers: dict[int, Register] = {}
+        self._exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
+
+    def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
+        return _register(name + self._suffix, kind, self._taken, fixed=fixed)
+
+    def statement(self, statement: Statement) -> Statement:
+        if isinstance(statement, Declare):
+            value = self.expr(statement.value)
+            old = statement.register
+            new = self._registers[id(old)] = self.register(old.name, old.dtype, old.fixed)
+            return Declare(new, value, statement.loc)
+        if isinstance(statement, Store):
+            return replace(statement, place=self.expr(statement.place), value=self.expr(statement.value))
+        if isinstance(statement, ImageStore):
+            coordinate, value = self.expr(statement.coordinate), self.expr(statement.value)
+            return replace(statement, coordinate=coordinate, value=value)
+        if isinstance(statement, If):
+            branches = tuple(
+                (self.expr(condition), self._block(body)) for condition, body in statement.branches
+            )
+            orelse = None if statement.orelse is None else self._block(statement.orelse)
+            return replace(statement, branches=branches, orelse=orelse)
+        if isinstance(statement, Switch):
+            cases = tuple((values, self._block(body)) for values, body in statement.cases)
+            default = None if statement.default is None else self._block(statement.default)
+            return replace(statement, value=self.expr(statement.value), cases=cases, default=default)
+        if isinstance(statement, Scope):
+            return replace(statement, body=self._block(statement.body))
+        return statement
+
+    def _block(self, block: Block) -> Block:
+        return tuple(map(self.statement, block))
+
+    def expr(self, root: Expr) -> Expr:
+        """Return an expression for this element; what has nothing of the element stays the same object."""
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in self._exprs:
+                stack.pop()
+                continue
+            pending = [arg for arg in expr.args if id(arg) not in self._exprs]
+            if pending and not _is_id_x(expr):
+                stack.extend(pending)
+                continue
+            self._exprs[id(expr)] = (self._replaced(expr), expr)
+            stack.pop()
+        return self._exprs[id(root)][0]
+
+    def _replaced(self, expr: Expr) -> Expr:
+        if _is_id_x(expr):
+            return _read(self.element)
+        if _is_id(expr):
+            axes = (_component(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
+            return Expr(Op.CONSTRUCT, uvec3, (_read(self.element), *axes), loc=expr.loc)
+        if expr.op is Op.REGISTER:
+            new = self._registers.get(id(expr.value))
+            return expr if new is None else replace(expr, value=new)
+        args = tuple(self._exprs[id(arg)][0] for arg in expr.args)
+        if all(new is old for new, old in zip(args, expr.args, strict=True)):
+            return expr
+        return replace(expr, args=args, axes=())
+
+
+# ---- small expressions
+
+
+def _register(
+    name: str, kind: DType, taken: set[str], *, counter: bool = False, fixed: bool = True
+) -> Register:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return Register(name, kind, counter, fixed and not counter)
+
+
+def _read(register: Register) -> Expr:
+    return Expr(Op.REGISTER, register.dtype, value=register)
+
+
+def _number(value: int) -> Expr:
+    return Expr(Op.LITERAL, uint32, value=value)
+
+
+def _component(builtin: Builtin, axis: str) -> Expr:
+    return _part(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
+
+
+def _part(vector: Expr, axis: str) -> Expr:
+    return Expr(Op.COMPONENT, uint32, (vector,), axis)
+
+
+def _binary(operator: str, left: Expr, right: Expr) -> Expr:
+    return Expr(Op.BINARY, uint32, (left, right), operator)
+
+
+def _compare(operator: str, left: Expr, right: Expr) -> Expr:
+    return Expr(Op.COMPARE, bool_, (left, right), operator)
+
+
+def _logical(operator: str, *operands: Expr) -> Expr:
+    return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]
+
+
+def _not(operand: Expr) -> Expr:
+    return Expr(Op.UNARY, bool_, (operand,), "!")
