@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,10 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _WARNING = 0x100
 _INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"
 _HOW = ", kernels are interpreted" if _INTERPRETED else ""
+
+# The tests, and the processes that they start, share a disk cache of their own.
+_CACHE = tempfile.TemporaryDirectory(prefix="vkdispatch-tests-", ignore_cleanup_errors=True)
+os.environ.setdefault("VKDISPATCH_CACHE", _CACHE.name)
 
 _call = ShaderFunction.__call__
 

@@ -175,12 +175,18 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
+    from vkdispatch.shader.copying import copyto
     from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 
 __version__ = "0.1.0"
 
 # What most programs do without is imported when it is first asked for.
-_LAZY = dict.fromkeys(("RawKernel", "glsl_kernel", "spirv_kernel"), "vkdispatch.shader.raw")
+_LAZY = {
+    "RawKernel": "vkdispatch.shader.raw",
+    "copyto": "vkdispatch.shader.copying",
+    "glsl_kernel": "vkdispatch.shader.raw",
+    "spirv_kernel": "vkdispatch.shader.raw",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -275,6 +281,7 @@ __all__ = [
     "complex32",
     "complex64",
     "complex128",
+    "copyto",
     "cuda_graph_capture",
     "default_graph",
     "dtype",

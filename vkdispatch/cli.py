@@ -1,8 +1,9 @@
-"""`vdlist`: what devices there are, and which one would be used."""
+"""`vdlist`: what devices there are, which one would be used, and what the disk cache holds."""
 
 import click
 
 from vkdispatch import __version__
+from vkdispatch.base import disk_cache
 from vkdispatch.base.context import default_device
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize
@@ -23,11 +24,26 @@ from vkdispatch.base.logging import LogLevel
 @click.option("--vulkan", is_flag=True, help="Use the Vulkan backend.")
 @click.option("--cuda", is_flag=True, help="Use the CUDA backend.")
 @click.option("--opencl", is_flag=True, help="Use the OpenCL backend.")
+@click.option("--cache", is_flag=True, help="Show what the disk cache holds, instead of devices.")
+@click.option("--clear", is_flag=True, help="With --cache: delete it all.")
 @click.version_option(__version__, prog_name="vdlist")
 def cli_entrypoint(
-    verbose: bool, log_info: bool, loader_debug: bool, debug: bool, vulkan: bool, cuda: bool, opencl: bool
+    verbose: bool,
+    log_info: bool,
+    loader_debug: bool,
+    debug: bool,
+    vulkan: bool,
+    cuda: bool,
+    opencl: bool,
+    cache: bool,
+    clear: bool,
 ) -> None:
     """List the devices that vkdispatch sees; the one it would use by itself is marked."""
+    if clear and not cache:
+        raise click.UsageError("--clear goes with --cache")
+    if cache:
+        _show_cache(clear)
+        return
     chosen = [name for name, wanted in (("vulkan", vulkan), ("cuda", cuda), ("opencl", opencl)) if wanted]
     if len(chosen) > 1:
         raise click.UsageError(f"choose one backend, not {' and '.join(chosen)}")
@@ -54,6 +70,20 @@ def _list_devices(verbose: bool) -> None:
         if device.is_cpu():
             click.echo("\t! This is a CPU driver: kernels run on the processor, not on a GPU.")
         click.echo("")
+
+
+def _show_cache(clear: bool) -> None:
+    folder = disk_cache.folder()
+    if folder is None:
+        click.echo("The disk cache is off (VKDISPATCH_CACHE).")
+        return
+    click.echo(str(folder))
+    for kind, usage in disk_cache.entries().items():
+        click.echo(f"\t{kind:<10} {usage.count:>8} entries {usage.size:>14,} bytes")
+    total = disk_cache.size()
+    click.echo(f"\t{'total':<10} {'':>8}         {total:>14,} bytes of at most {disk_cache.LIMIT:,}")
+    if clear:
+        click.echo(f"Deleted {disk_cache.clear()} entries.")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,12 @@ def take_messages() -> list[tuple[int, str]]:
     Severities are those of `VkDebugUtilsMessageSeverityFlagBitsEXT`: 0x100 warning, 0x1000 error.
     """
 
+def allocation_count() -> int | None:
+    """How often the module has asked for memory of its own; None in sanitized builds, which do not count.
+
+    Everything in C++ counts; Python's objects and the driver's memory do not.
+    """
+
 def device_properties() -> list[dict[str, Any]]:
     """One dictionary per physical device, keyed by the attribute names of `DeviceInfo`.
 
@@ -35,6 +41,18 @@ def device_properties() -> list[dict[str, Any]]:
 
 def compile_glsl(source: str) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
+
+def compiler_identity() -> str:
+    """Return what SPIR-V follows from besides the source: the compiler's version and how it is used."""
+
+def compile_count() -> int:
+    """Return how often this process has compiled GLSL."""
+
+def prepare_compiler() -> None:
+    """Have the compiler make its built-in tables, most of its first call's time, on a thread; once.
+
+    The process waits for that thread before it ends or forks.
+    """
 
 class Engine:
     """Logical devices with one worker thread for each queue."""
@@ -173,8 +191,16 @@ class Plan:
         name: str,
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
+        cached: Sequence[bytes] = (),
     ) -> None:
-        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced."""
+        """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
+
+        `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
+        b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+        """
+
+    def new_cache_data(self) -> list[bytes]:
+        """Return for each device what to keep for the next time, b"" where that is as it was given."""
 
     def destroy(self) -> None: ...
 

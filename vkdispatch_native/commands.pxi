@@ -9,7 +9,7 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None, str entry_point not None="main", specialization=()):
+                 str name not None, str entry_point not None="main", specialization=(), cached=()):
         cdef CppEngine* e = engine.open()
         cdef vector[int] types = binding_types
         cdef string text = name.encode()
@@ -17,6 +17,7 @@ cdef class Plan:
         cdef CppSpecialization constants
         cdef VkSpecializationMapEntry constant
         cdef vector[uint32_t] words
+        cdef vector[string] data = cached
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
         if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
@@ -35,7 +36,7 @@ cdef class Plan:
         self.engine = engine
         self.keep = engine.ptr
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants)
+            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants, data)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -46,6 +47,9 @@ cdef class Plan:
             raise RuntimeError("the compute plan was destroyed")
         self.engine.open()
         return self.ptr
+
+    def new_cache_data(self):
+        return list(self.open().new_cache_data())
 
     def destroy(self):
         global _destroyed
@@ -189,7 +193,25 @@ cdef class CommandList:
     def length(self):
         return self.open().length()
 
+    cdef int wait_until_free(self) except -1:
+        cdef CppCommandList* commands = self.open()
+        self.users += 1
+        try:
+            with nogil:
+                commands.wait_until_free()
+        finally:
+            self.leave()
+        return 0
+
     def record(self, Plan plan not None, bindings, groups, uint32_t argument_size, int uniform_binding=-1):
+        cdef size_t offset = 0
+        bindings = list(bindings)
+        while not self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset):
+            self.wait_until_free()
+        return offset
+
+    cdef bint try_record(self, Plan plan, list bindings, groups, uint32_t argument_size, int uniform_binding,
+                         size_t* offset) except -1:
         cdef vector[CppBinding] recorded
         cdef vector[byte] zeros
         cdef CppBinding b
@@ -199,7 +221,6 @@ cdef class CommandList:
         self.open()
         if plan.engine is not self.engine:
             raise ValueError("plan: it belongs to another context")
-        bindings = list(bindings)
         bound = set()
         for item in bindings:
             _bind(self.engine, p, item, &b)
@@ -223,11 +244,13 @@ cdef class CommandList:
         dispatch.arguments = NULL
         dispatch.argument_size = argument_size
         dispatch.uniform_binding = uniform_binding
+        plan.open()
+        if not self.open().try_record(dispatch, offset[0]):
+            return False
         self.objects[id(plan)] = plan
         for item in bindings:
             self.objects[id(item[0])] = item[0]
-        plan.open()
-        return self.open().record(dispatch)
+        return True
 
     def reset(self):
         cdef CppCommandList* commands = self.open()

@@ -239,7 +239,8 @@ cdef class Sampler:
                                         border_color)
             state = SamplerState.__new__(SamplerState)
             state.keep = image.engine.ptr
-            state.ptr = e.create_sampler(settings)
+            with nogil:
+                state.ptr = e.create_sampler(settings)
             image.engine.samplers[key] = state
         self.engine = image.engine
         self.image = image

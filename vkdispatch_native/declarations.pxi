@@ -106,8 +106,16 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         const vector[VkPhysicalDevice]& physical_devices()
     vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
 
+cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
+    uint64_t cpp_allocation_count "vkd::allocation_count"()
+    cbool allocations_are_counted()
+
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
+    string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
+    uint64_t cpp_compile_count "vkd::compile_count"()
+    void cpp_prepare_compiler "vkd::prepare_compiler"()
+    void cpp_finish_preparing "vkd::finish_preparing"()
 
 cdef extern from "objects/resource.hpp" namespace "vkd" nogil:
     cdef cppclass CppResource "vkd::Resource":
@@ -166,6 +174,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+        const vector[string]& new_cache_data()
     cdef cppclass CppSpecialization "vkd::Specialization":
         vector[VkSpecializationMapEntry] entries
         vector[byte] data
@@ -195,7 +204,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
 
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppCommandList "vkd::CommandList":
-        size_t record(const CppDispatch& dispatch) except +raise_error
+        cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
+        void wait_until_free()
         size_t instance_size()
         size_t length()
     cdef cppclass CppStatistics "vkd::Statistics":
@@ -224,7 +234,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint32_t image_features(int format) except +raise_error
         CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
                              const string& name, const string& entry_point,
-                             const CppSpecialization& specialization) except +raise_error
+                             const CppSpecialization& specialization,
+                             const vector[string]& cached) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         void retire(CppResource* resource)

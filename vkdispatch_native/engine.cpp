@@ -159,12 +159,13 @@ uint32_t Engine::image_features(int format) const {
 
 Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                           uint32_t push_constant_size, const std::string& name,
-                          const std::string& entry_point, const Specialization& specialization) {
+                          const std::string& entry_point, const Specialization& specialization,
+                          const std::vector<std::string>& cached) {
   const Use use(*this);
   std::vector<VkDescriptorType> types(binding_types.size());
   std::transform(binding_types.begin(), binding_types.end(), types.begin(), descriptor_type);
   auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name, entry_point,
-                                     specialization);
+                                     specialization, cached);
   std::lock_guard lock(live_mutex_);
   live_.insert(plan.get());
   return plan.release();

@@ -52,7 +52,7 @@ class Engine {
   Sampler* create_sampler(const SamplerSettings& settings);
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                     uint32_t push_constant_size, const std::string& name, const std::string& entry_point,
-                    const Specialization& specialization);
+                    const Specialization& specialization, const std::vector<std::string>& cached);
   CommandList* create_command_list();
 
   bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due

@@ -400,14 +400,20 @@ cdef class Launcher:
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
-        cdef list resources = []
-        cdef uint64_t destroyed = _destroyed
-        commands.open()
-        if commands.engine is not self.engine:
-            return None
-        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources) or _destroyed != destroyed:
-            return None
-        offset = commands.open().record(dispatch)
+        cdef list resources
+        cdef uint64_t destroyed
+        cdef size_t offset = 0
+        while True:
+            resources = []
+            destroyed = _destroyed
+            commands.open()
+            if commands.engine is not self.engine:
+                return None
+            if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources) or _destroyed != destroyed:
+                return None
+            if commands.open().try_record(dispatch, offset):
+                break
+            commands.wait_until_free()
         commands.objects[id(self.plan)] = self.plan
         for resource in resources:
             commands.objects[id(resource)] = resource

@@ -64,7 +64,8 @@ def _shutdown():
 def initialize(bint debug):
     if CppInstance.exists():
         return
-    CppInstance.create(debug)
+    with nogil:
+        CppInstance.create(debug)
     atexit.register(_shutdown)
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -90,6 +91,10 @@ def validation_enabled():
 
 def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
+
+
+def allocation_count():
+    return cpp_allocation_count() if allocations_are_counted() else None
 
 
 cdef dict _optional(CppDeviceProperties& p):
@@ -190,6 +195,32 @@ def compile_glsl(str source not None):
     with nogil:
         spirv = cpp_compile_glsl(text)
     return (<const char*>spirv.data())[: spirv.size() * 4]
+
+
+def compiler_identity():
+    return cpp_compiler_identity().decode()
+
+
+def compile_count():
+    return cpp_compile_count()
+
+
+cdef bint _prepared = False
+
+
+def prepare_compiler():
+    global _prepared
+    if not _prepared:
+        _prepared = True
+        atexit.register(_finish_preparing)
+        # A thread does not come along in a fork, and what it had locked would stay so.
+        os.register_at_fork(before=_finish_preparing)
+        cpp_prepare_compiler()
+
+
+def _finish_preparing():
+    with nogil:
+        cpp_finish_preparing()
 
 # ---- engine
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -437,6 +438,24 @@ def test_vdlist(vdlist: RunPython) -> None:
     assert plain.stdout.count("by default") == 1
     assert "Vendor ID" in verbose.stdout and "Vendor ID" not in plain.stdout
     assert ("CPU driver" in plain.stdout) == any(device.is_cpu() for device in get_devices())
+
+
+def test_vdlist_cache(vdlist: RunPython, tmp_path: Path) -> None:
+    folder = str(tmp_path / "cache")
+    empty = vdlist("--cache", VKDISPATCH_CACHE=folder, VK_DRIVER_FILES="/nonexistent")
+    assert empty.returncode == 0
+    assert empty.stdout.splitlines()[0] == folder
+    for kind, name in (("spirv", "a"), ("spirv", "b"), ("pipeline", "c")):
+        (tmp_path / "cache" / kind).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cache" / kind / f"{name * 40}.vkd").write_bytes(bytes(1000))
+    shown = vdlist("--cache", VKDISPATCH_CACHE=folder).stdout
+    assert re.search(r"spirv +2 entries +2,000 bytes", shown)
+    assert re.search(r"pipeline +1 entries +1,000 bytes", shown)
+    assert re.search(r"total +3,000 bytes", shown)
+    assert "Deleted 3 entries." in vdlist("--cache", "--clear", VKDISPATCH_CACHE=folder).stdout
+    assert "Deleted 0 entries." in vdlist("--cache", "--clear", VKDISPATCH_CACHE=folder).stdout
+    assert "off" in vdlist("--cache", VKDISPATCH_CACHE="off").stdout
+    assert vdlist("--clear").returncode == 2
 
 
 def test_vdlist_options(vdlist: RunPython) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.base import spirv
-from vkdispatch.base.compute_plan import compile_glsl
+from vkdispatch.base.compiler import compile_glsl
 from vkdispatch.base.spirv import read_module, validate
 from vkdispatch.base.spirv_reflection import rebound, reflect
 from vkdispatch.base.spirv_types import check_types

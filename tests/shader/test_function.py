@@ -140,6 +140,20 @@ def test_string_annotations() -> None:
     assert (data.read(0) == 3).all()
 
 
+def test_a_kernel_may_name_what_comes_later() -> None:
+    never = False
+
+    @vd.shader("data.size")
+    def named(data: Buff[f32]) -> None:
+        if never:
+            named(data)  # not there yet while the annotations, texts in this file, are evaluated
+        data[vc.global_invocation_id().x] = 3
+
+    data = zeros(4)
+    named(data)
+    assert (data.read(0) == 3).all()
+
+
 def test_explicit_annotations() -> None:
     def body(*arguments: Any) -> None:
         arguments[0][vc.global_invocation_id().x] = arguments[1]

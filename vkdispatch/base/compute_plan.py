@@ -4,7 +4,8 @@ import operator
 from collections.abc import Sequence
 
 import vkdispatch_native as native
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ShaderBuildError
+from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
 
 _BINDING_TYPES = (1, 3, 4, 5)
@@ -80,6 +81,9 @@ class ComputePlan(Handle):
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)
         super().__init__()
+        keys = pipeline_keys(
+            self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
+        )
         try:
             self._native = native.Plan(
                 self.context._native,
@@ -89,9 +93,11 @@ class ComputePlan(Handle):
                 self.shader_name,
                 entry_point,
                 specialization,
+                load_pipelines(keys),
             )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
+        store_pipelines(keys, self._native.new_cache_data())
 
     def _release(self) -> None:
         # Absent when the driver refused the pipeline.
@@ -108,14 +114,3 @@ def _checked_binding_type(kind: int) -> int:
             f"5 (sampler), got {kind!r}"
         )
     return value
-
-
-def compile_glsl(source: str, name: str) -> bytes:
-    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the whole log."""
-    try:
-        return native.compile_glsl(source)
-    except ValueError as error:
-        log = str(error).strip()
-        raise ShaderBuildError(
-            f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
-        ) from error

@@ -5,6 +5,7 @@ import threading
 from dataclasses import fields
 
 import vkdispatch_native as native
+from vkdispatch.base.compiler import vulkan_comes_up
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dummy import dummy_device
 from vkdispatch.base.errors import (
@@ -100,6 +101,7 @@ def _backend_name(backend: str | None) -> str:
 
 def _load_vulkan(debug: bool) -> None:
     global _debug
+    vulkan_comes_up()
     try:
         native.initialize(debug)
     except VulkanError as error:

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
-from vkdispatch.base.compute_plan import ComputePlan, compile_glsl
+from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import (
     ArgumentTypeError,

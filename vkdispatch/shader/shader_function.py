@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
@@ -107,6 +108,7 @@ class ShaderFunction:
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
+        expect_kernels()
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)

@@ -22,7 +22,7 @@ _MAX_WIDE_ID = 0xFFFFFFFFFFFF
 # Elements that a kernel of 32-bit indices takes: shapes are int32, and so may be indices.
 MOST_NARROW = 0x7FFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
-_MANY = 1 << 20
+_MANY = 1 << 19
 # For tests: forms that every launch gets that can have them.
 _FORCED = frozenset(filter(None, os.environ.get("VKDISPATCH_FORCE_VARIANT", "").split(",")))
 

@@ -6,8 +6,10 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <exception>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "libs/error.hpp"
@@ -23,6 +25,22 @@ constexpr size_t kLongestSource = size_t{4} << 20;  // characters: what that sta
 void initialize_once() {
   static std::once_flag once;
   std::call_once(once, [] { glslang::InitializeProcess(); });
+}
+
+// Part of compiler_identity(): to be raised with any change of how glslang is used below.
+constexpr int kUse = 1;
+
+std::atomic<uint64_t> compilations{0};
+
+struct Preparation {
+  std::mutex mutex;
+  std::thread thread;
+  bool begun = false;
+};
+
+Preparation& preparation() {
+  static auto* const only = new Preparation;  // never destroyed: what ends the process may still look at it
+  return *only;
 }
 
 std::vector<uint32_t> compile(const std::string& source) {
@@ -77,6 +95,7 @@ std::vector<uint32_t> compile_glsl(const std::string& source) {
                                               " characters, at most " + std::to_string(kLongestSource) +
                                               " are compiled");
   }
+  compilations.fetch_add(1, std::memory_order_relaxed);
   Task task{source, {}, nullptr};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -92,6 +111,46 @@ std::vector<uint32_t> compile_glsl(const std::string& source) {
     std::rethrow_exception(task.error);
   }
   return std::move(task.spirv);
+}
+
+std::string compiler_identity() {
+  const glslang::Version version = glslang::GetVersion();
+  return "glslang " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+         std::to_string(version.patch) + version.flavor + " generator " +
+         std::to_string(glslang::GetSpirvGeneratorVersion()) + " use " + std::to_string(kUse);
+}
+
+uint64_t compile_count() noexcept {
+  return compilations.load(std::memory_order_relaxed);
+}
+
+void prepare_compiler() noexcept {
+  Preparation& state = preparation();
+  std::lock_guard lock(state.mutex);
+  if (state.begun || compile_count() > 0) {
+    return;
+  }
+  state.begun = true;
+  try {
+    // The tables belong to a version of GLSL: the one in which kernels are written.
+    state.thread = std::thread([] {
+      try {
+        compile("#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n");
+      } catch (...) {
+        // The next compilation says what is wrong.
+      }
+    });
+  } catch (...) {
+    // No thread: the first compilation makes the tables.
+  }
+}
+
+void finish_preparing() noexcept {
+  Preparation& state = preparation();
+  std::lock_guard lock(state.mutex);
+  if (state.thread.joinable()) {
+    state.thread.join();
+  }
 }
 
 }  // namespace vkd

@@ -1,6 +1,7 @@
 #include "objects/plan.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "libs/error.hpp"
 
@@ -83,11 +84,71 @@ void check_declared(const std::vector<DeclaredBinding>& declared,
   }
 }
 
+// Whether a driver may be shown this as the data of a pipeline cache: its header names this driver and
+// device.
+bool belongs(const std::string& data, const VkPhysicalDeviceProperties& device) {
+  VkPipelineCacheHeaderVersionOne header;
+  if (data.size() <= sizeof(header)) {
+    return false;
+  }
+  std::memcpy(&header, data.data(), sizeof(header));
+  return header.headerSize >= sizeof(header) && header.headerSize <= data.size() &&
+         header.headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && header.vendorID == device.vendorID &&
+         header.deviceID == device.deviceID &&
+         std::memcmp(header.pipelineCacheUUID, device.pipelineCacheUUID, VK_UUID_SIZE) == 0;
+}
+
+// The driver's cache of one pipeline. A cache is a shortcut: where the driver has none, nothing is cached.
+class PipelineCache {
+ public:
+  PipelineCache(Device& device, const std::string& data) : device_(device) {
+    VkPipelineCacheCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+    if (belongs(data, device.properties().core)) {
+      info.initialDataSize = given_ = data.size();
+      info.pInitialData = data.data();
+    }
+    if (device_.fn().vkCreatePipelineCache(device_.handle(), &info, nullptr, &handle_) != VK_SUCCESS) {
+      handle_ = VK_NULL_HANDLE;
+    }
+  }
+  ~PipelineCache() { device_.fn().vkDestroyPipelineCache(device_.handle(), handle_, nullptr); }
+  PipelineCache(const PipelineCache&) = delete;
+  PipelineCache& operator=(const PipelineCache&) = delete;
+
+  VkPipelineCache handle() const noexcept { return handle_; }
+
+  // What it holds now; empty if that is what it was given, or no more than a header.
+  std::string new_data() const {
+    size_t size = 0;
+    if (handle_ == VK_NULL_HANDLE || !succeeds(&size, nullptr) || size == given_ ||
+        size <= sizeof(VkPipelineCacheHeaderVersionOne)) {
+      return {};
+    }
+    std::string data(size, '\0');
+    if (!succeeds(&size, data.data())) {
+      return {};
+    }
+    data.resize(size);
+    return data;
+  }
+
+ private:
+  bool succeeds(size_t* size, void* data) const {
+    return device_.fn().vkGetPipelineCacheData(device_.handle(), handle_, size, data) == VK_SUCCESS;
+  }
+
+  Device& device_;
+  VkPipelineCache handle_ = VK_NULL_HANDLE;
+  size_t given_ = 0;
+};
+
 }  // namespace
 
 Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
            const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name,
-           const std::string& entry_point, const Specialization& specialization)
+           const std::string& entry_point, const Specialization& specialization,
+           const std::vector<std::string>& cached)
     : Resource(queue_devices.size()),
       types_(types),
       declared_(read_bindings(spirv)),
@@ -102,7 +163,14 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
       if (same == pipelines_.end()) {
         pipelines_.push_back({});
         pipelines_.back().device = device;
-        create(pipelines_.back(), spirv, entry_point, specialization);
+        if (cached.empty()) {
+          create(pipelines_.back(), spirv, entry_point, specialization, VK_NULL_HANDLE);
+        } else {
+          const size_t number = pipelines_.size() - 1;
+          const PipelineCache cache(*device, number < cached.size() ? cached[number] : std::string());
+          create(pipelines_.back(), spirv, entry_point, specialization, cache.handle());
+          new_cache_data_.push_back(cache.new_data());
+        }
         same = pipelines_.end() - 1;
       }
       pipeline_of_queue_.push_back(static_cast<size_t>(same - pipelines_.begin()));
@@ -114,7 +182,7 @@ Plan::Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t
 }
 
 void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
-                  const Specialization& specialization) {
+                  const Specialization& specialization, VkPipelineCache cache) {
   Device& device = *pipeline.device;
   const VolkDeviceTable& fn = device.fn();
 
@@ -170,7 +238,7 @@ void Plan::create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const 
   info.stage.pSpecializationInfo = specialization.entries.empty() ? nullptr : &constants;
   info.layout = pipeline.layout;
   const VkResult result =
-      fn.vkCreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle);
+      fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, nullptr, &pipeline.handle);
   fn.vkDestroyShaderModule(device.handle(), shader, nullptr);
   check(result, "vkCreateComputePipelines");
 }

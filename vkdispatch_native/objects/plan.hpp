@@ -27,10 +27,13 @@ class Plan final : public Resource {
     bool push_descriptors = false;
   };
 
-  // queue_devices: the device of each queue; bindings number 0, 1, ... in order of `types`.
+  // queue_devices: the device of each queue; bindings number 0, 1, ... in order of `types`. cached: for each
+  // device what new_cache_data() gave when this plan was made before, or nothing; without entries nothing is
+  // cached.
   Plan(const std::vector<Device*>& queue_devices, const std::vector<uint32_t>& spirv,
        const std::vector<VkDescriptorType>& types, uint32_t push_constant_size, std::string name,
-       const std::string& entry_point, const Specialization& specialization);
+       const std::string& entry_point, const Specialization& specialization,
+       const std::vector<std::string>& cached);
   ~Plan() override { release(); }
   void release() noexcept override;
 
@@ -41,10 +44,12 @@ class Plan final : public Resource {
   size_t binding_count() const noexcept { return types_.size(); }
   uint32_t push_constant_size() const noexcept { return push_constant_size_; }
   const std::string& name() const noexcept { return name_; }
+  // For each device the driver's form of the pipeline, empty where it is what was given.
+  const std::vector<std::string>& new_cache_data() const noexcept { return new_cache_data_; }
 
  private:
   void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
-              const Specialization& specialization);
+              const Specialization& specialization, VkPipelineCache cache);
 
   std::vector<VkDescriptorType> types_;
   std::vector<DeclaredBinding> declared_;
@@ -52,6 +57,7 @@ class Plan final : public Resource {
   std::string name_;
   std::vector<Pipeline> pipelines_;
   std::vector<size_t> pipeline_of_queue_;
+  std::vector<std::string> new_cache_data_;
 };
 
 }  // namespace vkd

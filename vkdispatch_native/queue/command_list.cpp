@@ -7,8 +7,11 @@
 
 namespace vkd {
 
-size_t CommandList::record(const Dispatch& dispatch) {
-  std::lock_guard lock(mutex_);
+bool CommandList::try_record(const Dispatch& dispatch, size_t& offset) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return false;
+  }
   // Only the segment that grows is out of date.
   for (std::vector<CachedSegment>& segments : cache_) {
     if (entries_.size() % kSegmentLength != 0 && !segments.empty()) {
@@ -18,11 +21,12 @@ size_t CommandList::record(const Dispatch& dispatch) {
       segments.pop_back();
     }
   }
-  const size_t offset = instance_size_;
+  offset = instance_size_;
   entries_.push_back({dispatch, bindings_.size(), offset});
   bindings_.insert(bindings_.end(), dispatch.bindings, dispatch.bindings + dispatch.binding_count);
   instance_size_ += dispatch.argument_size;
-  return offset;
+  length_ = entries_.size();
+  return true;
 }
 
 void CommandList::reset() {
@@ -31,6 +35,7 @@ void CommandList::reset() {
   entries_.clear();
   bindings_.clear();
   instance_size_ = 0;
+  length_ = 0;
 }
 
 void CommandList::drop_segments() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <utility>
 
 #include "context/instance.hpp"
@@ -41,7 +42,7 @@ Queue::~Queue() {
 
 void Queue::start_batch() {
   if (spare_batches_.empty()) {
-    batches_.push_back(std::make_unique<Batch>());
+    batches_.push_back(std::make_unique<Batch>(kBatchSize));
   } else {
     batches_.push_back(std::move(spare_batches_.back()));
     spare_batches_.pop_back();

@@ -6,12 +6,12 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "libs/ring.hpp"
 #include "queue/graveyard.hpp"
 #include "queue/staging.hpp"
 #include "stages/segment.hpp"
@@ -82,7 +82,7 @@ class Queue {
 
   struct InFlight {
     std::unique_ptr<Frame> frame;
-    uint64_t value;
+    uint64_t value = 0;
   };
 
   uint64_t append_copy(const Copy& copy);
@@ -115,7 +115,7 @@ class Queue {
 
   std::mutex mutex_;  // guards what is gathered
   std::condition_variable wake_;
-  std::deque<std::unique_ptr<Batch>> batches_;
+  Ring<std::unique_ptr<Batch>> batches_;
   std::vector<std::unique_ptr<Batch>> spare_batches_;
   uint64_t next_value_ = 1;
   bool asleep_ = false;
@@ -130,7 +130,7 @@ class Queue {
   HazardChecker checker_;
   HazardLog log_;
   std::vector<VkCommandBuffer> command_buffers_;
-  std::deque<InFlight> in_flight_;
+  Ring<InFlight> in_flight_;
   std::vector<std::unique_ptr<Frame>> spare_frames_;
   std::atomic<uint64_t> submitted_{0};
 

@@ -93,6 +93,8 @@ class Batch {
     uint64_t value;
   };
 
+  explicit Batch(size_t room) { entries_.reserve(room); }
+
   uint64_t value = 0;
   std::vector<Wait> waits;  // before the first command
 

@@ -14,6 +14,15 @@ struct UniformSlice {
   std::byte* mapped;
 };
 
+// Where descriptors and arguments are written down before Vulkan gets them: kept, as every dispatch needs
+// some.
+struct DescriptorScratch {
+  std::vector<VkDescriptorBufferInfo> buffers;
+  std::vector<VkDescriptorImageInfo> images;
+  std::vector<VkWriteDescriptorSet> writes;
+  std::vector<std::byte> arguments;
+};
+
 class Frame {
  public:
   Frame(Device& device, uint32_t queue_family);
@@ -29,6 +38,7 @@ class Frame {
   void reset();  // the device must be done with everything recorded here
 
   Device& device() noexcept { return device_; }
+  DescriptorScratch& scratch() noexcept { return scratch_; }
 
  private:
   Device& device_;
@@ -37,6 +47,7 @@ class Frame {
   size_t used_command_buffers_ = 0;
   std::vector<VkDescriptorPool> descriptor_pools_;
   size_t used_descriptor_pools_ = 0;
+  DescriptorScratch scratch_;
   std::vector<Memory> uniform_blocks_;
   size_t uniform_block_ = 0;
   VkDeviceSize uniform_offset_ = 0;

@@ -80,17 +80,18 @@ void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
 
 const std::byte* Recorder::complete_arguments(const Dispatch& d) {
   const std::byte* arguments = d.arguments;
+  std::vector<std::byte>& complete = frame_.scratch().arguments;
   for (size_t i = 0; i < d.binding_count; ++i) {
     const Binding& b = d.bindings[i];
     if (!b.addressed) {
       continue;
     }
     if (arguments == d.arguments) {
-      arguments_.assign(arguments, arguments + d.argument_size);
-      arguments = arguments_.data();
+      complete.assign(arguments, arguments + d.argument_size);
+      arguments = complete.data();
     }
     const VkDeviceAddress address = b.buffer->memory(queue_).address();
-    std::memcpy(arguments_.data() + b.address_offset, &address, sizeof(address));
+    std::memcpy(complete.data() + b.address_offset, &address, sizeof(address));
   }
   return arguments;
 }
@@ -100,10 +101,13 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   if (d.binding_count == 0 && !uniform) {
     return;
   }
+  std::vector<VkDescriptorBufferInfo>& buffers = frame_.scratch().buffers;
+  std::vector<VkDescriptorImageInfo>& images = frame_.scratch().images;
+  std::vector<VkWriteDescriptorSet>& writes = frame_.scratch().writes;
   // One place more than there may be bindings: the uniform block's is the last that is used.
-  buffer_infos_.resize(d.binding_count + 1);
-  image_infos_.resize(d.binding_count + 1);
-  writes_.resize(d.binding_count + 1);
+  buffers.resize(d.binding_count + 1);
+  images.resize(d.binding_count + 1);
+  writes.resize(d.binding_count + 1);
   size_t count = 0;
   for (size_t each = 0; each < d.binding_count; ++each) {
     const Binding& b = d.bindings[each];
@@ -111,20 +115,20 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
       continue;
     }
     const size_t i = count++;
-    writes_[i].dstBinding = b.index;
+    writes[i].dstBinding = b.index;
     if (b.buffer != nullptr) {
-      buffer_infos_[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
+      buffers[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
     } else if (b.sampler != nullptr) {
-      image_infos_[i] = {b.sampler->handle(queue_), b.image->sampled_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
+      images[i] = {b.sampler->handle(queue_), b.image->sampled_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
     } else {
-      image_infos_[i] = {VK_NULL_HANDLE, b.image->storage_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
+      images[i] = {VK_NULL_HANDLE, b.image->storage_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
     }
   }
   if (uniform) {
     const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
     std::memcpy(slice.mapped, complete_arguments(d), d.argument_size);
-    buffer_infos_[count] = {slice.buffer, slice.offset, d.argument_size};
-    writes_[count].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    buffers[count] = {slice.buffer, slice.offset, d.argument_size};
+    writes[count].dstBinding = static_cast<uint32_t>(d.uniform_binding);
     ++count;
   }
   if (count == 0) {
@@ -135,20 +139,20 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
     set = frame_.allocate_set(pipeline.set_layout);
   }
   for (size_t i = 0; i < count; ++i) {
-    VkWriteDescriptorSet& write = writes_[i];
+    VkWriteDescriptorSet& write = writes[i];
     write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
     write.dstSet = set;
     write.descriptorCount = 1;
     write.descriptorType = d.plan->type(write.dstBinding);
-    write.pBufferInfo = &buffer_infos_[i];  // Vulkan looks at the one that the type asks for
-    write.pImageInfo = &image_infos_[i];
+    write.pBufferInfo = &buffers[i];  // Vulkan looks at the one that the type asks for
+    write.pImageInfo = &images[i];
   }
   const VolkDeviceTable& fn = frame_.device().fn();
   if (pipeline.push_descriptors) {
     fn.vkCmdPushDescriptorSetKHR(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0,
-                                 static_cast<uint32_t>(count), writes_.data());
+                                 static_cast<uint32_t>(count), writes.data());
   } else {
-    fn.vkUpdateDescriptorSets(frame_.device().handle(), static_cast<uint32_t>(count), writes_.data(), 0,
+    fn.vkUpdateDescriptorSets(frame_.device().handle(), static_cast<uint32_t>(count), writes.data(), 0,
                               nullptr);
     fn.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0,
                                nullptr);

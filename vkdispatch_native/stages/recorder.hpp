@@ -54,10 +54,6 @@ class Recorder {
   HazardLog& log_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
-  std::vector<VkDescriptorBufferInfo> buffer_infos_;
-  std::vector<VkDescriptorImageInfo> image_infos_;
-  std::vector<VkWriteDescriptorSet> writes_;
-  std::vector<std::byte> arguments_;  // scratch of complete_arguments
 };
 
 }  // namespace vkd

@@ -1,0 +1,117 @@
+"""GLSL to SPIR-V, and SPIR-V to the driver's own form: each once, then from the disk cache."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import vkdispatch_native as native
+from vkdispatch.base import disk_cache
+from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.errors import ShaderBuildError
+
+_SPIRV = "spirv"
+_PIPELINE = "pipeline"
+_PROGRAM = "program"
+
+_kernels_expected = False
+_identity = ""
+_program_noted = False
+
+
+def compile_glsl(source: str, name: str) -> bytes:
+    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the whole log."""
+    key = f"{_compiler()}\n{_without_lines(source)}"
+    code = disk_cache.load(_SPIRV, key)
+    if code is None:
+        try:
+            code = native.compile_glsl(source)
+        except ValueError as error:
+            log = str(error).strip()
+            raise ShaderBuildError(
+                f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
+            ) from error
+        disk_cache.store(_SPIRV, key, code)
+    _note_program()
+    return code
+
+
+def pipeline_keys(
+    devices: Sequence[DeviceInfo],
+    spirv: bytes,
+    binding_types: Sequence[int],
+    push_constant_size: int,
+    entry_point: str,
+    specialization: Sequence[tuple[int, bytes]],
+) -> list[str]:
+    """Return the key of a plan's pipeline on each device; none where the disk cache is off."""
+    if not disk_cache.enabled():
+        return []
+    plan = f"{list(binding_types)} {push_constant_size} {entry_point} {list(specialization)} {spirv.hex()}"
+    return [
+        f"{(device.uuid or b'').hex()} {device.driver_version} {device.vendor_id} {device.device_id} {plan}"
+        for device in devices
+    ]
+
+
+def load_pipelines(keys: Sequence[str]) -> list[bytes]:
+    """Return what drivers made of these plans before, b"" where that is not known."""
+    return [disk_cache.load(_PIPELINE, key) or b"" for key in keys]
+
+
+def store_pipelines(keys: Sequence[str], made: Sequence[bytes]) -> None:
+    """Keep what drivers made, less what is empty: that is as it was."""
+    for key, data in zip(keys, made, strict=True):
+        if data:
+            disk_cache.store(_PIPELINE, key, data)
+
+
+def expect_kernels() -> None:
+    """Take note that the program has kernels: the compiler will be needed."""
+    global _kernels_expected
+    if not _kernels_expected:
+        _kernels_expected = True
+        if native.is_initialized():
+            _prepare()
+
+
+def vulkan_comes_up() -> None:
+    """Have the compiler get ready, on another thread, while the driver is loaded."""
+    if _kernels_expected:
+        _prepare()
+
+
+def _prepare() -> None:
+    # A program that ran before, as it is, finds its kernels in the cache: the work would be in vain.
+    if disk_cache.load(_PROGRAM, _program()) is None:
+        native.prepare_compiler()
+
+
+def _note_program() -> None:
+    global _program_noted
+    if not _program_noted:
+        _program_noted = True
+        if disk_cache.enabled() and disk_cache.load(_PROGRAM, _program()) is None:
+            disk_cache.store(_PROGRAM, _program(), b"")
+
+
+def _program() -> str:
+    path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    try:
+        changed = os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        changed = 0  # an interactive session, or a program inside of an archive
+    return f"{_compiler()}\n{os.path.abspath(path) if path else path}\n{changed}"
+
+
+def _compiler() -> str:
+    global _identity
+    if not _identity:
+        _identity = native.compiler_identity()
+    return _identity
+
+
+def _without_lines(source: str) -> str:
+    """Return a source without its #line directives, which show in messages only: unless it asks for them."""
+    if "#line" not in source or "__LINE__" in source or "__FILE__" in source:
+        return source
+    return "\n".join([line for line in source.split("\n") if not line.startswith("#line")])
