@@ -40,6 +40,12 @@ test-staged:
 	@$(SAY) "tests with staged transfers"
 	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) tests/runtime tests/shader tests/language
 
+# Every kernel in the form for large buffers, and each invocation doing several elements where it may.
+test-variants:
+	@$(SETUP) dev
+	@$(SAY) "tests with 64-bit positions and device addresses"
+	@VKDISPATCH_FORCE_VARIANT=wide,coarse $(PYTEST) tests/shader tests/language
+
 test-asan:
 	@$(SETUP) asan
 	@$(SAY) "tests under AddressSanitizer and UndefinedBehaviorSanitizer"

@@ -24,6 +24,12 @@ def _beyond() -> int:
     return (limit + (64 << 20)) // 64 * 64
 
 
+@pytest.fixture(autouse=True)
+def _as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every launch get the form that it asks for, whatever the environment says."""
+    monkeypatch.setattr(variants, "_FORCED", frozenset())
+
+
 @pytest.fixture
 def forced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Return a function that gives every launch of new kernels these forms."""
