@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native -name '*.cpp' -o -name '*.hpp' -
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-asan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-asan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
