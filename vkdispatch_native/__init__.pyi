@@ -233,6 +233,13 @@ class CommandList:
         """
 
     def reset(self) -> None: ...
+    def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """Keep the dispatches with these numbers, in this order, and forget the others.
+
+        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
+        after another now. Raises ValueError, with nothing changed, for a number that no dispatch has.
+        """
+
     def submit(self, queue: int, data: bytes | bytearray, instance_count: int) -> None:
         """Queue all recorded dispatches `instance_count` times.
 

@@ -263,6 +263,19 @@ cdef class CommandList:
             self.leave()
         self.objects = {}
 
+    def rearrange(self, order):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef vector[size_t] wanted = order
+        cdef vector[pair[size_t, size_t]] arguments
+        self.users += 1
+        try:
+            with nogil:
+                arguments = engine.rearrange(commands[0], wanted)
+        finally:
+            self.leave()
+        return arguments
+
     def submit(self, int queue, data, size_t instance_count):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()

@@ -7,6 +7,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t maxComputeWorkGroupInvocations
         uint32_t maxComputeWorkGroupCount[3]
         uint32_t maxBoundDescriptorSets
+        uint32_t maxPerStageDescriptorStorageBuffers
+        uint32_t maxDescriptorSetStorageBuffers
         uint32_t maxPushConstantsSize
         uint32_t maxStorageBufferRange
         uint32_t maxUniformBufferRange
@@ -253,6 +255,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
                     size_t count) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
+        vector[pair[size_t, size_t]] rearrange(CppCommandList& commands, const vector[size_t]& order) except +raise_error
         void abandon()
         void close()
         CppStatistics statistics() except +raise_error

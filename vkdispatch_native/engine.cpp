@@ -306,6 +306,14 @@ void Engine::reset(CommandList& list) {
   tidy();
 }
 
+std::vector<std::pair<size_t, size_t>> Engine::rearrange(CommandList& list,
+                                                         const std::vector<size_t>& order) {
+  const Use use(*this);
+  auto arguments = list.rearrange(order);
+  tidy();
+  return arguments;
+}
+
 void Engine::tidy() noexcept {
   if (!graveyard_->empty()) {
     for (const auto& queue : queues_) {

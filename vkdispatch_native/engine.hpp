@@ -73,6 +73,7 @@ class Engine {
   void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
               size_t instance_count);
   void reset(CommandList& list);
+  std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 

@@ -157,6 +157,8 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "max_workgroup_invocations": limits.maxComputeWorkGroupInvocations,
         "max_workgroup_count": tuple([limits.maxComputeWorkGroupCount[i] for i in range(3)]),
         "max_bound_descriptor_sets": limits.maxBoundDescriptorSets,
+        "max_bound_storage_buffers": min(limits.maxPerStageDescriptorStorageBuffers,
+                                         limits.maxDescriptorSetStorageBuffers),
         "max_push_constant_size": limits.maxPushConstantsSize,
         "max_storage_buffer_range": limits.maxStorageBufferRange,
         "max_uniform_buffer_range": limits.maxUniformBufferRange,

@@ -27,6 +27,7 @@ from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
+from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
@@ -37,13 +38,17 @@ _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 @record
 class BuiltKernel:
-    """A kernel in one form, for one workgroup size."""
+    """A kernel in one form, for one workgroup size.
+
+    `fusible` is what graphs may fuse it with, if anything.
+    """
 
     plan: ComputePlan
     launcher: native.Launcher
     source: ShaderSource
     local_size: Extent
     layout: ArgumentLayout
+    fusible: Fusible | None = None
 
     def run(
         self,
@@ -64,7 +69,15 @@ class BuiltKernel:
             for name, slots in call.variables.items()
         }
         return graph.record_launch(
-            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables, probe
+            self.launcher,
+            self.plan,
+            call.slots,
+            extent,
+            in_groups,
+            call.resources,
+            variables,
+            probe,
+            self.fusible,
         )
 
 
@@ -125,7 +138,17 @@ class FastPath:
                 return False
             resources = [values[index] for index in self._resources]
             return any(
-                graph.record_launch(kernel.launcher, kernel.plan, values, limit, self._in_groups, resources)
+                graph.record_launch(
+                    kernel.launcher,
+                    kernel.plan,
+                    values,
+                    limit,
+                    self._in_groups,
+                    resources,
+                    None,
+                    None,
+                    kernel.fusible,
+                )
                 for kernel in self._kernels
             )
         except VulkanError:

@@ -240,7 +240,7 @@ def check_values(
             elif isinstance(part, BoundVariable):
                 _check_variable(who, parameter, part, graph)
                 variables.setdefault(part.name, []).append(slot)
-                slots.append(_zero(slot.kind))
+                slots.append(zero_of(slot.kind))
             else:
                 slots.append(checked_number(who, slot, part))
     return CheckedCall(tuple(slots), tuple(resources), variables)
@@ -356,7 +356,8 @@ def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
     return value
 
 
-def _zero(kind: DType) -> Any:
+def zero_of(kind: DType) -> Any:
+    """Return the zero of a dtype as launchers take it."""
     if not kind.true_numpy_shape:
         return 0
     if len(kind.true_numpy_shape) == 1:

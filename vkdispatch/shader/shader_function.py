@@ -8,6 +8,7 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.diagnostics import Checks
@@ -15,6 +16,7 @@ from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+from vkdispatch.shader.fusion import fusible_kernel
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -381,7 +383,13 @@ class ShaderFunction:
             coarsening=self._coarsening_on(context),
             observed=observation is not None,
         )
-        if observation is not None and self._diagnostics is None:
+        if observation is None:
+            most = min(info.max_bound_storage_buffers for info in context.device_infos)
+            fusible = fusible_kernel(
+                self._launched, kernel.layout, slots, self._local_size, _make_unchecked, most
+            )
+            return replace(kernel, fusible=fusible)
+        if self._diagnostics is None:
             self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
         return kernel
 
@@ -455,6 +463,11 @@ class ShaderFunction:
 
     def __repr__(self) -> str:
         return repr(self.get_src())
+
+
+def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
+    """Make the kernel that is launched in the place of several."""
+    return ShaderFunction(description, local_size, check=False)
 
 
 def make_shader_function(
