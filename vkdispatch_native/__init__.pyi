@@ -284,17 +284,21 @@ class CommandList:
 
     def destroy(self) -> None: ...
 
-def is_coarse(extent: tuple[int, int, int], width: int, least: int) -> bool:
+def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool = False) -> bool:
     """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
 
-    It has `least` elements (0: never; 1: always) and leaves few invocations without any.
+    It has `least` elements (0: never; 1: always) and leaves few invocations without any. With `wide`, ids
+    have 64 bits.
     """
 
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
     slots: one per shader argument, in call order:
-        ("buffer", binding, shape_offset or -1, reads, writes)
+        ("buffer", binding, shape_offset or -1, reads, writes, planar=False, most bytes or 0,
+         address_offset or -1, length_offset or -1)
+            With an address_offset it is not bound, but reached by the address (uint64) that goes there; its
+            bytes (uint64) go to the length_offset.
         ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
         ("image", binding, view type, format, reads, writes)
         ("scalar", offset, struct format character)    packed here
@@ -303,6 +307,7 @@ class Launcher:
     local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
     coarse_width, coarse_least, coarse: launches are taken where `is_coarse` is `coarse`, others refused.
+    wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
     def __init__(
@@ -320,6 +325,7 @@ class Launcher:
         coarse_width: int = 1,
         coarse_least: int = 0,
         coarse: bool = False,
+        wide: bool = False,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
         """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.

@@ -50,6 +50,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t storagePushConstant8
         uint32_t shaderBufferInt64Atomics
         uint32_t shaderSharedInt64Atomics
+        uint32_t bufferDeviceAddress
         uint32_t shaderSubgroupExtendedTypes
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
@@ -169,6 +170,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
+        uint64_t address()
     cdef cppclass CppPlan "vkd::Plan"(CppResource):
         size_t binding_count()
         int type(uint32_t binding)
@@ -188,6 +190,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         uint32_t index
         cbool reads
         cbool writes
+        cbool addressed
+        uint32_t address_offset
     cdef cppclass CppGroups "vkd::Groups":
         uint32_t x
         uint32_t y
@@ -319,4 +323,5 @@ DEF UNIFORM_BUFFER = 6
 DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
+DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed

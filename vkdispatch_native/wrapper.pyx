@@ -107,6 +107,7 @@ cdef dict _optional(CppDeviceProperties& p):
         "storagePushConstant8": p.features12.storagePushConstant8,
         "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
         "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
+        "bufferDeviceAddress": p.features12.bufferDeviceAddress,
         "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
         "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
         "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,

@@ -30,7 +30,7 @@ from vkdispatch.shader.launcher import (
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
@@ -117,7 +117,8 @@ class ShaderFunction:
         self._forget()
         expect_kernels()
 
-    _traced = True  # its IR tells all that it does
+    # Its IR tells all that it does, and can be written in whatever form a launch needs.
+    _traced = True
     internal = False  # whether profiles leave it out, as it belongs to the package
 
     def _observed(self, checks: Checks) -> Observation | None:
@@ -214,7 +215,10 @@ class ShaderFunction:
             self._recall(extent, context)
         local_size = self._group_for(size.in_groups, context)
         coarsening = self._coarsening_on(context)
-        variant = choose_variant(self._who, extent, size.in_groups, local_size, coarsening, context)
+        form = reach(self._who, self._slots, call.slots, context, own=self._traced)
+        variant = choose_variant(
+            self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._traced
+        )
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, call, extent, size.in_groups, graph, queue):
@@ -526,7 +530,7 @@ class ShaderFunction:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
                 path = self._fast_paths.setdefault(option, FastPath(self._slots, in_groups))
-                path.add(kernel)
+                path.add(kernel, variant)
         shown = self._primary is None or variant == PLAIN
         if local_size == self._group_for(self._counts_groups, context) and shown:
             self._primary = kernel

@@ -85,6 +85,7 @@ VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   features.shaderInt64 = has.shaderInt64;
   features.shaderInt16 = has.shaderInt16;
   features.shaderStorageImageExtendedFormats = has.shaderStorageImageExtendedFormats;
+  features.sparseBinding = has.sparseBinding;
   return features;
 }
 
@@ -322,6 +323,40 @@ void Device::create_allocator(VkInstance instance) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+}
+
+const QueueHandle* Device::sparse_queue() const noexcept {
+  if (!properties_.features.sparseBinding) {
+    return nullptr;
+  }
+  const auto found = std::find_if(queues_.begin(), queues_.end(), [this](const QueueHandle& queue) {
+    return (properties_.queue_families[queue.family].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT) != 0;
+  });
+  return found == queues_.end() ? nullptr : &*found;
+}
+
+void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds) {
+  const QueueHandle& queue = *sparse_queue();
+  VkFenceCreateInfo fence_info{};
+  fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  VkFence fence = VK_NULL_HANDLE;
+  check(fn_.vkCreateFence(handle_, &fence_info, nullptr, &fence), "vkCreateFence");
+
+  const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(binds.size()), binds.data()};
+  VkBindSparseInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_BIND_SPARSE_INFO;
+  info.bufferBindCount = 1;
+  info.pBufferBinds = &whole;
+  VkResult result = VK_SUCCESS;
+  {
+    std::lock_guard lock(*queue.mutex);
+    result = fn_.vkQueueBindSparse(queue.handle, 1, &info, fence);
+  }
+  if (result == VK_SUCCESS) {
+    result = fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0});
+  }
+  fn_.vkDestroyFence(handle_, fence, nullptr);
+  check(result, "vkQueueBindSparse");
 }
 
 Device::~Device() {

@@ -67,6 +67,10 @@ class Device {
   bool calibrated() const noexcept { return calibrated_; }
   bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
+  // A queue that binds memory to sparse buffers; null where there is none.
+  const QueueHandle* sparse_queue() const noexcept;
+  // Waits until it is done.
+  void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
  private:
   Device() = default;

@@ -16,11 +16,13 @@ struct UniformSlice {
   std::byte* mapped;
 };
 
-// Where descriptors are written down before Vulkan gets them: kept, as every dispatch needs some.
+// Where descriptors and arguments are written down before Vulkan gets them: kept, as every dispatch needs
+// some.
 struct DescriptorScratch {
   std::vector<VkDescriptorBufferInfo> buffers;
   std::vector<VkDescriptorImageInfo> images;
   std::vector<VkWriteDescriptorSet> writes;
+  std::vector<std::byte> arguments;
 };
 
 class Frame {
