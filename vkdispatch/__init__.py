@@ -168,19 +168,22 @@ from vkdispatch.execution_pipeline.command_graph import (
     set_global_graph,
 )
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.map import MappingFunction, map
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
 
 # Submodules that programs reach as attributes.
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
+    from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 
 __version__ = "0.1.0"
 
 # What most programs do without is imported when it is first asked for.
-_LAZY = dict.fromkeys(("RawKernel", "glsl_kernel", "spirv_kernel"), "vkdispatch.shader.raw")
+_LAZY = {
+    **dict.fromkeys(("RawKernel", "glsl_kernel", "spirv_kernel"), "vkdispatch.shader.raw"),
+    **dict.fromkeys(("MappingFunction", "map"), "vkdispatch.shader.map"),
+}
 
 
 def __getattr__(name: str) -> object:

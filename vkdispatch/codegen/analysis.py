@@ -40,7 +40,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import Loc, located
 
-_RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
+_RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
 # Operations whose value is the same wherever they are computed from the same operands.
 PURE = frozenset(
     (
@@ -130,7 +130,7 @@ def resource_access(kernel: Kernel) -> Access:
 
 
 def _mentioned(text: str) -> set[int]:
-    return {int(number) for number in _RESOURCE_NAME.findall(text)}
+    return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
 
 
 def _note_read(expr: Expr, access: Access) -> None:

@@ -1,9 +1,8 @@
 """Where each host value lies in a kernel's argument block."""
 
-from dataclasses import dataclass
-
 from vkdispatch.base.dtype import DType, component_type, scalar_layout, uvec3
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
 from vkdispatch.codegen.ir import Kernel
 from vkdispatch.codegen.variant import PLAIN, Variant
 
@@ -12,7 +11,7 @@ PUSH_CONSTANT_BYTES = 128
 GROUP_COUNT = "group_count"
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class StructElement:
     """A member of the argument block: `count` values of type `dtype` at byte `offset`."""
 
@@ -22,7 +21,7 @@ class StructElement:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class ArgumentLayout:
     """The argument block of a kernel.
 

@@ -4,14 +4,13 @@ import linecache
 import os
 import sys
 from itertools import islice
-from pathlib import Path
 from types import CodeType
 from typing import TypeVar
 
 from vkdispatch.base.errors import VkDispatchError
 
 # With the separator, so that a folder such as vkdispatch_tests is not taken for it.
-_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
@@ -58,7 +57,7 @@ class Loc:
         return f"{shown}\n    {' ' * (start - margin)}{'^' * max(stop - start, 1)}"
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
+        return f"{os.path.basename(self.file)}:{self.line}"
 
     def __repr__(self) -> str:
         return f"<Loc {self}>"

@@ -3,7 +3,6 @@
 import struct
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,7 +46,7 @@ class Described(Protocol):
         """Return where the arguments lie."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(sealed=True)
 class BufferBindInfo:
     """A buffer, where a kernel finds it, and what the kernel does with it."""
 
@@ -58,7 +57,7 @@ class BufferBindInfo:
     write_access: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(sealed=True)
 class ImageBindInfo:
     """A sampler, where a kernel finds it, and what the kernel does with its image."""
 
