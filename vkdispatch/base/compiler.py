@@ -90,9 +90,19 @@ def expect_kernels() -> None:
 
 
 def vulkan_comes_up() -> None:
-    """Have the compiler get ready, on another thread, while the driver is loaded."""
+    """Have the compiler get ready, on another thread, while the driver is loaded: if there are kernels."""
     if _kernels_expected:
         _prepare()
+
+
+def context_comes_up() -> None:
+    """Have the compiler get ready: kernels are what a context is for."""
+    _prepare()
+
+
+def context_ends() -> None:
+    """Take note that the program has run: the next time it will find in the cache what it needs."""
+    _note_program()
 
 
 def _prepare() -> None:
