@@ -48,6 +48,10 @@ cdef class Plan:
         self.engine.open()
         return self.ptr
 
+    @property
+    def id(self):
+        return self.open().id()
+
     def new_cache_data(self):
         return list(self.open().new_cache_data())
 
@@ -193,7 +197,25 @@ cdef class CommandList:
     def length(self):
         return self.open().length()
 
+    cdef int wait_until_free(self) except -1:
+        cdef CppCommandList* commands = self.open()
+        self.users += 1
+        try:
+            with nogil:
+                commands.wait_until_free()
+        finally:
+            self.leave()
+        return 0
+
     def record(self, Plan plan not None, bindings, groups, uint32_t argument_size, int uniform_binding=-1):
+        cdef size_t offset = 0
+        bindings = list(bindings)
+        while not self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset):
+            self.wait_until_free()
+        return offset
+
+    cdef bint try_record(self, Plan plan, list bindings, groups, uint32_t argument_size, int uniform_binding,
+                         size_t* offset) except -1:
         cdef vector[CppBinding] recorded
         cdef vector[byte] zeros
         cdef CppBinding b
@@ -203,7 +225,6 @@ cdef class CommandList:
         self.open()
         if plan.engine is not self.engine:
             raise ValueError("plan: it belongs to another context")
-        bindings = list(bindings)
         bound = set()
         for item in bindings:
             _bind(self.engine, p, item, &b)
@@ -227,11 +248,13 @@ cdef class CommandList:
         dispatch.arguments = NULL
         dispatch.argument_size = argument_size
         dispatch.uniform_binding = uniform_binding
+        plan.open()
+        if not self.open().try_record(dispatch, offset[0]):
+            return False
         self.objects[id(plan)] = plan
         for item in bindings:
             self.objects[id(item[0])] = item[0]
-        plan.open()
-        return self.open().record(dispatch)
+        return True
 
     def reset(self):
         cdef CppCommandList* commands = self.open()
@@ -244,6 +267,19 @@ cdef class CommandList:
             self.leave()
         self.objects = {}
 
+    def rearrange(self, order):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef vector[size_t] wanted = order
+        cdef vector[pair[size_t, size_t]] arguments
+        self.users += 1
+        try:
+            with nogil:
+                arguments = engine.rearrange(commands[0], wanted)
+        finally:
+            self.leave()
+        return arguments
+
     def submit(self, int queue, data, size_t instance_count):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
@@ -251,12 +287,17 @@ cdef class CommandList:
         queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
+        cdef unsigned int hold
         self.users += 1
         try:
             host = HostMemory(data, False)
-            self.check_alive()
-            with nogil:
-                engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+            hold = engine.hold()
+            try:
+                self.check_alive()
+                with nogil:
+                    engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+            finally:
+                engine.let_go(hold)
         finally:
             self.leave()
 

@@ -41,9 +41,9 @@ from vkdispatch.codegen.ir import (
 
 # Loops have work enough for one element; in long programs the registers of several do not fit.
 _SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
-_LONGEST = 300
+_LONGEST = 1200
 _BYTES_IN_FLIGHT = 16
-_MOST_ELEMENTS = 8
+_MOST_ELEMENTS = 16
 _SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.name)
 
 
@@ -64,7 +64,7 @@ def coarsening(kernel: Kernel) -> int:
     if any(isinstance(statement, Return) for statement in statements):
         return 1
     everything = list(nodes(expr for statement in walk(kernel.body) for expr in expressions_of(statement)))
-    if len(everything) > _LONGEST or any(map(_knows_neighbours, everything)):
+    if len(everything) * elements > _LONGEST or any(map(_knows_neighbours, everything)):
         return 1
     # without the id along x all would do the same
     return elements if any(_is_id_x(expr) for expr in everything) else 1

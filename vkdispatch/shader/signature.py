@@ -1,5 +1,6 @@
 """The arguments of a kernel, read from its Python signature."""
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -87,9 +88,8 @@ def _resolved(
     """Evaluate an annotation that is text, as under `from __future__ import annotations`."""
     if not isinstance(annotation, str):
         return annotation
-    closure = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
     try:
-        visible = {**local_names, **closure}
+        visible = {**local_names, **_closure(function)}
         annotation = eval(annotation, getattr(function, "__globals__", {}), visible)
         # Once more for a text in quotes under that import.
         if isinstance(annotation, str):
@@ -99,6 +99,16 @@ def _resolved(
         raise ArgumentTypeError(
             f"argument {name!r}: the annotation {annotation!r} does not evaluate: {error}"
         ) from error
+
+
+def _closure(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return what a function has of the functions around it; without what they have yet to assign."""
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    values = {}
+    for name, cell in zip(code.co_freevars if code else (), cells or (), strict=False):
+        with contextlib.suppress(ValueError):  # empty: such as the kernel's own name
+            values[name] = cell.cell_contents
+    return values
 
 
 def origin_of(function: Callable[..., Any]) -> str | None:

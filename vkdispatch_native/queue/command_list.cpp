@@ -7,8 +7,11 @@
 
 namespace vkd {
 
-size_t CommandList::record(const Dispatch& dispatch) {
-  std::lock_guard lock(mutex_);
+bool CommandList::try_record(const Dispatch& dispatch, size_t& offset) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return false;
+  }
   // Only the segment that grows is out of date.
   for (std::vector<CachedSegment>& segments : cache_) {
     if (entries_.size() % kSegmentLength != 0 && !segments.empty()) {
@@ -18,11 +21,12 @@ size_t CommandList::record(const Dispatch& dispatch) {
       segments.pop_back();
     }
   }
-  const size_t offset = instance_size_;
+  offset = instance_size_;
   entries_.push_back({dispatch, bindings_.size(), offset});
   bindings_.insert(bindings_.end(), dispatch.bindings, dispatch.bindings + dispatch.binding_count);
   instance_size_ += dispatch.argument_size;
-  return offset;
+  length_ = entries_.size();
+  return true;
 }
 
 void CommandList::reset() {
@@ -31,6 +35,33 @@ void CommandList::reset() {
   entries_.clear();
   bindings_.clear();
   instance_size_ = 0;
+  length_ = 0;
+}
+
+std::vector<std::pair<size_t, size_t>> CommandList::rearrange(const std::vector<size_t>& order) {
+  std::lock_guard lock(mutex_);
+  std::vector<Entry> entries;
+  std::vector<Binding> bindings;
+  std::vector<std::pair<size_t, size_t>> arguments;
+  size_t instance_size = 0;
+  for (const size_t index : order) {
+    if (index >= entries_.size()) {
+      throw Error(ErrorKind::invalid_value, "order: there is no dispatch " + std::to_string(index));
+    }
+    Entry entry = entries_[index];
+    const auto first = bindings_.begin() + static_cast<std::ptrdiff_t>(entry.first_binding);
+    arguments.emplace_back(entry.argument_offset, entry.dispatch.argument_size);
+    entry.first_binding = bindings.size();
+    entry.argument_offset = instance_size;
+    bindings.insert(bindings.end(), first, first + entry.dispatch.binding_count);
+    instance_size += entry.dispatch.argument_size;
+    entries.push_back(entry);
+  }
+  drop_segments();
+  entries_.swap(entries);
+  bindings_.swap(bindings);
+  instance_size_ = instance_size;
+  return arguments;
 }
 
 void CommandList::drop_segments() {
@@ -56,6 +87,11 @@ void CommandList::gather(size_t begin, size_t end, const std::byte* arguments) {
 
 void CommandList::submit_segment(Queue& queue, CachedSegment& cached, size_t begin, size_t end,
                                  const std::byte* arguments) {
+  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
+    gather(begin, end, arguments);
+    queue.append(gathered_.data(), gathered_.size());
+    return;
+  }
   const std::byte* first = arguments + entries_[begin].argument_offset;
   const size_t size = entries_[end - 1].argument_offset + entries_[end - 1].dispatch.argument_size -
                       entries_[begin].argument_offset;

@@ -5,8 +5,10 @@
 // touches stream again.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "queue/queue.hpp"
@@ -19,11 +21,17 @@ class CommandList {
       : queues_(std::move(queues)), graveyard_(graveyard) {}
   ~CommandList() { reset(); }
 
-  // Copies the dispatch except its arguments; returns their offset inside an instance.
-  size_t record(const Dispatch& dispatch);
+  // Copies the dispatch except its arguments, and gives their offset inside an instance. False, with nothing
+  // done, while another thread submits or resets the list, which may take until the device gets further:
+  // wait_until_free() waits for that.
+  bool try_record(const Dispatch& dispatch, size_t& offset);
+  void wait_until_free() { std::lock_guard lock(mutex_); }
   void reset();
+  // Keeps these dispatches, in this order, and drops the others. Returns for each where its arguments were
+  // and how many bytes they have: they lie one after another now.
+  std::vector<std::pair<size_t, size_t>> rearrange(const std::vector<size_t>& order);
   size_t instance_size() const noexcept { return instance_size_; }
-  size_t length() const noexcept { return entries_.size(); }
+  size_t length() const noexcept { return length_; }
 
   // Waits only while the queue is crowded. Throws unless there are instance_count * instance_size() bytes.
   void submit(size_t queue, const std::byte* arguments, size_t bytes, size_t instance_count);
@@ -52,7 +60,8 @@ class CommandList {
   std::mutex mutex_;
   std::vector<Entry> entries_;
   std::vector<Binding> bindings_;
-  size_t instance_size_ = 0;
+  std::atomic<size_t> instance_size_{0};  // these two are asked for while others record or reset
+  std::atomic<size_t> length_{0};
   std::vector<std::vector<CachedSegment>> cache_;  // by queue, then by segment
   std::vector<Dispatch> gathered_;                 // scratch of submit_segment
 };

@@ -1,0 +1,85 @@
+"""Copies between buffers, and between buffers and arrays.
+
+Between buffers a kernel copies: on big GPUs `vkCmdCopyBuffer` moves a fifth of what kernels do.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Array, Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.abbreviations import Buff
+from vkdispatch.codegen.functions.invocation import global_invocation_id
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: CommandGraph | None = None) -> None:
+    """Copy all elements of `src` to `dst`, like `numpy.copyto`.
+
+    Between buffers the device copies, and this returns at once. An array as `src` is `dst.write(src)`, one as
+    `dst` is `src.read(0, out=dst)`.
+
+    Parameters
+    ----------
+    dst, src
+        Of one shape and dtype; at least one of them a buffer.
+    graph
+        Where to record a copy between buffers; None takes the thread's `vd.global_graph()`.
+
+    Raises
+    ------
+    TypeError
+        Neither is a buffer, or one is neither a buffer nor an array.
+    ValueError
+        Their shapes or dtypes differ, or an array is to be recorded in a graph.
+    """
+    for name, value in (("dst", dst), ("src", src)):
+        if not isinstance(value, (Buffer, np.ndarray)):
+            raise ArgumentTypeError(f"{name}: expected a vd.Buffer or an array, got {type(value).__name__}")
+    if isinstance(dst, Buffer) and isinstance(src, Buffer):
+        _check_alike(dst, src)
+        _kernel(dst.var_type)(dst, src, graph=graph)
+    elif graph is not None:
+        raise ArgumentValueError("graph: copies from and to arrays cannot be recorded")
+    elif isinstance(dst, Buffer):
+        dst.write(np.asarray(src))
+    elif isinstance(src, Buffer):
+        src.read(0, out=dst)
+    else:
+        raise ArgumentTypeError("dst, src: expected at least one vd.Buffer; numpy.copyto copies arrays")
+
+
+def _check_alike(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
+    if dst.shape != src.shape or dst.var_type is not src.var_type:
+        raise ArgumentValueError(
+            f"src: expected shape {dst.shape} of {dst.var_type.name} as dst has, got shape {src.shape} of "
+            f"{src.var_type.name}"
+        )
+
+
+_kernels: dict[DType, ShaderFunction] = {}
+
+
+def _kernel(kind: DType) -> ShaderFunction:
+    if kind not in _kernels:
+        _kernels[kind] = _copying(kind)
+    return _kernels[kind]
+
+
+def _copying(kind: DType) -> ShaderFunction:
+    def copy(dst: Any, src: Any) -> None:
+        i = global_invocation_id().x
+        dst[i] = src[i]
+
+    annotation: Any = Buff
+    decorate = shader(
+        "dst.size",
+        arg_type_annotations=[annotation[kind]] * 2,
+        arg_names=["dst", "src"],
+        rewrite=False,
+    )
+    return decorate(copy)

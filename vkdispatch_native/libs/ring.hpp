@@ -1,0 +1,59 @@
+// First in, first out, in room that is kept: std::deque gives blocks back and asks for them again.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace vkd {
+
+template <typename T>
+class Ring {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  size_t size() const noexcept { return size_; }
+  T& front() noexcept { return slots_[first_]; }
+  T& back() noexcept { return (*this)[size_ - 1]; }
+  T& operator[](size_t i) noexcept { return slots_[(first_ + i) & (slots_.size() - 1)]; }  // 0: the front
+
+  void push_back(T value) {
+    reserve(size_ + 1);
+    ++size_;
+    back() = std::move(value);
+  }
+
+  void pop_front() noexcept {
+    front() = T{};  // what it held goes now, not when the room is used again
+    first_ = (first_ + 1) & (slots_.size() - 1);
+    --size_;
+  }
+
+  void clear() noexcept {
+    while (!empty()) {
+      pop_front();
+    }
+  }
+
+  void reserve(size_t count) {
+    if (count <= slots_.size()) {
+      return;
+    }
+    size_t room = slots_.empty() ? 8 : slots_.size();  // a power of two
+    while (room < count) {
+      room *= 2;
+    }
+    std::vector<T> slots(room);
+    for (size_t i = 0; i < size_; ++i) {
+      slots[i] = std::move((*this)[i]);
+    }
+    slots_ = std::move(slots);
+    first_ = 0;
+  }
+
+ private:
+  std::vector<T> slots_;
+  size_t first_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace vkd
