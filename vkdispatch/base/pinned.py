@@ -37,7 +37,7 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32
     ValueError
         A size is negative.
     MemoryError
-        The system has no memory of this kind left.
+        The system has no memory of this kind left, or the device allocates less at once (NVIDIA: 4 GiB).
     """
     return pinned_array(get_context(), 0, _checked_shape(shape), _checked_dtype(dtype))
 
