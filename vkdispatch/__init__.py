@@ -124,6 +124,7 @@ from vkdispatch.base.errors import (
     VulkanError,
     WaitTimeoutError,
 )
+from vkdispatch.base.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
 from vkdispatch.base.image_format import (
     AddressMode,
@@ -152,6 +153,7 @@ from vkdispatch.base.logging import (
     log_warning,
     set_log_level,
 )
+from vkdispatch.base.pinned import empty_pinned
 from vkdispatch.base.rfft_buffer import (
     RFFTBuffer,
     asrfftbuffer,
@@ -220,6 +222,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
+    "Event",
     "Filter",
     "HostSampler",
     "Image",
@@ -238,6 +241,7 @@ __all__ = [
     "Profile",
     "RFFTBuffer",
     "RawKernel",
+    "ReadFuture",
     "Sampler",
     "ShaderBuildError",
     "ShaderFunction",
@@ -292,6 +296,7 @@ __all__ = [
     "dvec2",
     "dvec3",
     "dvec4",
+    "empty_pinned",
     "float16",
     "float32",
     "float64",
@@ -339,6 +344,7 @@ __all__ = [
     "mat4",
     "profile",
     "queue_wait_idle",
+    "record_event",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
@@ -358,4 +364,5 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "wait_event",
 ]

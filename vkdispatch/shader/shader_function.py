@@ -1,11 +1,13 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, get_context, is_context_initialized
+from vkdispatch.base.context import Context, as_int, checked_queue, get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
@@ -17,7 +19,8 @@ from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
-from vkdispatch.shader.fusion import fusible_kernel
+from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.shader.fusible import FusibleKernel, bound_resources
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -27,7 +30,7 @@ from vkdispatch.shader.launcher import (
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
@@ -114,7 +117,8 @@ class ShaderFunction:
         self._forget()
         expect_kernels()
 
-    _traced = True  # its IR tells all that it does
+    # Its IR tells all that it does, and can be written in whatever form a launch needs.
+    _traced = True
     internal = False  # whether profiles leave it out, as it belongs to the package
 
     def _observed(self, checks: Checks) -> Observation | None:
@@ -152,14 +156,16 @@ class ShaderFunction:
         ----------
         *args, **kwargs
             The kernel's arguments, by position or name; also `exec_size` or `workgroups`, which beat the
-            decorator's.
+            decorator's, and `queue_index`, unless a parameter of the kernel has that name: the one queue to
+            launch on, -1 for the least busy one, None for every queue, each on its own copy of the buffers.
         graph
             Where to record; None takes the thread's `vd.global_graph()`.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is missing, unknown, of the wrong kind or shape, or the size is none.
+            An argument is missing, unknown, of the wrong kind or shape, the size is none, or there is no such
+            queue.
         ShaderBuildError
             The kernel does not compile (first call).
         CheckError
@@ -191,11 +197,14 @@ class ShaderFunction:
             )
         if is_dummy():
             raise UsageError(f"{self._who}: kernels do not run on the dummy backend; see get_src()")
+        queue = ALL_QUEUES
+        if "queue_index" in kwargs and "queue_index" not in self._names:
+            queue = self._checked_queue(kwargs.pop("queue_index"), graph)
         size, named = self._size_of_call(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
         # Named and omitted arguments are in order now: most such calls need no further look either.
         fast = self._fast_paths.get(size.option)
-        if fast is not None and fast.run(values, size, graph):
+        if fast is not None and fast.run(values, size, graph, queue):
             return
         context = get_context()
         if graph is not None:
@@ -206,10 +215,13 @@ class ShaderFunction:
             self._recall(extent, context)
         local_size = self._group_for(size.in_groups, context)
         coarsening = self._coarsening_on(context)
-        variant = choose_variant(self._who, extent, size.in_groups, local_size, coarsening, context)
+        form = reach(self._who, self._slots, call.slots, context, own=self._traced)
+        variant = choose_variant(
+            self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._traced
+        )
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
-            if self._run(kernel, call, extent, size.in_groups, graph):
+            if self._run(kernel, call, extent, size.in_groups, graph, queue):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
 
@@ -220,11 +232,26 @@ class ShaderFunction:
         extent: Extent,
         in_groups: bool,
         graph: CommandGraph | None,
+        queue: int,
     ) -> bool:
         observation, diagnostics = self._observation, self._diagnostics
         if observation is None or diagnostics is None:
-            return kernel.run(call, extent, in_groups, graph)
-        return observation.run(self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph)
+            return kernel.run(call, extent, in_groups, graph, queue=queue)
+        return observation.run(
+            self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph, queue
+        )
+
+    def _checked_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
+        if queue_index is None:
+            return ALL_QUEUES
+        if graph is not None:
+            raise ArgumentValueError(
+                f"{self._who}: queue_index: what is recorded runs where its graph is submitted; give it to "
+                "graph.submit()"
+            )
+        if as_int(queue_index) == ANY_QUEUE:
+            return ANY_QUEUE
+        return checked_queue(queue_index, get_context(), f"{self._who}: queue_index")
 
     def _size_of_call(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
@@ -480,9 +507,14 @@ class ShaderFunction:
             observed=observation is not None,
         )
         if observation is None:
-            most = min(info.max_bound_storage_buffers for info in context.device_infos)
-            fusible = fusible_kernel(
-                self._launched, kernel.layout, slots, self._local_size, _make_unchecked, most
+            fusible = FusibleKernel(
+                self._launched,
+                kernel.layout,
+                bound_resources(self._launched, slots),
+                self._local_size,
+                min(info.max_bound_storage_buffers for info in context.device_infos),
+                _make_unchecked,
+                _find_fusions,
             )
             return replace(kernel, fusible=fusible)
         if self._diagnostics is None:
@@ -498,7 +530,7 @@ class ShaderFunction:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
                 path = self._fast_paths.setdefault(option, FastPath(self._slots, in_groups))
-                path.add(kernel)
+                path.add(kernel, variant)
         shown = self._primary is None or variant == PLAIN
         if local_size == self._group_for(self._counts_groups, context) and shown:
             self._primary = kernel
@@ -567,6 +599,15 @@ class ShaderFunction:
 def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
     """Make the kernel that is launched in the place of several."""
     return ShaderFunction(description, local_size, check=False)
+
+
+def _find_fusions(
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+) -> list[Fusion]:
+    # imported by those who use it, as most programs do not
+    from vkdispatch.shader.fusion import find_fusions
+
+    return find_fusions(launches, uses, discarded)
 
 
 def make_shader_function(

@@ -17,7 +17,7 @@ VkDeviceSize align_up(VkDeviceSize offset, VkDeviceSize alignment) {
 
 }  // namespace
 
-Frame::Frame(Device& device, uint32_t queue_family) : device_(device) {
+Frame::Frame(Device& device, uint32_t queue_family) : device_(device), family_(queue_family) {
   VkCommandPoolCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   info.queueFamilyIndex = queue_family;

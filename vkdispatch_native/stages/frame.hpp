@@ -16,11 +16,13 @@ struct UniformSlice {
   std::byte* mapped;
 };
 
-// Where descriptors are written down before Vulkan gets them: kept, as every dispatch needs some.
+// Where descriptors and arguments are written down before Vulkan gets them: kept, as every dispatch needs
+// some.
 struct DescriptorScratch {
   std::vector<VkDescriptorBufferInfo> buffers;
   std::vector<VkDescriptorImageInfo> images;
   std::vector<VkWriteDescriptorSet> writes;
+  std::vector<std::byte> arguments;
 };
 
 class Frame {
@@ -41,10 +43,12 @@ class Frame {
   bool timed() const noexcept { return stopwatch_ != nullptr; }
 
   Device& device() noexcept { return device_; }
+  bool only_copies() const noexcept { return device_.only_copies(family_); }
   DescriptorScratch& scratch() noexcept { return scratch_; }
 
  private:
   Device& device_;
+  const uint32_t family_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::vector<VkCommandBuffer> command_buffers_;
   size_t used_command_buffers_ = 0;

@@ -49,6 +49,8 @@ class Recorder {
   void start_timing(const Command& command);
   void end_timing();
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
+  // The dispatch's arguments, with the addresses of this queue's copies of buffers filled in.
+  const std::byte* complete_arguments(const Dispatch& dispatch);
 
   size_t queue_;
   Frame& frame_;
