@@ -311,7 +311,7 @@ def test_timing_ends_with_the_last_profile() -> None:
 def test_native_refuses_wrong_calls() -> None:
     engine = vd.get_context()._native
     with pytest.raises(ValueError, match="since"):
-        native.timings(engine, [0] * (engine.queue_count + 1))
+        native.timings(engine, [0])
     timing = Timing(vd.get_context())
     commands, submits = timing.finish()
     timing.stop()
@@ -546,3 +546,25 @@ def test_overlapping_commands_get_tracks_of_their_own(tmp_path: Path) -> None:
     assert len(tracks) == 2
     for spans in tracks.values():
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+FORMS = """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, f32
+@vd.shader("y.size")
+def smooth(y: Buff[f32], x: Buff[f32]):
+    tid = vc.global_invocation_id().x
+    with vc.if_block(vc.all(tid > 0, tid < y.shape.w - 1)):
+        y[tid] = x[tid - 1] + x[tid + 1]
+x, y = (vd.asbuffer(np.ones(3001, np.float32)) for _ in range(2))
+with vd.profile() as p:
+    smooth(y, x)
+(item,) = (item for item in p.records if item.kind == "kernel")
+print(item.invocations, item.bytes_read, item.bytes_written, item.precision)
+"""
+
+
+@pytest.mark.parametrize("form", ["", "coarse", "addressed", "wide"])
+def test_all_forms_of_a_kernel_count_the_same(run_python: Callable[..., Any], form: str) -> None:
+    done = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=form)
+    assert done.stdout.strip() == f"(3001, 1, 1) {4 * 3001} {4 * 2999} exact", done.stderr
