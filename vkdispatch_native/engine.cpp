@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <thread>
 
 #include "libs/error.hpp"
@@ -540,10 +541,14 @@ void Engine::abandon() noexcept {
 
 std::vector<Calibration> Engine::calibrations() {
   std::vector<Calibration> found(2 * queues_.size());
+  // Queues of one device share its clock, and are to be compared: they share the calibration too.
+  std::map<const Device*, Calibration> clocks;
   for_each_queue([&](Queue& queue) {
-    // A queue that only moves data may go untimed.
-    if (queue.slot() < queues_.size() || queue.has_timestamps()) {
-      found[queue.slot()] = calibrate(queue.device(), queue.handle());
+    const auto known = clocks.find(&queue.device());
+    if (known != clocks.end() && queue.has_timestamps()) {
+      found[queue.slot()] = known->second;
+    } else if (queue.slot() < queues_.size()) {  // one that only moves data may go untimed
+      found[queue.slot()] = clocks[&queue.device()] = calibrate(queue.device(), queue.handle());
     }
   });
   return found;
