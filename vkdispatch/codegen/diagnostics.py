@@ -39,7 +39,7 @@ class Checks:
         return self.bounds or self.nan or self.loops or self.asserts
 
 
-_CHECK = re.compile(r"(bounds|nan|loops|asserts)(?:=(\d+))?")
+_CHECK = r"(bounds|nan|loops|asserts)(?:=(\d+))?"
 
 
 def parse_checks(value: object, what: str = "check") -> Checks:
@@ -75,7 +75,7 @@ def parse_checks(value: object, what: str = "check") -> Checks:
     rounds = None
     known = set()
     for name in names:
-        found = _CHECK.fullmatch(name) if isinstance(name, str) else None
+        found = re.fullmatch(_CHECK, name) if isinstance(name, str) else None
         if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
             raise ArgumentValueError(f"{what}: {_wanted(value)}")
         known.add(found[1])

@@ -1,15 +1,13 @@
 """Kernels that print or are checked: what is launched instead of them, and how."""
 
-import dataclasses
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.diagnostics import Checks, parse_checks
 from vkdispatch.codegen.instrument import Instrumented, instrument
@@ -23,7 +21,7 @@ from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlo
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Observation:
     """A kernel as it is launched so that it reports, and what its reports mean.
 
@@ -103,7 +101,7 @@ def observe(description: ShaderDescription, checks: Checks) -> Observation | Non
     instrumented = instrument(kernel or description.kernel, checks)
     if instrumented is None:
         return None
-    observed = dataclasses.replace(description, kernel=instrumented.kernel)
+    observed = replace(description, kernel=instrumented.kernel)
     binding = instrumented.binding + observed.resource_binding_base
     slots = (
         ValueSlot("launch number", instrumented.launch, uint32),
