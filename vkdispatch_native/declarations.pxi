@@ -218,12 +218,13 @@ cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
 
 cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
     ctypedef struct CppTimedResource "vkd::TimedResource":
-        uint32_t binding
+        int64_t binding
+        int64_t address
         uint32_t texel
         uint64_t bytes
     cdef cppclass CppTimedCommand "vkd::TimedCommand":
         int kind
-        size_t queue
+        size_t slot
         uint64_t plan
         string name
         CppGroups groups
@@ -233,7 +234,7 @@ cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
         int64_t begin
         int64_t end
     ctypedef struct CppTimedSubmit "vkd::TimedSubmit":
-        size_t queue
+        size_t slot
         size_t commands
         int64_t begin
         int64_t end
