@@ -10,7 +10,7 @@ export BUILD_CLOCK := $(shell date +%s)
 BIN := .venv/bin
 SETUP := deps/setup.sh
 SAY := deps/setup.sh say
-NATIVE_SOURCES = $(shell find vkdispatch_native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
+NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmarks/floor/build -prune -o \( -name "*.cpp" -o -name "*.hpp" -o -name "*.h" \) -print)
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto

@@ -81,6 +81,22 @@ class Engine:
         """Whether a device was lost; nothing on this engine works any more."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
+    @property
+    def transfer_queues(self) -> int:
+        """How many queues have a twin that copies to and from pinned memory beside them.
+
+        The slot of a queue is its index, that of its twin the number of queues plus it.
+        """
+
+    def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
+        """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
+
+    def wait_until(self, points: Sequence[tuple[int, int]], timeout: float | None) -> bool:
+        """Wait until queues have come that far, at most `timeout` seconds; return whether they have."""
+
+    def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
+        """Have the work given to a queue later (-1: all) wait for points, on the device."""
+
     def last_value(self, queue: int) -> int:
         """Return the number of the last batch that was given to a queue."""
 
@@ -102,6 +118,12 @@ class Engine:
     def set_barriers_enabled(self, enabled: bool) -> None:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
 
+class HostBlock:
+    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like."""
+
+    def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class Buffer:
     """Device memory, one copy for each queue of the engine."""
 
@@ -118,6 +140,15 @@ class Buffer:
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
+
+    def write_async(self, queue: int, data: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
+        """Have the bytes copied in (queue -1: every copy); return the points when that is done.
+
+        Data in a `HostBlock` is copied from there, and must be left alone until then.
+        """
+
+    def read_async(self, queue: int, out: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
+        """Have bytes copied to memory of a `HostBlock`; return the points when that is done."""
 
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
@@ -202,6 +233,10 @@ class Plan:
     def new_cache_data(self) -> list[bytes]:
         """Return for each device what to keep for the next time, b"" where that is as it was given."""
 
+    @property
+    def id(self) -> int:
+        """A number that no other plan of this process has or had."""
+
     def destroy(self) -> None: ...
 
 # A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)
@@ -240,7 +275,7 @@ class CommandList:
         after another now. Raises ValueError, with nothing changed, for a number that no dispatch has.
         """
 
-    def submit(self, queue: int, data: bytes | bytearray, instance_count: int) -> None:
+    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> None:
         """Queue all recorded dispatches `instance_count` times.
 
         queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
@@ -292,8 +327,8 @@ class Launcher:
         coarse: bool = False,
         wide: bool = False,
     ) -> None: ...
-    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:
-        """Queue one dispatch on every queue.
+    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
+        """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.
 
         `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
         Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple,
@@ -309,3 +344,26 @@ class Launcher:
 
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
+
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
+# plan id and name, workgroups, bytes copied, argument block, what was bound (binding, bytes of a texel or 0,
+# bytes), begin and end in nanoseconds of `host_clock`.
+TimedCommand = tuple[
+    int, int, int, str, tuple[int, int, int], int, bytes, list[tuple[int, int, int]], int, int
+]
+# A submit: queue, how many commands, begin and end on the host.
+TimedSubmit = tuple[int, int, int, int]
+
+def start_timing(engine: Engine) -> list[int]:
+    """Time every command given to the engine from here on, until `stop_timing` was called as often.
+
+    Returns the number of the last batch of each queue before. Command lists are streamed rather than replayed
+    meanwhile. Raises ValueError where a queue has no timestamps.
+    """
+
+def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
+    """Return what was timed after these batches, one number for each queue, and is done."""
+
+def stop_timing(engine: Engine) -> None: ...
+def host_clock() -> int:
+    """Return the time in nanoseconds on the clock of `timings`."""

@@ -48,6 +48,10 @@ cdef class Plan:
         self.engine.open()
         return self.ptr
 
+    @property
+    def id(self):
+        return self.open().id()
+
     def new_cache_data(self):
         return list(self.open().new_cache_data())
 
@@ -283,12 +287,17 @@ cdef class CommandList:
         queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
+        cdef unsigned int hold
         self.users += 1
         try:
             host = HostMemory(data, False)
-            self.check_alive()
-            with nogil:
-                engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+            hold = engine.hold()
+            try:
+                self.check_alive()
+                with nogil:
+                    engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+            finally:
+                engine.let_go(hold)
         finally:
             self.leave()
 

@@ -378,20 +378,31 @@ cdef class Launcher:
         dispatch.uniform_binding = self.uniform_binding
         return True
 
-    def launch(self, tuple arguments not None, limit, bint limit_is_groups):
+    def launch(self, tuple arguments not None, limit, bint limit_is_groups, int queue=-2):
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
-        cdef uint64_t destroyed = _destroyed
-        cdef uint64_t deallocated = _deallocated
+        cdef size_t first, last
         cdef CppEngine* engine
-        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
-            return False
-        # Other Python code may have run while values were packed, and taken away a buffer that was found before.
-        if _destroyed != destroyed or _deallocated != deallocated:
-            return False
+        cdef unsigned int hold
+        cdef cbool crowded
+        if self.engine is None:
+            raise RuntimeError("the launcher was not initialized")
         engine = self.engine.open()
-        if engine.append(dispatch):
+        first, last = 0, engine.queue_count()
+        if queue != -2:
+            first = engine.least_busy() if queue == -1 else _queue_range(self.engine, queue)[0]
+            last = first + 1
+        # Packing values may run any Python code, and other threads run any time: either may give up a buffer that
+        # has been found alive.
+        hold = engine.hold()
+        try:
+            if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
+                return False
+            crowded = engine.append(dispatch, first, last)
+        finally:
+            engine.let_go(hold)
+        if crowded:
             with nogil:
                 engine.make_room()
         return True

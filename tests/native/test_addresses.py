@@ -21,7 +21,8 @@ layout(push_constant, scalar) uniform Arguments {
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Data { float data[]; };
 void main() {
     uint i = gl_GlobalInvocationID.x;
-    if (uint64_t(i) >= PC.limit[0] || int64_t(i) >= PC.shape[3] || PC.limit[1] != 1ul || PC.limit[2] != 1ul) return;
+    if (uint64_t(i) >= PC.limit[0] || int64_t(i) >= PC.shape[3]) return;
+    if (PC.limit[1] != 1ul || PC.limit[2] != 1ul) return;
     Data(PC.address).data[i] = Data(PC.address).data[i] * PC.factor + float(PC.bytes / 4ul);
 }
 """

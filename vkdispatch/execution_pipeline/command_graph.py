@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, checked_instances
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
@@ -180,14 +180,19 @@ class CommandGraph(CommandList):
             if recorded is None:
                 return False
             offset, block = recorded
-            self._keep_block(offset, block)
+            if len(self._instance) == offset:
+                self._instance += block
+            else:
+                self._keep_block(offset, block)
             self._recorded.append((kernel, resources, offset))
             parents = self.parents
             for parent in (plan, *resources):
                 if parent._handle not in parents:
                     self.register_parent(parent)
-            for name, places in (variables or {}).items():
-                self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
+            if variables:
+                for name, places in variables.items():
+                    slots = self._slots.setdefault(name, [])
+                    slots.extend(_Slot(offset + place, kind) for place, kind in places)
             if probe is not None:
                 self._probes.append((offset + probe[0], probe[1]))
             if self.submit_on_record:
@@ -434,7 +439,7 @@ class CommandGraph(CommandList):
             self._diagnostics = Diagnostics(prints=True)
         return self._diagnostics
 
-    def _submit_observed(self, rows: "bytes | bytearray", instances: int, queue_index: int) -> None:
+    def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
         """Submit launches each of which knows its number; wait for what they have to say."""
         numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
         count = len(self._probes)
@@ -458,20 +463,22 @@ class CommandGraph(CommandList):
         """Queue everything recorded on any one queue; see `submit`."""
         self.submit(instance_count, ANY_QUEUE)
 
-    def _rows(self, instances: int) -> "bytes | bytearray":
+    def _rows(self, instances: int) -> Rows:
         """Return the argument bytes of all instances, bound values patched in."""
         self._complete_instance()
         size = len(self._instance)
-        if not self.pc_values:
-            return self._instance if instances == 1 else bytes(self._instance) * instances
-        rows = np.frombuffer(bytearray(self._instance) * instances, np.uint8).reshape(instances, size)
+        if not self.pc_values and instances == 1:
+            return self._instance
+        # Copied by NumPy, which gives up Python's lock for that.
+        rows = np.empty((instances, size), np.uint8)
+        rows[:] = np.frombuffer(self._instance, np.uint8)
         for name, value in self.pc_values.items():
             for slot in self._slots[name]:
                 packed = pack_rows(slot.kind, value, instances, f"variable {name!r}")
                 rows[:, slot.offset : slot.offset + slot.kind.item_size] = np.frombuffer(
                     packed, np.uint8
                 ).reshape(instances, -1)
-        return bytearray(rows)
+        return rows.reshape(-1).data
 
     def _complete_instance(self) -> None:
         """Give dispatches whose arguments nobody packs their zeros."""

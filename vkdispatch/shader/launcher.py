@@ -7,6 +7,7 @@ from typing import Any
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype
+from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
@@ -57,13 +58,15 @@ class BuiltKernel:
         in_groups: bool,
         graph: CommandGraph | None,
         probe: tuple[int, Probe] | None = None,
+        queue: int = ALL_QUEUES,
     ) -> bool:
         """Launch a checked call, or record it. False: the launcher refused, and nothing happened.
 
-        `probe` goes with the recording of an observed kernel; see `CommandGraph.record_launch`.
+        `queue` is for a launch; `probe` goes with the recording of an observed kernel, see
+        `CommandGraph.record_launch`.
         """
         if graph is None:
-            return self.launcher.launch(call.slots, extent, in_groups)
+            return self.launcher.launch(call.slots, extent, in_groups, queue)
         variables = {
             name: [(self.layout.offset_of(slot.member), slot.kind) for slot in slots]
             for name, slots in call.variables.items()
@@ -112,7 +115,7 @@ class FastPath:
         self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
         self._launches = tuple(each.launcher.launch for each in self._kernels)
 
-    def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object) -> bool:
+    def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
 
         Raises
@@ -128,6 +131,9 @@ class FastPath:
                 # Which argument is to blame is for the checking path to find.
                 return False
         try:
+            if queue != ALL_QUEUES:
+                kernels = self._kernels if graph is None else ()
+                return any(k.launcher.launch(values, limit, self._in_groups, queue) for k in kernels)
             if graph is None:
                 # any() would take longer than the launch
                 for launch in self._launches:  # noqa: SIM110

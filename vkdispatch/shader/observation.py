@@ -5,6 +5,7 @@ import functools
 import os
 from dataclasses import dataclass
 
+from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
@@ -65,6 +66,7 @@ class Observation:
         extent: Extent,
         in_groups: bool,
         graph: CommandGraph | None,
+        queue: int = ALL_QUEUES,
     ) -> bool:
         """Launch a checked call, wait and deliver what it reports; or record it.
 
@@ -85,7 +87,7 @@ class Observation:
         resources = (*call.resources, target.buffer)
         call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
         if graph is None:
-            launch = functools.partial(kernel.run, call, extent, in_groups, None)
+            launch = functools.partial(kernel.run, call, extent, in_groups, None, queue=queue)
             return diagnostics.observe(launch, (probe,))
         place = kernel.layout.offset_of(self.instrumented.launch)
         return kernel.run(call, extent, in_groups, graph, (place, probe))

@@ -1,6 +1,5 @@
 #include "objects/memory.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -48,12 +47,7 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&devi
     info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   }
   // Queues of several families copy from each other's buffers.
-  std::vector<uint32_t> families;
-  for (const QueueHandle& queue : device.queues()) {
-    if (std::find(families.begin(), families.end(), queue.family) == families.end()) {
-      families.push_back(queue.family);
-    }
-  }
+  const std::vector<uint32_t>& families = device.families();
   if (families.size() > 1) {
     info.sharingMode = VK_SHARING_MODE_CONCURRENT;
     info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());

@@ -2,9 +2,11 @@
 // uniforms.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "objects/memory.hpp"
+#include "stages/timing.hpp"
 
 namespace vkd {
 
@@ -37,11 +39,16 @@ class Frame {
   UniformSlice allocate_uniform(VkDeviceSize size);
   void reset();  // the device must be done with everything recorded here
 
+  Stopwatch& stopwatch();  // made on first use
+  bool timed() const noexcept { return stopwatch_ != nullptr; }
+
   Device& device() noexcept { return device_; }
+  bool only_copies() const noexcept { return device_.only_copies(family_); }
   DescriptorScratch& scratch() noexcept { return scratch_; }
 
  private:
   Device& device_;
+  const uint32_t family_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::vector<VkCommandBuffer> command_buffers_;
   size_t used_command_buffers_ = 0;
@@ -51,6 +58,7 @@ class Frame {
   std::vector<Memory> uniform_blocks_;
   size_t uniform_block_ = 0;
   VkDeviceSize uniform_offset_ = 0;
+  std::unique_ptr<Stopwatch> stopwatch_;
 };
 
 }  // namespace vkd

@@ -14,6 +14,21 @@ constexpr VkPipelineStageFlags kDeviceStages =
 constexpr VkAccessFlags kDeviceWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr VkAccessFlags kDeviceAccesses =
     kDeviceWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+constexpr VkAccessFlags kCopyAccesses = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+// Stages and accesses that a barrier may name on a queue.
+struct Scope {
+  VkPipelineStageFlags stages;
+  VkAccessFlags writes;
+  VkAccessFlags accesses;
+};
+
+Scope scope_of(const Frame& frame) {
+  if (frame.only_copies()) {
+    return {VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kCopyAccesses};
+  }
+  return {kDeviceStages, kDeviceWrites, kDeviceAccesses};
+}
 
 }  // namespace
 
@@ -33,12 +48,13 @@ void Recorder::barrier() {
   if (!shared_.barriers_enabled.load(std::memory_order_relaxed)) {
     return;
   }
+  const Scope scope = scope_of(frame_);
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = kDeviceWrites;
-  memory.dstAccessMask = kDeviceAccesses;
-  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, kDeviceStages, 0, 1, &memory, 0,
-                                            nullptr, 0, nullptr);
+  memory.srcAccessMask = scope.writes;
+  memory.dstAccessMask = scope.accesses;
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, scope.stages, scope.stages, 0, 1, &memory, 0, nullptr,
+                                            0, nullptr);
   shared_.barriers.fetch_add(1, std::memory_order_relaxed);
   if (shared_.debug) {
     log_.push_back({0, false, false, 0, {}, ""});
@@ -46,11 +62,12 @@ void Recorder::barrier() {
 }
 
 void Recorder::host_barrier() {
+  const Scope scope = scope_of(frame_);
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = kDeviceWrites;
+  memory.srcAccessMask = scope.writes;
   memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, scope.stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                                             &memory, 0, nullptr, 0, nullptr);
 }
 
@@ -159,6 +176,22 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
 }
 
+// Between the barrier before a command and the command itself.
+template <typename Command>
+void Recorder::start_timing(const Command& command) {
+  if (stopwatch_ != nullptr) {
+    TimedCommand noted = timed(command);
+    noted.epoch = hazards_.epoch;
+    stopwatch_->begin(commands_, std::move(noted));
+  }
+}
+
+void Recorder::end_timing() {
+  if (stopwatch_ != nullptr) {
+    stopwatch_->end(commands_);
+  }
+}
+
 void Recorder::dispatch(const Dispatch& d) {
   order(d.bindings, d.binding_count, d.plan);
   const VolkDeviceTable& fn = frame_.device().fn();
@@ -172,19 +205,33 @@ void Recorder::dispatch(const Dispatch& d) {
     fn.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.argument_size,
                           complete_arguments(d));
   }
+  start_timing(d);
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);
+  end_timing();
 }
 
 void Recorder::copy(const Copy& c) {
+  if (c.host != nullptr && conflicts(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
+    barrier();
+  }
   const Binding access{c.buffer, nullptr, nullptr, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
   order(&access, 1, nullptr);
+  if (c.host != nullptr) {
+    note_access(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer);
+    if (shared_.debug) {
+      log_.push_back(
+          {c.host->id(), c.to_buffer, !c.to_buffer, log_.back().command, log_.back().name, c.host->noun()});
+    }
+  }
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
   VkBufferCopy region{};
   region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
   region.dstOffset = c.to_buffer ? c.buffer_offset : c.staging_offset;
   region.size = c.size;
+  start_timing(c);
   frame_.device().fn().vkCmdCopyBuffer(commands_, c.to_buffer ? c.staging : buffer,
                                        c.to_buffer ? buffer : c.staging, 1, &region);
+  end_timing();
 }
 
 void Recorder::copy(const ImageCopy& c) {
@@ -198,11 +245,13 @@ void Recorder::copy(const ImageCopy& c) {
   region.imageExtent = r.extent;
   const VkImage image = c.image->handle(queue_);
   const VolkDeviceTable& fn = frame_.device().fn();
+  start_timing(c);
   if (c.to_image) {
     fn.vkCmdCopyBufferToImage(commands_, c.staging, image, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
   } else {
     fn.vkCmdCopyImageToBuffer(commands_, image, VK_IMAGE_LAYOUT_GENERAL, c.staging, 1, &region);
   }
+  end_timing();
 }
 
 void Recorder::start(const Image& image) {
