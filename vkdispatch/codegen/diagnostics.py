@@ -15,8 +15,8 @@ from vkdispatch.codegen.messages import word_count
 
 # Words of the head: the end of the ring so far, how many messages there were, how many violations, the most
 # rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high) and
-# length; of an image the texel (x, y, z) and the size of the image; of several axes the index and the size
-# along each.
+# length (and of a wide kernel its high word); of an image the texel (x, y, z) and the size of the image; of
+# several axes the index and the size along each.
 CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
 HEAD_WORDS = 16
 MESSAGE_HEAD_WORDS = 5

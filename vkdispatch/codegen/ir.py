@@ -393,8 +393,8 @@ class Kernel:
     """A whole kernel.
 
     `resources` are the bound buffers and images in binding order; `exec_count` is the argument (uvec3) that
-    limits the global invocation id, or None without a limit. `touched` names storage marked as (read,
-    written) by hand.
+    limits the global invocation id, or None without a limit. `reads` and `writes` have the storage marked by
+    hand. The positions of a `wide` one have 64 bits; see `widen`.
     """
 
     name: str
@@ -406,6 +406,7 @@ class Kernel:
     flags: ShaderFlags = ShaderFlags.NONE
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
+    wide: bool = False
 
 
 def is_place(expr: Expr) -> bool:
