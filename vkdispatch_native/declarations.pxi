@@ -265,4 +265,5 @@ DEF UNIFORM_BUFFER = 6
 DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
+DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed
