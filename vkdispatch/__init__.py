@@ -124,6 +124,7 @@ from vkdispatch.base.errors import (
     VulkanError,
     WaitTimeoutError,
 )
+from vkdispatch.base.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
 from vkdispatch.base.image_format import (
     AddressMode,
@@ -152,6 +153,7 @@ from vkdispatch.base.logging import (
     log_warning,
     set_log_level,
 )
+from vkdispatch.base.pinned import empty_pinned
 from vkdispatch.base.rfft_buffer import (
     RFFTBuffer,
     asrfftbuffer,
@@ -176,15 +178,18 @@ from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
     from vkdispatch.shader.copying import copyto
+    from vkdispatch.shader.profile import Profile, profile
     from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 
 __version__ = "0.1.0"
 
 # What most programs do without is imported when it is first asked for.
 _LAZY = {
+    "Profile": "vkdispatch.shader.profile",
     "RawKernel": "vkdispatch.shader.raw",
     "copyto": "vkdispatch.shader.copying",
     "glsl_kernel": "vkdispatch.shader.raw",
+    "profile": "vkdispatch.shader.profile",
     "spirv_kernel": "vkdispatch.shader.raw",
 }
 
@@ -217,6 +222,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
+    "Event",
     "Filter",
     "HostSampler",
     "Image",
@@ -232,8 +238,10 @@ __all__ = [
     "NanError",
     "OutOfDeviceMemoryError",
     "OversizedBufferError",
+    "Profile",
     "RFFTBuffer",
     "RawKernel",
+    "ReadFuture",
     "Sampler",
     "ShaderBuildError",
     "ShaderFunction",
@@ -288,6 +296,7 @@ __all__ = [
     "dvec2",
     "dvec3",
     "dvec4",
+    "empty_pinned",
     "float16",
     "float32",
     "float64",
@@ -333,7 +342,9 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "profile",
     "queue_wait_idle",
+    "record_event",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
@@ -353,4 +364,5 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "wait_event",
 ]

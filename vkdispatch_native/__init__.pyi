@@ -81,6 +81,22 @@ class Engine:
         """Whether a device was lost; nothing on this engine works any more."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
+    @property
+    def transfer_queues(self) -> int:
+        """How many queues have a twin that copies to and from pinned memory beside them.
+
+        The slot of a queue is its index, that of its twin the number of queues plus it.
+        """
+
+    def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
+        """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
+
+    def wait_until(self, points: Sequence[tuple[int, int]], timeout: float | None) -> bool:
+        """Wait until queues have come that far, at most `timeout` seconds; return whether they have."""
+
+    def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
+        """Have the work given to a queue later (-1: all) wait for points, on the device."""
+
     def last_value(self, queue: int) -> int:
         """Return the number of the last batch that was given to a queue."""
 
@@ -102,6 +118,12 @@ class Engine:
     def set_barriers_enabled(self, enabled: bool) -> None:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
 
+class HostBlock:
+    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like."""
+
+    def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class Buffer:
     """Device memory, one copy for each queue of the engine."""
 
@@ -118,6 +140,15 @@ class Buffer:
 
     def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
         """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
+
+    def write_async(self, queue: int, data: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
+        """Have the bytes copied in (queue -1: every copy); return the points when that is done.
+
+        Data in a `HostBlock` is copied from there, and must be left alone until then.
+        """
+
+    def read_async(self, queue: int, out: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
+        """Have bytes copied to memory of a `HostBlock`; return the points when that is done."""
 
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
@@ -202,6 +233,10 @@ class Plan:
     def new_cache_data(self) -> list[bytes]:
         """Return for each device what to keep for the next time, b"" where that is as it was given."""
 
+    @property
+    def id(self) -> int:
+        """A number that no other plan of this process has or had."""
+
     def destroy(self) -> None: ...
 
 # A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)
@@ -249,17 +284,21 @@ class CommandList:
 
     def destroy(self) -> None: ...
 
-def is_coarse(extent: tuple[int, int, int], width: int, least: int) -> bool:
+def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool = False) -> bool:
     """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
 
-    It has `least` elements (0: never; 1: always) and leaves few invocations without any.
+    It has `least` elements (0: never; 1: always) and leaves few invocations without any. With `wide`, ids
+    have 64 bits.
     """
 
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
     slots: one per shader argument, in call order:
-        ("buffer", binding, shape_offset or -1, reads, writes)
+        ("buffer", binding, shape_offset or -1, reads, writes, planar=False, most bytes or 0,
+         address_offset or -1, length_offset or -1)
+            With an address_offset it is not bound, but reached by the address (uint64) that goes there; its
+            bytes (uint64) go to the length_offset.
         ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
         ("image", binding, view type, format, reads, writes)
         ("scalar", offset, struct format character)    packed here
@@ -268,6 +307,7 @@ class Launcher:
     local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
     coarse_width, coarse_least, coarse: launches are taken where `is_coarse` is `coarse`, others refused.
+    wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
     def __init__(
@@ -285,9 +325,10 @@ class Launcher:
         coarse_width: int = 1,
         coarse_least: int = 0,
         coarse: bool = False,
+        wide: bool = False,
     ) -> None: ...
-    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool) -> bool:
-        """Queue one dispatch on every queue.
+    def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
+        """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.
 
         `limit` is an int or a tuple of one to three ints: invocations, or workgroups if `limit_is_groups`.
         Buffer arguments are objects whose `_native` is a `Buffer` and whose `shader_shape` is a 4-tuple,
@@ -303,3 +344,26 @@ class Launcher:
 
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
+
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
+# plan id and name, workgroups, bytes copied, argument block, what was bound (binding, bytes of a texel or 0,
+# bytes), begin and end in nanoseconds of `host_clock`.
+TimedCommand = tuple[
+    int, int, int, str, tuple[int, int, int], int, bytes, list[tuple[int, int, int]], int, int
+]
+# A submit: queue, how many commands, begin and end on the host.
+TimedSubmit = tuple[int, int, int, int]
+
+def start_timing(engine: Engine) -> list[int]:
+    """Time every command given to the engine from here on, until `stop_timing` was called as often.
+
+    Returns the number of the last batch of each queue before. Command lists are streamed rather than replayed
+    meanwhile. Raises ValueError where a queue has no timestamps.
+    """
+
+def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
+    """Return what was timed after these batches, one number for each queue, and is done."""
+
+def stop_timing(engine: Engine) -> None: ...
+def host_clock() -> int:
+    """Return the time in nanoseconds on the clock of `timings`."""

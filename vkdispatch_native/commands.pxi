@@ -48,6 +48,10 @@ cdef class Plan:
         self.engine.open()
         return self.ptr
 
+    @property
+    def id(self):
+        return self.open().id()
+
     def new_cache_data(self):
         return list(self.open().new_cache_data())
 

@@ -73,6 +73,44 @@ cdef class Data:
             _destroyed.fetch_add(1)  # after `doomed`, before the object may go: who holds the engine sees one of the two
             self.leave()
 
+# ---- pinned memory
+
+
+cdef class HostBlock:
+    """Pinned host memory, of which arrays are views."""
+
+    cdef shared_ptr[CppEngine] keep
+    cdef CppPinned* ptr
+
+    def __init__(self, Engine engine not None, int queue, uint64_t size):
+        cdef CppEngine* e = engine.open()
+        cdef size_t q
+        if self.ptr != NULL:
+            raise RuntimeError("a block of host memory is initialized once")
+        if size == 0:
+            raise ValueError("size: a block needs at least one byte")
+        (q,) = _queue_range(engine, queue) if queue >= 0 else (0,)
+        with nogil:
+            self.ptr = e.create_pinned(q, size, DOWNLOAD)
+        self.keep = engine.ptr
+
+    def __dealloc__(self):
+        cdef CppEngine* engine = self.keep.get()
+        cdef CppPinned* block = self.ptr
+        if block != NULL:
+            with nogil:  # giving much memory back takes a while
+                engine.retire(block)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        if self.ptr == NULL:
+            raise BufferError("the block of host memory was not created")
+        PyBuffer_FillInfo(view, self, <void*>self.ptr.data(), <Py_ssize_t>self.ptr.size(), 0, flags)
+
+
+cdef object _points(vector[CppPoint]& points):
+    return [(point.slot, point.value) for point in points]
+
+
 # ---- buffers
 
 
@@ -122,6 +160,7 @@ cdef class Buffer(Data):
             for q in queues:
                 if buffer.memory(q).mapped() != NULL:
                     self.engine.wait(q, buffer.last_use(q))
+                    self.engine.wait(engine.twin_of(q), buffer.last_use(engine.twin_of(q)))
                 with nogil:
                     engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
         finally:
@@ -139,10 +178,65 @@ cdef class Buffer(Data):
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
             self.engine.wait(q, buffer.last_write(q))
+            self.engine.wait(engine.twin_of(q), buffer.last_write(engine.twin_of(q)))
             with nogil:
                 engine.download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
         finally:
             self.leave()
+
+    def write_async(self, int queue, data, uint64_t offset=0):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        cdef vector[CppPoint] points
+        cdef CppPinned* block = NULL
+        cdef const byte* source
+        queues = _queue_range(self.engine, queue)
+        cdef HostMemory host
+        self.enter("buffer")
+        try:
+            host = HostMemory(data, False)
+            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+                raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
+            if host.view.len == 0:
+                return []
+            for q in queues:
+                source = <const byte*>host.view.buf
+                if engine.is_pinned(q, source, host.view.len):
+                    points.push_back(engine.start_upload(q, buffer[0], offset, source, host.view.len))
+                    continue
+                with nogil:
+                    block = engine.create_pinned(q, host.view.len, UPLOAD)
+                    copy_bytes(block.data(), source, host.view.len)
+                try:
+                    points.push_back(engine.start_upload(q, buffer[0], offset, block.data(), host.view.len))
+                finally:
+                    engine.retire(block)
+        finally:
+            self.leave()
+        return _points(points)
+
+    def read_async(self, int queue, out, uint64_t offset=0):
+        cdef CppBuffer* buffer = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        cdef CppPoint point
+        (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
+        cdef HostMemory host
+        self.enter("buffer")
+        try:
+            host = HostMemory(out, True)
+            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+                raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
+            if host.view.len == 0:
+                return []
+            if not engine.is_pinned(q, <const byte*>host.view.buf, host.view.len):
+                raise ValueError("out: expected memory that is pinned for the queue's device; make the array with "
+                                 "vd.empty_pinned")
+            point = engine.start_download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
+        finally:
+            self.leave()
+        return [(point.slot, point.value)]
 
     def copy_between(self, int source, int target):
         cdef CppBuffer* buffer = self.open()

@@ -50,6 +50,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t storagePushConstant8
         uint32_t shaderBufferInt64Atomics
         uint32_t shaderSharedInt64Atomics
+        uint32_t bufferDeviceAddress
         uint32_t shaderSubgroupExtendedTypes
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
@@ -169,11 +170,13 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
+        uint64_t address()
     cdef cppclass CppPlan "vkd::Plan"(CppResource):
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+        uint64_t id()
         const vector[string]& new_cache_data()
     cdef cppclass CppSpecialization "vkd::Specialization":
         vector[VkSpecializationMapEntry] entries
@@ -187,6 +190,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         uint32_t index
         cbool reads
         cbool writes
+        cbool addressed
+        uint32_t address_offset
     cdef cppclass CppGroups "vkd::Groups":
         uint32_t x
         uint32_t y
@@ -200,7 +205,47 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         uint32_t argument_size
         int32_t uniform_binding
 
+cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPinned "vkd::Pinned"(CppResource):
+        byte* data()
+        uint64_t size()
+    ctypedef enum MemoryUse "vkd::MemoryUse":
+        UPLOAD "vkd::MemoryUse::upload"
+        DOWNLOAD "vkd::MemoryUse::download"
+
+cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
+    void copy_bytes(byte* target, const byte* source, size_t size)
+
+cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
+    ctypedef struct CppTimedResource "vkd::TimedResource":
+        uint32_t binding
+        uint32_t texel
+        uint64_t bytes
+    cdef cppclass CppTimedCommand "vkd::TimedCommand":
+        int kind
+        size_t queue
+        uint64_t plan
+        string name
+        CppGroups groups
+        uint64_t bytes
+        vector[byte] arguments
+        vector[CppTimedResource] resources
+        int64_t begin
+        int64_t end
+    ctypedef struct CppTimedSubmit "vkd::TimedSubmit":
+        size_t queue
+        size_t commands
+        int64_t begin
+        int64_t end
+    int64_t host_now()
+
 cdef extern from "engine.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPoint "vkd::Point":
+        size_t slot
+        uint64_t value
+    cdef cppclass CppTimings "vkd::Timings":
+        vector[CppTimedCommand] commands
+        vector[CppTimedSubmit] submits
     cdef cppclass CppCommandList "vkd::CommandList":
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
         void wait_until_free()
@@ -239,15 +284,25 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         unsigned int hold()
         void let_go(unsigned int number)
         void retire(CppResource* resource)
-        cbool append(const CppDispatch& dispatch) except +raise_error
+        void retire(CppPinned* pinned)
+        CppPinned* create_pinned(size_t queue, uint64_t size, MemoryUse use) except +raise_error
+        cbool append(const CppDispatch& dispatch, size_t first, size_t last) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
+        size_t twin_of(size_t queue)
+        vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
+        void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         size_t least_busy() except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
         void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
+        CppPoint start_upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data,
+                              uint64_t size) except +raise_error
+        CppPoint start_download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data,
+                                uint64_t size) except +raise_error
+        cbool is_pinned(size_t queue, const byte* data, uint64_t size) except +raise_error
         void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppImage& image, uint32_t level, byte* data, uint64_t size) except +raise_error
         void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
@@ -257,6 +312,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void abandon()
         void close()
         CppStatistics statistics() except +raise_error
+        vector[uint64_t] start_timing() except +raise_error
+        CppTimings timings(const vector[uint64_t]& since) except +raise_error
+        void stop_timing()
         void set_barriers_enabled(cbool enabled)
 
 DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
@@ -266,4 +324,5 @@ DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
 DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
+DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "libs/error.hpp"
@@ -11,6 +12,8 @@ namespace vkd {
 namespace {
 
 constexpr uint64_t kForever = ~uint64_t{0};
+constexpr int64_t kLongTiming = 200'000'000;  // ns after which two clocks may have drifted apart
+constexpr double kMostDrift = 1e-3;
 constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
 
 VkDescriptorType descriptor_type(int binding_type) {
@@ -30,6 +33,15 @@ VkDescriptorType descriptor_type(int binding_type) {
   }
 }
 
+Copy pinned_copy(const Device& device, Buffer& buffer, VkDeviceSize offset, Pinned* pinned,
+                 const std::byte* data, VkDeviceSize size, bool to_buffer) {
+  if (pinned == nullptr || &pinned->device() != &device) {
+    throw Error(ErrorKind::invalid_value, "the host memory is not pinned for the queue's device");
+  }
+  const auto start = static_cast<VkDeviceSize>(data - pinned->data());
+  return {&buffer, offset, pinned->memory().handle(), start, size, to_buffer, pinned};
+}
+
 void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
   if (level >= image.shape().levels) {
     throw Error(ErrorKind::invalid_value, "level: the image has " + std::to_string(image.shape().levels) +
@@ -40,6 +52,22 @@ void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
                                               std::to_string(image.level_size(level)) + " bytes, got " +
                                               std::to_string(size));
   }
+}
+
+// Nanoseconds of the host's clock in one tick of the device's: as the device says, and over a long time as
+// measured.
+double tick_length(const Device& device, uint32_t family, const Calibration& first, const Calibration& now) {
+  const double nominal = device.properties().core.limits.timestampPeriod;
+  TickClock clock;
+  clock.set(first.ticks, timestamp_mask(device, family));
+  const int64_t ticks = clock.since_set(now.ticks);
+  const int64_t host = now.host_ns - first.host_ns;
+  if (host < kLongTiming || ticks <= 0) {
+    return nominal;
+  }
+  const double measured = static_cast<double>(host) / static_cast<double>(ticks);
+  // Further off it is not drift: the clock came round, or one of the two was not read at the same instant.
+  return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
 }
 
 }  // namespace
@@ -57,7 +85,7 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
       throw Error(ErrorKind::invalid_value,
                   "device " + std::to_string(device_indices[i]) + " does not exist or was given no queue");
     }
-    devices_.push_back(std::make_unique<Device>(instance_->handle(), physical[device_indices[i]],
+    devices_.push_back(std::make_shared<Device>(instance_->handle(), physical[device_indices[i]],
                                                 queue_families[i], force_staging));
     const VkPhysicalDeviceLimits& device = devices_.back()->properties().core.limits;
     limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, device.maxStorageBufferRange);
@@ -69,16 +97,30 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
       timelines_.push_back(std::make_unique<Timeline>(*devices_.back()));
     }
   }
+  const size_t count = queue_devices_.size();
+  for (const auto& device : devices_) {
+    for (size_t q = 0; q < device->queues().size(); ++q) {
+      const bool twin = q < device->transfer_queues().size();
+      timelines_.push_back(twin ? std::make_unique<Timeline>(*device) : nullptr);
+    }
+  }
   std::vector<Timeline*> timelines;
   for (const auto& timeline : timelines_) {
     timelines.push_back(timeline.get());
   }
   graveyard_ = std::make_unique<Graveyard>(timelines, holds_);
+  auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
+    return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
+  };
   for (const auto& device : devices_) {
-    for (const QueueHandle& handle : device->queues()) {
+    for (size_t q = 0; q < device->queues().size(); ++q) {
       const size_t index = queues_.size();
-      queues_.push_back(
-          std::make_unique<Queue>(index, *device, handle, *timelines_[index], *graveyard_, shared_));
+      queues_.push_back(make(index, index, *device, device->queues()[q]));
+      twins_.emplace_back();
+      if (q < device->transfer_queues().size()) {
+        twins_.back() = make(index, count + index, *device, device->transfer_queues()[q]);
+        queues_.back()->pair_with(*twins_.back());
+      }
     }
   }
 }
@@ -115,6 +157,24 @@ void Engine::check_open() const {
   }
 }
 
+Queue& Engine::queue_at(size_t slot) {
+  const size_t count = queues_.size();
+  Queue* queue = slot < count ? queues_[slot].get() : slot < 2 * count ? twins_[slot - count].get() : nullptr;
+  if (queue == nullptr) {
+    throw Error(ErrorKind::invalid_value, "queue " + std::to_string(slot) + " does not exist");
+  }
+  return *queue;
+}
+
+template <typename Function>
+void Engine::for_each_queue(Function function) {
+  for (size_t slot = 0; slot < 2 * queues_.size(); ++slot) {
+    if (slot < queues_.size() || twins_[slot - queues_.size()] != nullptr) {
+      function(queue_at(slot));
+    }
+  }
+}
+
 template <typename Make>
 auto Engine::create(Make make) {
   decltype(make()) made;
@@ -124,9 +184,9 @@ auto Engine::create(Make make) {
     if (error.kind() != ErrorKind::out_of_memory || graveyard_->empty()) {
       throw;
     }
-    for (const auto& queue : queues_) {  // freed memory may still be waiting for the device
-      queue->wait(queue->last_value(), kForever);
-    }
+    for_each_queue([](Queue& queue) {  // freed memory may still be waiting for the device
+      queue.wait(queue.last_value(), kForever);
+    });
     made = make();
   }
   std::lock_guard lock(live_mutex_);
@@ -146,6 +206,38 @@ Image* Engine::create_image(const ImageShape& shape) {
     queue->append(*image);
   }
   return image;
+}
+
+Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
+  const Use using_engine(*this);
+  std::shared_ptr<Device> device;
+  for (const auto& candidate : devices_) {
+    if (candidate.get() == &queue_at(queue).device()) {
+      device = candidate;
+    }
+  }
+  Pinned* pinned =
+      create([&] { return std::make_unique<Pinned>(queue_devices_.size(), instance_, device, size, use); });
+  std::lock_guard lock(pinned_mutex_);
+  pinned_[pinned->data()] = pinned;
+  return pinned;
+}
+
+Pinned* Engine::find_pinned(const std::byte* data, VkDeviceSize size) {
+  std::lock_guard lock(pinned_mutex_);
+  auto found = pinned_.upper_bound(data);
+  if (found == pinned_.begin()) {
+    return nullptr;
+  }
+  Pinned* pinned = std::prev(found)->second;
+  const auto offset = static_cast<VkDeviceSize>(data - pinned->data());
+  return offset <= pinned->size() && size <= pinned->size() - offset ? pinned : nullptr;
+}
+
+bool Engine::is_pinned(size_t queue, const std::byte* data, VkDeviceSize size) {
+  const Use use(*this);
+  const Pinned* pinned = find_pinned(data, size);
+  return pinned != nullptr && &pinned->device() == &queue_at(queue).device();
 }
 
 Sampler* Engine::create_sampler(const SamplerSettings& settings) {
@@ -183,12 +275,12 @@ CommandList* Engine::create_command_list() {
   return list.release();
 }
 
-bool Engine::append(const Dispatch& dispatch) {
+bool Engine::append(const Dispatch& dispatch, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;
-  for (const auto& queue : queues_) {
-    queue->append(dispatch);
-    crowded |= queue->crowded();
+  for (size_t queue = first; queue < last; ++queue) {
+    queues_[queue]->append(dispatch);
+    crowded |= queues_[queue]->crowded();
   }
   return crowded;
 }
@@ -202,25 +294,74 @@ void Engine::make_room() {
   }
 }
 
-uint64_t Engine::last_value(size_t queue) {
+uint64_t Engine::last_value(size_t slot) {
   const Use use(*this);
-  return queues_.at(queue)->last_value();
+  return queue_at(slot).last_value();
 }
 
-bool Engine::wait(size_t queue, uint64_t value, uint64_t timeout_ns) {
+bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns) {
   const Use use(*this);
-  return queues_.at(queue)->wait(value, timeout_ns);
+  return queue_at(slot).wait(value, timeout_ns);
+}
+
+size_t Engine::twin_of(size_t queue) const noexcept {
+  return queue < twins_.size() && twins_[queue] != nullptr ? queue + queues_.size() : queue;
+}
+
+std::vector<Point> Engine::work_given(size_t first, size_t last) {
+  const Use use(*this);
+  std::vector<Point> points;
+  for (size_t q = first; q < last; ++q) {
+    Queue& queue = queue_at(q);
+    points.push_back({q, queue.last_value()});
+    if (queue.twin() != nullptr) {
+      points.push_back({queue.twin()->slot(), queue.last_transfer()});
+    }
+  }
+  return points;
+}
+
+void Engine::follow(size_t first, size_t last, const std::vector<Point>& points) {
+  const Use use(*this);
+  for (size_t q = first; q < last; ++q) {
+    for (Queue* queue : {&queue_at(q), queue_at(q).twin()}) {
+      std::vector<Batch::Wait> waits;
+      for (const Point& point : points) {
+        Queue& other = queue_at(point.slot);
+        if (&other != queue && point.value > 0) {
+          waits.push_back({&other, std::min(point.value, other.last_value())});
+        }
+      }
+      if (queue != nullptr) {
+        queue->append_waits(std::move(waits));
+      }
+    }
+  }
 }
 
 void Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                     VkDeviceSize size) {
   const Use use(*this);
-  queues_.at(queue)->upload(buffer, offset, data, size);
+  queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
-  queues_.at(queue)->download(buffer, offset, data, size);
+  queues_.at(queue)->download(buffer, offset, data, size, find_pinned(data, size));
+}
+
+Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
+                           VkDeviceSize size) {
+  const Use use(*this);
+  return queues_.at(queue)->transfer(
+      pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, true));
+}
+
+Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
+                             VkDeviceSize size) {
+  const Use use(*this);
+  return queues_.at(queue)->transfer(
+      pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, false));
 }
 
 void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
@@ -235,9 +376,9 @@ void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* dat
   queues_.at(queue)->download(image, level, data);
 }
 
-void Engine::flush(size_t queue, uint64_t value) {
+void Engine::flush(size_t slot, uint64_t value) {
   const Use use(*this);
-  queues_.at(queue)->flush(value);
+  queue_at(slot).flush(value);
 }
 
 size_t Engine::least_busy() {
@@ -264,21 +405,20 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
     return;
   }
   if (queue_devices_[from] == queue_devices_[to]) {
-    // Each side is submitted before the other waits for it: both may share one queue of the device, where a
-    // wait for something submitted later would never end.
-    const uint64_t written = source.last_value();
-    source.flush(written);
-    target.append_wait(*timelines_[from], written);
+    std::vector<Batch::Wait> waits = {{&source, source.last_value()}};
+    if (Queue* twin = source.twin()) {
+      waits.push_back({twin, buffer.last_write(twin->slot())});
+    }
+    target.append_waits(std::move(waits));
     const uint64_t copied = target.append_copy_of(buffer, buffer.memory(from).handle());
-    target.flush(copied);
-    buffer.mark_read(from, source.append_wait(*timelines_[to], copied));
+    buffer.mark_read(from, source.append_waits({{&target, copied}}));
     return;
   }
   std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
     const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
-    source.download(buffer, offset, block.data(), size);
-    target.upload(buffer, offset, block.data(), size);
+    source.download(buffer, offset, block.data(), size, nullptr);
+    target.upload(buffer, offset, block.data(), size, nullptr);
   }
 }
 
@@ -307,10 +447,16 @@ std::vector<std::pair<size_t, size_t>> Engine::rearrange(CommandList& list,
 
 void Engine::tidy() noexcept {
   if (!graveyard_->empty()) {
-    for (const auto& queue : queues_) {
-      queue->tidy();
-    }
+    for_each_queue([](Queue& queue) { queue.tidy(); });
   }
+}
+
+void Engine::retire(Pinned* pinned) noexcept {
+  if (!abandoned_.load()) {
+    std::lock_guard lock(pinned_mutex_);
+    pinned_.erase(pinned->data());
+  }
+  retire(static_cast<Resource*>(pinned));
 }
 
 void Engine::retire(Resource* resource) noexcept {
@@ -356,9 +502,7 @@ void Engine::close() noexcept {
   while (users_.load() > 0) {
     pause();
   }
-  for (const auto& queue : queues_) {
-    queue->close();
-  }
+  for_each_queue([](Queue& queue) { queue.close(); });
   std::lock_guard lock(live_mutex_);
   for (CommandList* list : lists_) {
     list->reset();
@@ -377,6 +521,7 @@ void Engine::close() noexcept {
   if (holds_.none()) {
     orphans_.clear();
   }
+  twins_.clear();
   queues_.clear();
   graveyard_.reset();
   timelines_.clear();
@@ -391,13 +536,88 @@ void Engine::abandon() noexcept {
   finished_.store(true);
 }
 
+// ---- timing
+
+std::vector<Calibration> Engine::calibrations() {
+  std::vector<Calibration> found;
+  for (const auto& queue : queues_) {
+    found.push_back(calibrate(queue->device(), queue->handle()));
+  }
+  return found;
+}
+
+std::vector<uint64_t> Engine::start_timing() {
+  const Use use(*this);
+  std::lock_guard lock(timing_mutex_);
+  // What was given before is not to be timed, and submitting ends its batch.
+  std::vector<uint64_t> before;
+  for (const auto& queue : queues_) {
+    before.push_back(queue->last_value());
+    queue->flush(before.back());
+  }
+  TimingLog& log = shared_.timings;
+  if (!log.on()) {
+    clocks_ = calibrations();
+    for (const auto& queue : queues_) {
+      queue->set_clock(clocks_[queue->index()].ticks);
+    }
+    std::lock_guard log_lock(log.mutex);
+    log.commands.clear();
+    log.submits.clear();
+  }
+  log.users.fetch_add(1);
+  return before;
+}
+
+Timings Engine::timings(const std::vector<uint64_t>& since) {
+  const Use use(*this);
+  std::lock_guard lock(timing_mutex_);
+  for (const auto& queue : queues_) {
+    queue->collect_timings();
+  }
+  const std::vector<Calibration> now = calibrations();
+  Timings found;
+  TimingLog& log = shared_.timings;
+  std::lock_guard log_lock(log.mutex);
+  for (const TimedCommand& command : log.commands) {
+    if (command.batch > since.at(command.queue)) {
+      found.commands.push_back(command);
+    }
+  }
+  for (const TimedSubmit& submit : log.submits) {
+    if (submit.batch > since.at(submit.queue)) {
+      found.submits.push_back(submit);
+    }
+  }
+  for (TimedCommand& command : found.commands) {
+    Queue& queue = *queues_[command.queue];
+    const Calibration& clock = clocks_.at(command.queue);
+    const double length = tick_length(queue.device(), queue.family(), clock, now[command.queue]);
+    command.begin = clock.host_ns + std::llround(static_cast<double>(command.begin) * length);
+    command.end = clock.host_ns + std::llround(static_cast<double>(command.end) * length);
+  }
+  return found;
+}
+
+void Engine::stop_timing() noexcept {
+  if (abandoned_.load()) {
+    return;
+  }
+  TimingLog& log = shared_.timings;
+  if (log.users.fetch_sub(1) == 1) {
+    std::lock_guard lock(log.mutex);
+    log.commands = {};
+    log.submits = {};
+  }
+}
+
 Statistics Engine::statistics() {
   const Use use(*this);
   Statistics s;
-  for (const auto& queue : queues_) {
-    s.commands += queue->command_count();
-    s.submits += queue->submit_count();
-  }
+  for_each_queue([&](Queue& queue) {
+    s.commands += queue.command_count();
+    s.submits += queue.submit_count();
+  });
   s.barriers = shared_.barriers.load();
   {
     std::lock_guard lock(live_mutex_);

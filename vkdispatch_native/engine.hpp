@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_set>
@@ -30,6 +31,11 @@ struct Statistics {
   uint64_t device_memory = 0;
 };
 
+struct Timings {
+  std::vector<TimedCommand> commands;
+  std::vector<TimedSubmit> submits;
+};
+
 class Engine {
  public:
   // One entry of queue_families for each device: the family of each of its queues.
@@ -50,22 +56,36 @@ class Engine {
   Buffer* create_buffer(VkDeviceSize size);
   Image* create_image(const ImageShape& shape);
   Sampler* create_sampler(const SamplerSettings& settings);
+  Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
                     uint32_t push_constant_size, const std::string& name, const std::string& entry_point,
                     const Specialization& specialization, const std::vector<std::string>& cached);
   CommandList* create_command_list();
 
-  bool append(const Dispatch& dispatch);  // to every queue; true: one is crowded, make_room() is due
+  // To the queues from `first` up to, without it, `last`. True: one is crowded, make_room() is due.
+  bool append(const Dispatch& dispatch, size_t first, size_t last);
   void make_room();
-  uint64_t last_value(size_t queue);
-  bool wait(size_t queue, uint64_t value, uint64_t timeout_ns);
-  void flush(size_t queue, uint64_t value);
+  // Queues are given by slot from here to flush(): those of the context, then the twins of each.
+  uint64_t last_value(size_t slot);
+  bool wait(size_t slot, uint64_t value, uint64_t timeout_ns);
+  void flush(size_t slot, uint64_t value);
+  size_t twin_of(size_t queue) const noexcept;  // its slot; the queue itself where it has none
+  // All the work given to the queues from `first` up to, without it, `last`.
+  std::vector<Point> work_given(size_t first, size_t last);
+  // Work that is given to these queues later waits, on the device, for all the points.
+  void follow(size_t first, size_t last, const std::vector<Point>& points);
   size_t least_busy();  // the queue with the fewest batches before it; in turn where several have
   // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
   // next and before `from` changes it. On one device without a look from the host.
   void copy_between(Buffer& buffer, size_t from, size_t to);
   void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // The same without a wait: done when the point is reached. The host memory must be pinned for the queue's
+  // device (else: throws) and be left alone until then.
+  Point start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
+                     VkDeviceSize size);
+  Point start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  bool is_pinned(size_t queue, const std::byte* data, VkDeviceSize size);  // for this queue's device
   // One mip level of an image; throws unless `size` is what it takes.
   void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);
@@ -75,6 +95,12 @@ class Engine {
   void reset(CommandList& list);
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
+  // Times every command from here on, until stop_timing() was called as often. Returns the last value that
+  // each queue was given before. Throws where a queue has no timestamps.
+  std::vector<uint64_t> start_timing();
+  // What was timed after these values and is done, on the host's clock.
+  Timings timings(const std::vector<uint64_t>& since);
+  void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
   // What is given up between hold() and let_go() of the number it returns is not destroyed meanwhile: for who
@@ -84,6 +110,7 @@ class Engine {
 
   // These never block on the device and never throw.
   void retire(Resource* resource) noexcept;
+  void retire(Pinned* pinned) noexcept;
   void destroy(CommandList* list) noexcept;
 
   void close() noexcept;
@@ -92,20 +119,28 @@ class Engine {
  private:
   class Use;
 
+  std::vector<Calibration> calibrations();  // of each queue
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
+  Queue& queue_at(size_t slot);
+  template <typename Function>
+  void for_each_queue(Function function);  // twins too
+  Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
   void tidy() noexcept;
 
   std::shared_ptr<Instance> instance_;  // first in, last out
   SharedState shared_;
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<Device*> queue_devices_;  // the device of each queue
+  std::vector<std::shared_ptr<Device>> devices_;  // pinned memory may outlive the engine
+  std::vector<Device*> queue_devices_;            // the device of each queue
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   Holds holds_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<Queue>> twins_;  // of each queue the one that moves data beside it, or null
+  std::mutex pinned_mutex_;
+  std::map<const std::byte*, Pinned*> pinned_;  // by its first byte
   std::mutex live_mutex_;
   std::unordered_set<Resource*> live_;  // owned by the bridge's objects
   std::unordered_set<CommandList*> lists_;
@@ -115,6 +150,8 @@ class Engine {
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
+  std::mutex timing_mutex_;
+  std::vector<Calibration> clocks_;  // of each queue, from the start of timing
 };
 
 }  // namespace vkd

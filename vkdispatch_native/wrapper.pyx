@@ -6,8 +6,9 @@ cimport cython
 import atexit
 import os
 import weakref
+from time import monotonic
 
-from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_AsDouble
 from cpython.number cimport PyNumber_Index
@@ -109,6 +110,7 @@ cdef dict _optional(CppDeviceProperties& p):
         "storagePushConstant8": p.features12.storagePushConstant8,
         "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
         "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
+        "bufferDeviceAddress": p.features12.bufferDeviceAddress,
         "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
         "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
         "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,
@@ -293,6 +295,7 @@ cdef class Engine:
         cdef size_t q
         for q in _queue_range(self, queue):
             self.wait(q, self.open().last_value(q))
+            self.wait(self.open().twin_of(q), self.open().last_value(self.open().twin_of(q)))
 
     def last_value(self, size_t queue):
         return self.open().last_value(queue)
@@ -311,6 +314,47 @@ cdef class Engine:
         cdef CppEngine* engine = self.open()
         with nogil:
             engine.flush(queue, value)
+
+    def wait_until(self, points, timeout):
+        cdef CppEngine* engine = self.open()
+        cdef double end = monotonic() + timeout if timeout is not None else 0
+        cdef double left
+        cdef size_t slot
+        cdef uint64_t value, slice_ns
+        cdef cbool done
+        for slot, value in points:
+            done = False
+            while not done:
+                slice_ns = SIGNAL_CHECK_NS
+                if timeout is not None:
+                    left = max(end - monotonic(), 0.0)
+                    slice_ns = min(slice_ns, <uint64_t>(min(left, 1.0) * 1e9))
+                with nogil:
+                    done = engine.wait(slot, value, slice_ns)
+                PyErr_CheckSignals()
+                if not done and timeout is not None and monotonic() >= end:
+                    return False
+        return True
+
+    def work_given(self, int queue=-1):
+        cdef vector[CppPoint] points
+        queues = _queue_range(self, queue)
+        points = self.open().work_given(queues[0], queues[-1] + 1)
+        return _points(points)
+
+    def follow(self, points, int queue=-1):
+        cdef vector[CppPoint] given
+        cdef CppPoint point
+        for slot, value in points:
+            point.slot, point.value = slot, value
+            given.push_back(point)
+        queues = _queue_range(self, queue)
+        self.open().follow(queues[0], queues[-1] + 1, given)
+
+    @property
+    def transfer_queues(self):
+        cdef size_t q
+        return sum([self.open().twin_of(q) != q for q in range(self.open().queue_count())])
 
     def close(self):
         cdef CppEngine* engine = self.ptr.get()
@@ -344,3 +388,4 @@ cdef atomic[uint64_t] _destroyed
 include "data.pxi"
 include "commands.pxi"
 include "launching.pxi"
+include "timing.pxi"

@@ -193,6 +193,10 @@ class Space:
             return None
         if symbol == "<<":
             return _scaled(a, 1 << b.constant) if 0 <= b.constant < 64 else None
+        if symbol == ">>" and 0 <= b.constant < 64:
+            return self._divided("/", a, 1 << b.constant)
+        if symbol == "&" and b.constant >= 0 and b.constant & (b.constant + 1) == 0:
+            return self._divided("%", a, b.constant + 1)
         if symbol in ("/", "%") and b.constant > 0:
             return self._divided(symbol, a, b.constant)
         return None
@@ -203,6 +207,10 @@ class Space:
             return None
         if high < by:
             return _constant(0) if symbol == "/" else form
+        if by == 1:
+            return form if symbol == "/" else _constant(0)
+        if not form.terms:
+            return _constant(low // by if symbol == "/" else low % by)
         if symbol == "%":
             return _form(0, {Remainder(form, by): 1})
         if not form.constant and len(form.terms) == 1:

@@ -11,14 +11,11 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from vkdispatch.base.dtype import (
-    DType,
     component_count,
     component_type,
-    compute_type,
     float32,
     float64,
     is_float_dtype,
-    is_matrix,
     is_scalar,
     ivec4,
     to_vector,
@@ -28,7 +25,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import evaluated, nodes
-from vkdispatch.codegen.elementwise import Elementwise, root_of
+from vkdispatch.codegen.elementwise import root_of
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -55,36 +52,14 @@ from vkdispatch.codegen.ir import (
     blocks_of,
     expressions_of,
     walk,
-    with_blocks,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.names import legal_name
+from vkdispatch.codegen.places import Part, places_of, without_stores
 from vkdispatch.codegen.reports import components, zero
 
 _EXEC_COUNT = "exec_count"
 _ZERO = "zero"
-
-
-@record
-class Part:
-    """A kernel of a chain.
-
-    Attributes
-    ----------
-    element
-        The kernel.
-    resources
-        For each of its resources the number of what is bound there: the same number, the same thing.
-    places
-        For each of `element.elements` the number of the place it is, or None if it is left to memory.
-    shapes
-        (argument, number) of what takes the shape of a buffer.
-    """
-
-    element: Elementwise
-    resources: tuple[int, ...]
-    places: tuple[int | None, ...]
-    shapes: tuple[tuple[Argument, int], ...]
 
 
 @record(eq=False)
@@ -138,18 +113,12 @@ def _chained(
     body: list[Statement] = []
     ended = False
     for position, part in enumerate(parts):
-        chain.begin(position)
+        chain.begin(position, body)
         body.append(Comment(part.element.kernel.name, preceding_new_line=position > 0))
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
         chain.store_all(body)
-    return chain, _without_stores((*chain.prelude, *body), discarded, chain.resources)
-
-
-def is_kept_in_registers(kind: DType) -> bool:
-    """Whether elements of a buffer come back from memory as they were: no conversion, no rounding."""
-    # a matrix has no simple way to be rounded
-    return component_type(kind).item_size >= 4 and compute_type(kind) is kind and not is_matrix(kind)
+    return chain, without_stores((*chain.prelude, *body), discarded, chain.resources)
 
 
 class _State(Enum):
@@ -157,23 +126,6 @@ class _State(Enum):
 
     CLEAN = auto()  # it holds what memory holds
     CHANGED = auto()  # memory is out of date
-
-
-@record(eq=False, frozen=False)
-class _Place:
-    """An element that every invocation has for itself.
-
-    `element` is how memory has it, in the words of the first part that reaches it; `register` is made when it
-    is first used.
-    """
-
-    storage: int
-    kind: DType
-    label: str
-    readers: set[int]
-    writers: set[int]
-    element: Expr | None = None
-    register: Register | None = None
 
 
 class _Chain:
@@ -198,11 +150,11 @@ class _Chain:
         # how the writer calls them
         self._taken.update(f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
         self._shape_names()
-        self._places = _places_of(parts)
+        self._places = places_of(parts)
         self.prelude: list[Statement] = []
         self._states: dict[int, _State] = {}
         self._depth = 0
-        # places that the loops around the current point store to: memory has them
+        # places that the loops around the current point store to, or the part reads back: memory has them
         self._in_memory: frozenset[int] = frozenset()
         self._position = 0
         self._substitutes: dict[int, Value] = {}
@@ -224,7 +176,7 @@ class _Chain:
 
     # -- parts
 
-    def begin(self, position: int) -> None:
+    def begin(self, position: int, out: list[Statement]) -> None:
         """Go on with another part: give what it names new names."""
         part = self._parts[position]
         kernel = part.element.kernel
@@ -259,6 +211,10 @@ class _Chain:
         for element, place in zip(part.element.elements, part.places, strict=True):
             if place is not None and self._places[place].element is None:
                 self._places[place].element = self._in_memory_words(element)
+        self._in_memory = self._read_back()
+        self.store_all(out, self._in_memory)
+        for place in self._in_memory:
+            self._states.pop(place, None)
 
     def _in_memory_words(self, element: Expr) -> Expr:
         """Rewrite an element so that it can be reached from anywhere: without the part's registers."""
@@ -452,17 +408,16 @@ class _Chain:
         if place is None or place in self._in_memory:
             out.append(Store(self._place_words(statement.place), value, statement.operator, statement.loc))
             return
+        sealed = self._passes_on(place)
         if whole:
-            rounded = self._needs_rounding(place, statement.value)
-            simple = rounded and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
-            self._assign(place, self._rounded(value) if simple else value, out)
-            rounded = rounded and not simple
+            at_once = sealed and (is_scalar(value.dtype) or component_type(value.dtype) is float32)
+            self._assign(place, self._sealed(value) if at_once else value, out)
+            sealed = sealed and not at_once
         else:
             target = self._place_words(statement.place)
             out.append(Store(target, value, statement.operator, statement.loc))
-            rounded = self._needs_rounding(place, statement.value, statement.operator)
-        if rounded:
-            out.append(Store(self._register(place), self._rounded(self._register(place))))
+        if sealed:
+            out.append(Store(self._register(place), self._sealed(self._register(place))))
         self._states[place] = _State.CHANGED
 
     def _place_words(self, place: Expr) -> Expr:
@@ -554,42 +509,37 @@ class _Chain:
                     stored.add(place)
         return touched, frozenset(stored)
 
-    # -- rounding
+    # -- floating-point numbers
 
-    def _is_read_later(self, place: int) -> bool:
-        return any(reader > self._position for reader in self._places[place].readers)
+    def _passes_on(self, place: int) -> bool:
+        """Whether the value that is stored now is a float that a later kernel reads.
 
-    def _needs_rounding(self, place: int, value: Expr, operator: str | None = None) -> bool:
-        """Whether a later kernel might take the product that a value is into one operation with its own sum.
-
-        A compiler may do so within a kernel, but memory between two of them rounds.
+        Compilers take a product and a sum together, or `a + b - a` for `b`: within a kernel, as they may.
+        What goes through memory they leave alone, so they must not see through what is passed on instead.
         """
-        if not is_float_dtype(self._places[place].kind) or not self._is_read_later(place):
-            return False
-        return self._may_be_product(value, 0) if operator is None else operator in ("*", "/")
+        known = self._places[place]
+        return is_float_dtype(known.kind) and any(reader > self._position for reader in known.readers)
 
-    def _may_be_product(self, value: Expr, depth: int) -> bool:
-        definitions = self._parts[self._position].element.definitions
-        if value.op is Op.BINARY:
-            return value.value in ("*", "/")
-        if value.op is Op.ELEMENT:
-            place = self._place_of.get(id(value))
-            return place is not None and self._position in self._places[place].writers
-        if value.op in (Op.LITERAL, Op.ARGUMENT, Op.LENGTH, Op.SAMPLE, Op.IMAGE_LOAD):
-            return False
-        if depth > 40:
-            return True
-        if value.op is Op.REGISTER and isinstance(value.value, Register) and value.value in definitions:
-            return self._may_be_product(definitions[value.value], depth + 1)
-        if value.op in (Op.UNARY, Op.CONSTRUCT, Op.COMPONENT, Op.SWIZZLE):
-            return any(
-                self._may_be_product(arg, depth + 1) for arg in value.args if is_float_dtype(arg.dtype)
-            )
-        if value.op is Op.SELECT:
-            return any(self._may_be_product(arg, depth + 1) for arg in value.args[1:])
-        return True
+    def _read_back(self) -> frozenset[int]:
+        """Find floats that the part reads after having stored to them.
 
-    def _rounded(self, value: Expr) -> Expr:
+        Only the driver knows whether memory lies between for the kernel alone, so it is asked again.
+        """
+        stored: set[int] = set()
+        found: set[int] = set()
+        for statement in walk(self._parts[self._position].element.kernel.body):
+            read = {self._place_of.get(id(expr)) for expr in nodes(evaluated(statement))}
+            target = None
+            if isinstance(statement, Store):
+                target = self._place_of.get(id(root_of(statement.place)))
+                if statement.operator is not None:
+                    read.add(target)
+            found.update(place for place in read if place in stored)
+            if target is not None:
+                stored.add(target)
+        return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
+
+    def _sealed(self, value: Expr) -> Expr:
         """Return a value in a way that no compiler sees through: its bits, changed by an argument of zero."""
         self._uses_zero = True
         kind = value.dtype
@@ -610,51 +560,3 @@ class _Chain:
             for part in components(value)
         )
         return parts[0] if is_scalar(kind) else Expr(Op.CONSTRUCT, kind, parts, None, value.loc)
-
-
-def _places_of(parts: Sequence[Part]) -> list[_Place]:
-    places: dict[int, _Place] = {}
-    for position, part in enumerate(parts):
-        for element, number in zip(part.element.elements, part.places, strict=True):
-            if number is None:
-                continue
-            storage = element.value
-            assert isinstance(storage, Storage)
-            resource = part.resources[storage.index]
-            place = places.setdefault(number, _Place(resource, element.dtype, storage.label, set(), set()))
-            read = part.element.written.get(id(element))
-            if read is not None:
-                place.writers.add(position)
-            if read is None or read:
-                place.readers.add(position)
-    return [places[number] for number in range(len(places))]
-
-
-def _without_stores(
-    body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
-) -> Block:
-    """Leave out stores to discarded buffers that nothing loads from."""
-    loaded = {
-        id(expr.value)
-        for statement in walk(body)
-        for expr in nodes(evaluated(statement))
-        if expr.op is Op.ELEMENT
-    }
-    dead = {
-        id(resources[number])
-        for number in discarded
-        if number in resources and id(resources[number]) not in loaded
-    }
-    return _pruned(body, dead) if dead else body
-
-
-def _pruned(block: Block, dead: set[int]) -> Block:
-    out: list[Statement] = []
-    for statement in block:
-        if isinstance(statement, Store):
-            root = root_of(statement.place)
-            if root.op is Op.ELEMENT and id(root.value) in dead:
-                continue
-        inner = tuple(_pruned(body, dead) for body in blocks_of(statement))
-        out.append(with_blocks(statement, inner) if inner else statement)
-    return tuple(out)

@@ -180,14 +180,19 @@ class CommandGraph(CommandList):
             if recorded is None:
                 return False
             offset, block = recorded
-            self._keep_block(offset, block)
+            if len(self._instance) == offset:
+                self._instance += block
+            else:
+                self._keep_block(offset, block)
             self._recorded.append((kernel, resources, offset))
             parents = self.parents
             for parent in (plan, *resources):
                 if parent._handle not in parents:
                     self.register_parent(parent)
-            for name, places in (variables or {}).items():
-                self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
+            if variables:
+                for name, places in variables.items():
+                    slots = self._slots.setdefault(name, [])
+                    slots.extend(_Slot(offset + place, kind) for place, kind in places)
             if probe is not None:
                 self._probes.append((offset + probe[0], probe[1]))
             if self.submit_on_record:

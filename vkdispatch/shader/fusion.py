@@ -15,12 +15,13 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.affine import Extent, Form, Space
 from vkdispatch.codegen.elementwise import Elementwise, decided, decisions, elementwise
-from vkdispatch.codegen.fuse import Part, fuse, is_kept_in_registers
+from vkdispatch.codegen.fuse import fuse
 from vkdispatch.codegen.ir import Argument, Storage
-from vkdispatch.codegen.layout import ArgumentLayout
+from vkdispatch.codegen.places import Part, is_kept_in_registers
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
-from vkdispatch.shader.parameters import BufferSlot, ImageSlot, Slot, zero_of
+from vkdispatch.shader.fusible import FusibleKernel, MakeKernel
+from vkdispatch.shader.parameters import zero_of
 
 # Larger kernels take long to compile, and run out of registers.
 _MOST_EXPRESSIONS = 2000
@@ -29,60 +30,17 @@ _MOST_ARGUMENT_BYTES = 8192
 _MOST_BUFFERS = 64
 _LONGEST_NAME = 80
 
-# Makes a callable kernel of a description, for a workgroup size or None.
-MakeKernel = Callable[[ShaderDescription, Extent | None], Callable[..., None]]
 
-
-@record(eq=False)
-class FusibleKernel:
-    """A kernel as it was recorded; see `Fusible` in `execution_pipeline.optimization`.
-
-    Attributes
-    ----------
-    description
-        The kernel.
-    layout
-        Where the arguments of the variant that was recorded lie.
-    resources
-        Positions, among the kernel's resources, of what a launch binds, in the order of its slots.
-    local_size
-        The workgroup size that its user asked for.
-    make
-        Makes kernels like it.
-    most_buffers
-        How many a kernel may bind.
-    """
-
-    description: ShaderDescription
-    layout: ArgumentLayout
-    resources: tuple[int, ...]
-    local_size: Extent | None
-    make: MakeKernel
-    most_buffers: int
-
-    def fuse(
-        self, launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-    ) -> list[Fusion]:
-        """Find chains among launches in a row; see `Fusible`."""
-        return [
-            chain.fusion(first, uses, discarded)
-            for first, chain in _chains(launches, min(self.most_buffers, _MOST_BUFFERS))
-            if len(chain.links) > 1
-        ]
-
-
-def fusible_kernel(
-    description: ShaderDescription,
-    layout: ArgumentLayout,
-    slots: Sequence[Slot],
-    local_size: Extent | None,
-    make: MakeKernel,
-    most_buffers: int,
-) -> FusibleKernel:
-    """Describe a built kernel to those who fuse its launches."""
-    base = description.resource_binding_base
-    resources = tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))
-    return FusibleKernel(description, layout, resources, local_size, make, most_buffers)
+def find_fusions(
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+) -> list[Fusion]:
+    """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
+    most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
+    return [
+        chain.fusion(first, uses, discarded)
+        for first, chain in _chains(launches, most)
+        if len(chain.links) > 1
+    ]
 
 
 # ---- one launch ----------------------------------------------------------------------------------
@@ -133,57 +91,6 @@ def _reach(
     return _Reach(element, tuple(space.form(found.args[0]) for found in element.elements), space)
 
 
-@record(eq=False)
-class _Link:
-    """A launch of a chain: who runs, on what, in which invocations."""
-
-    launch: Launch
-    reach: _Reach
-    extent: Extent
-
-    @property
-    def kernel(self) -> FusibleKernel:
-        """The kernel as it was recorded."""
-        kernel = self.launch.kernel
-        assert isinstance(kernel, FusibleKernel)
-        return kernel
-
-    @property
-    def bound(self) -> dict[int, Handle]:
-        """What lies at which of the kernel's resources."""
-        return dict(zip(self.kernel.resources, self.launch.resources, strict=True))
-
-
-def _link(launch: Launch) -> _Link | None:
-    kernel = launch.kernel
-    if not isinstance(kernel, FusibleKernel):
-        return None
-    whole = _elementwise(kernel.description)
-    exec_offset = kernel.layout.exec_offset
-    if whole is None or exec_offset is None:
-        return None
-    x, y, z = (int(size) for size in np.frombuffer(launch.block, np.uint32, 3, exec_offset))
-    if not x * y * z:
-        return None
-    values = tuple(_integers(launch, argument) for argument in whole.deciding)
-    reach = _reach(kernel.description, (x, y, z), values)
-    return None if reach is None else _Link(launch, reach, (x, y, z))
-
-
-def _integers(launch: Launch, argument: Argument) -> tuple[int, ...] | None:
-    """Return the components of an argument, or None if a submit may change them or they are no integers."""
-    kind = argument.dtype
-    offset = launch.kernel.layout.offset_of(argument.name)
-    plain = is_integer_dtype(kind) and (is_scalar(kind) or is_vector(kind))
-    if offset in launch.bound or not plain:
-        return None
-    host = component_dtype(kind)
-    count = kind.item_size // host.itemsize
-    return tuple(int(value) for value in np.frombuffer(launch.block, host, count, offset))
-
-
-# ---- chains --------------------------------------------------------------------------------------
-
 # A resource of a chain: the handle of a buffer or sampler, and how the kernel sees it.
 _Key = tuple[int, Any]
 
@@ -216,6 +123,93 @@ class _Use:
         return form is not None and space.is_injective(form)
 
 
+@record(eq=False)
+class _Link:
+    """A launch of a chain.
+
+    Attributes
+    ----------
+    launch, kernel
+        What was recorded.
+    reach
+        What the kernel does in it.
+    extent
+        Its invocations.
+    bound, keys
+        What lies at which of the kernel's resources, and what that is to the chain.
+    uses
+        What becomes of its buffers, by handle.
+    """
+
+    launch: Launch
+    kernel: FusibleKernel
+    reach: _Reach
+    extent: Extent
+    bound: dict[int, Handle]
+    keys: dict[int, _Key]
+    uses: dict[int, _Use]
+
+
+def _link(launch: Launch) -> _Link | None:
+    kernel = launch.kernel
+    if not isinstance(kernel, FusibleKernel):
+        return None
+    whole = _elementwise(kernel.description)
+    exec_offset = kernel.layout.exec_offset
+    if whole is None or exec_offset is None:
+        return None
+    x, y, z = (int(size) for size in np.frombuffer(launch.block, np.uint32, 3, exec_offset))
+    if not x * y * z:
+        return None
+    values = tuple(_integers(launch, argument) for argument in whole.deciding)
+    reach = _reach(kernel.description, (x, y, z), values)
+    if reach is None:
+        return None
+    bound = dict(zip(kernel.resources, launch.resources, strict=True))
+    keys = _keys(kernel, bound)
+    return _Link(launch, kernel, reach, (x, y, z), bound, keys, _uses(reach, bound))
+
+
+def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]:
+    resources = kernel.description.kernel.resources
+    keys: dict[int, _Key] = {}
+    for position, handle in bound.items():
+        resource = resources[position]
+        kind: Any = resource.dtype
+        if not isinstance(resource, Storage):
+            kind = (resource.dtype, resource.dimensions, resource.arrayed)
+        keys[position] = (handle._handle, kind)
+    return keys
+
+
+def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
+    element = reach.element
+    uses: dict[int, _Use] = {}
+    for expr, form in zip(element.elements, reach.forms, strict=True):
+        storage = expr.value
+        assert isinstance(storage, Storage)
+        use = uses.setdefault(bound[storage.index]._handle, _Use(1))
+        use.kinds.add(storage.dtype)
+        use.forms.add(form)
+        use.written = use.written or id(expr) in element.written
+    return uses
+
+
+def _integers(launch: Launch, argument: Argument) -> tuple[int, ...] | None:
+    """Return the components of an argument, or None if a submit may change them or they are no integers."""
+    kind = argument.dtype
+    offset = launch.kernel.layout.offset_of(argument.name)
+    plain = is_integer_dtype(kind) and (is_scalar(kind) or is_vector(kind))
+    if offset in launch.bound or not plain:
+        return None
+    host = component_dtype(kind)
+    count = kind.item_size // host.itemsize
+    return tuple(int(value) for value in np.frombuffer(launch.block, host, count, offset))
+
+
+# ---- chains --------------------------------------------------------------------------------------
+
+
 class _Chain:
     """Launches in a row that one kernel can do."""
 
@@ -229,8 +223,8 @@ class _Chain:
 
     def add(self, link: _Link) -> bool:
         """Take a launch into the chain, if the proof holds for it."""
-        uses, keys = dict(self._uses), self._keys | dict.fromkeys(_keys(link).values())
-        for handle, use in _uses(link).items():
+        uses, keys = dict(self._uses), self._keys | dict.fromkeys(link.keys.values())
+        for handle, use in link.uses.items():
             uses[handle] = uses[handle].joined(use) if handle in uses else use
             if not uses[handle].is_apart(link.reach.space):
                 return False
@@ -241,7 +235,7 @@ class _Chain:
             last = self.links[-1]
             if last.reach.element.returns or last.extent != link.extent:
                 return False
-            if last.kernel.description.backend is not link.kernel.description.backend:
+            if type(last.kernel.description.backend) is not type(link.kernel.description.backend):
                 return False
             if size > _MOST_EXPRESSIONS or argument_bytes > _MOST_ARGUMENT_BYTES:
                 return False
@@ -281,7 +275,7 @@ class _Chain:
             kernel.make,
         )
         handles = {
-            numbers[key]: link.bound[position] for link in self.links for position, key in _keys(link).items()
+            numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
         }
         resources = tuple(handles[number] for number in made.resources)
         launch = _FusedLaunch(made, resources, self.links[0].extent)
@@ -291,7 +285,7 @@ class _Chain:
         """Give numbers to the elements that every invocation has for itself and several launches touch."""
         touched: dict[tuple[int, Form], set[int]] = {}
         for position, link in enumerate(self.links):
-            keys, bound = _keys(link), link.bound
+            keys, bound = link.keys, link.bound
             for element, form in zip(link.reach.element.elements, link.reach.forms, strict=True):
                 storage = element.value
                 assert isinstance(storage, Storage)
@@ -331,35 +325,8 @@ def _chains(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int
         yield first, chain
 
 
-def _keys(link: _Link) -> dict[int, _Key]:
-    """Say what each of a kernel's resources is."""
-    resources = link.kernel.description.kernel.resources
-    keys: dict[int, _Key] = {}
-    for position, handle in link.bound.items():
-        resource = resources[position]
-        kind: Any = resource.dtype
-        if not isinstance(resource, Storage):
-            kind = (resource.dtype, resource.dimensions, resource.arrayed)
-        keys[position] = (handle._handle, kind)
-    return keys
-
-
-def _uses(link: _Link) -> dict[int, _Use]:
-    """Return what a launch does with its buffers, by handle."""
-    element = link.reach.element
-    uses: dict[int, _Use] = {}
-    for expr, form in zip(element.elements, link.reach.forms, strict=True):
-        storage = expr.value
-        assert isinstance(storage, Storage)
-        use = uses.setdefault(link.bound[storage.index]._handle, _Use(1))
-        use.kinds.add(storage.dtype)
-        use.forms.add(form)
-        use.written = use.written or id(expr) in element.written
-    return uses
-
-
 def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
-    element, keys = link.reach.element, _keys(link)
+    element, keys = link.reach.element, link.keys
     arguments = {argument.name: argument for argument in element.kernel.arguments}
     of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))
     found: list[int | None] = []
@@ -376,7 +343,7 @@ def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, F
 
 
 def _planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, bool]]:
-    keys = _keys(link)
+    keys = link.keys
     for info in link.kernel.description.shader_arg_infos:
         if info.binding is not None:
             yield numbers[keys[info.binding]], info.planar

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
@@ -50,6 +51,7 @@ class Observation:
         extent: Extent,
         in_groups: bool,
         graph: CommandGraph | None,
+        queue: int = ALL_QUEUES,
     ) -> bool:
         """Launch a checked call, wait and deliver what it reports; or record it.
 
@@ -70,7 +72,7 @@ class Observation:
         resources = (*call.resources, target.buffer)
         call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
         if graph is None:
-            launch = functools.partial(kernel.run, call, extent, in_groups, None)
+            launch = functools.partial(kernel.run, call, extent, in_groups, None, queue=queue)
             return diagnostics.observe(launch, (probe,))
         place = kernel.layout.offset_of(self.instrumented.launch)
         return kernel.run(call, extent, in_groups, graph, (place, probe))
@@ -105,7 +107,7 @@ def observe(description: ShaderDescription, checks: Checks) -> Observation | Non
     binding = instrumented.binding + observed.resource_binding_base
     slots = (
         ValueSlot("launch number", instrumented.launch, uint32),
-        BufferSlot("diagnostics", binding, None, reads=True, writes=True),
+        BufferSlot("diagnostics", binding, None, reads=True, writes=True, item_size=uint32.item_size),
     )
     return Observation(observed, instrumented, slots)
 

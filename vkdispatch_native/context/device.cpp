@@ -62,6 +62,22 @@ bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
                      [](const VkMemoryType& t) { return (t.propertyFlags & wanted) == wanted; });
 }
 
+// Whether the driver reads its clock and the monotonic one at one instant.
+bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& properties) {
+  if (!properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ||
+      std::getenv("VKDISPATCH_NO_CALIBRATION") != nullptr) {
+    return false;
+  }
+  uint32_t count = 0;
+  vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(physical, &count, nullptr);
+  std::vector<VkTimeDomainEXT> domains(count);
+  vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(physical, &count, domains.data());
+  const auto has = [&](VkTimeDomainEXT domain) {
+    return std::find(domains.begin(), domains.end(), domain) != domains.end();
+  };
+  return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
 // Every shader feature that codegen can use and the device has; nothing else is switched on.
 VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   VkPhysicalDeviceFeatures features{};
@@ -69,6 +85,7 @@ VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   features.shaderInt64 = has.shaderInt64;
   features.shaderInt16 = has.shaderInt16;
   features.shaderStorageImageExtendedFormats = has.shaderStorageImageExtendedFormats;
+  features.sparseBinding = has.sparseBinding;
   return features;
 }
 
@@ -98,6 +115,7 @@ VkPhysicalDeviceVulkan12Features wanted_features(const VkPhysicalDeviceVulkan12F
   features.shaderSharedInt64Atomics = has.shaderSharedInt64Atomics;
   features.shaderSubgroupExtendedTypes = has.shaderSubgroupExtendedTypes;
   features.bufferDeviceAddress = has.bufferDeviceAddress;
+  features.hostQueryReset = has.hostQueryReset;
   features.vulkanMemoryModel = has.vulkanMemoryModel;
   features.vulkanMemoryModelDeviceScope = has.vulkanMemoryModelDeviceScope;
   return features;
@@ -172,6 +190,27 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector
   create_allocator(instance);
 }
 
+// The family of each queue's twin. None where host memory and device memory are one: nothing is to be gained.
+// VKDISPATCH_FORCE_TRANSFER_QUEUE: 0 does without, 1 makes twins on the queue's own family, for tests.
+std::vector<uint32_t> Device::transfer_families(const std::vector<uint32_t>& queue_families) const {
+  const char* setting = std::getenv("VKDISPATCH_FORCE_TRANSFER_QUEUE");
+  const std::string force = setting != nullptr ? setting : "";
+  if (force == "0") {
+    return {};
+  }
+  if (!host_mapped_) {
+    constexpr VkQueueFlags kOthers = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT |
+                                     VK_QUEUE_VIDEO_DECODE_BIT_KHR | VK_QUEUE_VIDEO_ENCODE_BIT_KHR;
+    for (uint32_t family = 0; family < properties_.queue_families.size(); ++family) {
+      const VkQueueFlags flags = properties_.queue_families[family].queueFlags;
+      if ((flags & VK_QUEUE_TRANSFER_BIT) != 0 && (flags & kOthers) == 0) {
+        return std::vector<uint32_t>(queue_families.size(), family);
+      }
+    }
+  }
+  return force == "1" ? queue_families : std::vector<uint32_t>();
+}
+
 void Device::create(const std::vector<uint32_t>& queue_families) {
   std::map<uint32_t, uint32_t> wanted;  // family -> how many queues
   for (uint32_t family : queue_families) {
@@ -183,11 +222,16 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
     }
     wanted[family] += 1;
   }
+  const std::vector<uint32_t> twins = transfer_families(queue_families);
+  for (uint32_t family : twins) {
+    wanted[family] += 1;
+  }
   std::vector<VkDeviceQueueCreateInfo> queue_infos;
   uint32_t most = 0;
   for (auto& [family, count] : wanted) {
     count = std::min(count, properties_.queue_families[family].queueCount);
     most = std::max(most, count);
+    families_.push_back(family);
   }
   const std::vector<float> priorities(most, 1.0f);
   for (const auto& [family, count] : wanted) {
@@ -210,6 +254,10 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
                       std::getenv("VKDISPATCH_NO_PUSH_DESCRIPTORS") == nullptr;
   if (push_descriptors_) {
     extensions.push_back(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
+  }
+  calibrated_ = has_calibrated_clock(physical_, properties_);
+  if (calibrated_) {
+    extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   }
   if (properties_.has_extension("VK_KHR_portability_subset")) {
     extensions.push_back("VK_KHR_portability_subset");
@@ -243,7 +291,7 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
 
   std::map<std::pair<uint32_t, uint32_t>, std::mutex*> mutexes;
   std::map<uint32_t, uint32_t> next;
-  for (uint32_t family : queue_families) {
+  auto take = [&](uint32_t family) {
     const uint32_t index = next[family]++ % wanted[family];
     std::mutex*& mutex = mutexes[{family, index}];
     if (mutex == nullptr) {
@@ -251,7 +299,13 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
     }
     QueueHandle queue{VK_NULL_HANDLE, family, mutex};
     fn_.vkGetDeviceQueue(handle_, family, index, &queue.handle);
-    queues_.push_back(queue);
+    return queue;
+  };
+  for (uint32_t family : queue_families) {
+    queues_.push_back(take(family));
+  }
+  for (uint32_t family : twins) {
+    transfer_queues_.push_back(take(family));
   }
 }
 
@@ -269,6 +323,40 @@ void Device::create_allocator(VkInstance instance) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+}
+
+const QueueHandle* Device::sparse_queue() const noexcept {
+  if (!properties_.features.sparseBinding) {
+    return nullptr;
+  }
+  const auto found = std::find_if(queues_.begin(), queues_.end(), [this](const QueueHandle& queue) {
+    return (properties_.queue_families[queue.family].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT) != 0;
+  });
+  return found == queues_.end() ? nullptr : &*found;
+}
+
+void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds) {
+  const QueueHandle& queue = *sparse_queue();
+  VkFenceCreateInfo fence_info{};
+  fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  VkFence fence = VK_NULL_HANDLE;
+  check(fn_.vkCreateFence(handle_, &fence_info, nullptr, &fence), "vkCreateFence");
+
+  const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(binds.size()), binds.data()};
+  VkBindSparseInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_BIND_SPARSE_INFO;
+  info.bufferBindCount = 1;
+  info.pBufferBinds = &whole;
+  VkResult result = VK_SUCCESS;
+  {
+    std::lock_guard lock(*queue.mutex);
+    result = fn_.vkQueueBindSparse(queue.handle, 1, &info, fence);
+  }
+  if (result == VK_SUCCESS) {
+    result = fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0});
+  }
+  fn_.vkDestroyFence(handle_, fence, nullptr);
+  check(result, "vkQueueBindSparse");
 }
 
 Device::~Device() {

@@ -51,16 +51,31 @@ class Device {
   VmaAllocator allocator() const noexcept { return allocator_; }
   const DeviceProperties& properties() const noexcept { return properties_; }
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
+  // For each queue one that moves data beside it; empty where the device has no copy engines of its own.
+  const std::vector<QueueHandle>& transfer_queues() const noexcept { return transfer_queues_; }
+  const std::vector<uint32_t>& families() const noexcept { return families_; }  // of all queues, each once
+  // Whether a family's queues can do nothing but copy.
+  bool only_copies(uint32_t family) const noexcept {
+    return (properties_.queue_families[family].queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) ==
+           0;
+  }
 
   // Memory that the device prefers is also cached host memory: transfers are one memcpy.
   bool host_mapped() const noexcept { return host_mapped_; }
   bool push_descriptors() const noexcept { return push_descriptors_; }
+  // VK_EXT_calibrated_timestamps, with the clock that host_now() reads.
+  bool calibrated() const noexcept { return calibrated_; }
   bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
+  // A queue that binds memory to sparse buffers; null where there is none.
+  const QueueHandle* sparse_queue() const noexcept;
+  // Waits until it is done.
+  void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
  private:
   Device() = default;
   void create(const std::vector<uint32_t>& queue_families);
+  std::vector<uint32_t> transfer_families(const std::vector<uint32_t>& queue_families) const;
   void create_allocator(VkInstance instance);
 
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
@@ -69,9 +84,12 @@ class Device {
   VolkDeviceTable fn_{};
   VmaAllocator allocator_ = VK_NULL_HANDLE;
   std::vector<QueueHandle> queues_;
+  std::vector<QueueHandle> transfer_queues_;
+  std::vector<uint32_t> families_;
   std::vector<std::unique_ptr<std::mutex>> queue_mutexes_;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
+  bool calibrated_ = false;
 };
 
 }  // namespace vkd

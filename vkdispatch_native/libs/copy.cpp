@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstring>
-#include <memory>
+#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -13,33 +15,54 @@ namespace vkd {
 
 namespace {
 
-constexpr size_t kPiece = size_t{512} << 10;
-constexpr size_t kWorthwhile = size_t{2} << 20;
+// Pieces end where a huge page of the target does: threads that touch one for the first time together would
+// each clear it.
+constexpr size_t kPiece = size_t{2} << 20;
+constexpr size_t kWorthwhile = size_t{1} << 20;
 constexpr unsigned kMostThreads = 8;
+// To wake a thread takes about as long as to copy a piece, so those that just worked look around for a while.
+constexpr std::chrono::microseconds kLookAround{200};
+
+}  // namespace
 
 // One copy, cut into pieces that whoever is free takes. Shared by its threads: the last one out drops it.
-struct Job {
-  std::byte* target;
-  const std::byte* source;
-  size_t size;
-  std::atomic<size_t> next{0};
-  std::atomic<size_t> left;
+class CopyJob {
+ public:
+  CopyJob(std::byte* target, const std::byte* source, size_t size)
+      : target_(target), source_(source), size_(size) {
+    const size_t beyond = reinterpret_cast<uintptr_t>(target) % kPiece;
+    first_ = std::min(size, kPiece - beyond);
+    pieces_ = size > 0 ? 1 + (size - first_ + kPiece - 1) / kPiece : 0;
+    left_.store(pieces_);
+  }
 
-  Job(std::byte* to, const std::byte* from, size_t bytes)
-      : target(to), source(from), size(bytes), left((bytes + kPiece - 1) / kPiece) {}
+  bool open() const noexcept { return next_.load(std::memory_order_relaxed) < pieces_; }
+  bool finished() const noexcept { return left_.load(std::memory_order_acquire) == 0; }
 
-  bool work() {  // true for the thread that finishes the last piece
-    bool last = false;
+  void work() noexcept {
     for (;;) {
-      const size_t offset = next.fetch_add(1) * kPiece;
-      if (offset >= size) {
-        return last;
+      const size_t piece = next_.fetch_add(1, std::memory_order_relaxed);
+      if (piece >= pieces_) {
+        return;
       }
-      std::memcpy(target + offset, source + offset, std::min(kPiece, size - offset));
-      last = left.fetch_sub(1) == 1;
+      const size_t offset = piece == 0 ? 0 : first_ + (piece - 1) * kPiece;
+      const size_t end = std::min(size_, first_ + piece * kPiece);
+      std::memcpy(target_ + offset, source_ + offset, end - offset);
+      left_.fetch_sub(1, std::memory_order_release);
     }
   }
+
+ private:
+  std::byte* target_;
+  const std::byte* source_;
+  size_t size_;
+  size_t first_ = 0;  // bytes of the first piece
+  size_t pieces_ = 0;
+  std::atomic<size_t> next_{0};
+  std::atomic<size_t> left_{0};
 };
+
+namespace {
 
 class Helpers {
  public:
@@ -53,53 +76,87 @@ class Helpers {
     }
   }
 
-  void copy(std::byte* target, const std::byte* source, size_t size) {
-    auto job = std::make_shared<Job>(target, source, size);
-    {
-      std::lock_guard lock(mutex_);
-      job_ = job;
-      ++generation_;
+  void give(const std::shared_ptr<CopyJob>& job) {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back(job);
+    given_.fetch_add(1, std::memory_order_release);
+    if (asleep_ > 0) {
+      wake_.notify_all();
     }
-    given_.notify_all();
-    job->work();
-    std::unique_lock lock(mutex_);
-    finished_.wait(lock, [&] { return job->left.load() == 0; });
   }
 
  private:
+  // Under mutex_: the oldest job with something left to take; null if there is none.
+  std::shared_ptr<CopyJob> next() {
+    while (!jobs_.empty() && !jobs_.front()->open()) {
+      jobs_.pop_front();
+    }
+    return jobs_.empty() ? nullptr : jobs_.front();
+  }
+
+  void look_around(uint64_t seen) const {
+    const auto end = std::chrono::steady_clock::now() + kLookAround;
+    while (given_.load(std::memory_order_acquire) == seen && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+  }
+
   void run() {
-    uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
-      given_.wait(lock, [&] { return generation_ != seen; });
-      seen = generation_;
-      std::shared_ptr<Job> job = job_;
-      lock.unlock();
-      const bool last = job->work();
-      lock.lock();
-      if (last) {
-        finished_.notify_all();
+      std::shared_ptr<CopyJob> job = next();
+      if (job == nullptr) {
+        const uint64_t seen = given_.load(std::memory_order_relaxed);
+        lock.unlock();
+        look_around(seen);
+        lock.lock();
+        job = next();
       }
+      if (job == nullptr) {
+        ++asleep_;
+        wake_.wait(lock, [&] { return (job = next()) != nullptr; });
+        --asleep_;
+      }
+      lock.unlock();
+      job->work();
+      job.reset();
+      lock.lock();
     }
   }
 
   std::mutex mutex_;
-  std::condition_variable given_, finished_;
-  std::shared_ptr<Job> job_;
-  uint64_t generation_ = 0;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<CopyJob>> jobs_;
+  std::atomic<uint64_t> given_{0};
+  int asleep_ = 0;
 };
 
 }  // namespace
 
+std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, size_t size) {
+  auto job = std::make_shared<CopyJob>(target, source, size);
+  const unsigned threads = std::min(std::thread::hardware_concurrency(), kMostThreads);
+  if (size > kWorthwhile && threads > 1) {
+    // Never destroyed: its threads sleep until the process ends.
+    static Helpers* helpers = new Helpers(threads - 1);
+    helpers->give(job);
+  }
+  return job;
+}
+
+void finish_copy(CopyJob& job) {
+  job.work();
+  while (!job.finished()) {
+    std::this_thread::yield();
+  }
+}
+
 void copy_bytes(std::byte* target, const std::byte* source, size_t size) {
-  const unsigned cores = std::thread::hardware_concurrency();
-  if (size < kWorthwhile || cores < 4) {
+  if (size <= kWorthwhile) {
     std::memcpy(target, source, size);
     return;
   }
-  // Never destroyed: its threads sleep until the process ends.
-  static Helpers* helpers = new Helpers(std::min(cores / 2, kMostThreads) - 1);
-  helpers->copy(target, source, size);
+  finish_copy(*start_copy(target, source, size));
 }
 
 }  // namespace vkd

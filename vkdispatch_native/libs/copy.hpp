@@ -1,10 +1,17 @@
+// memcpy by several threads: one thread moves about a quarter of what memory can.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 namespace vkd {
 
-// memcpy, by several threads where the size is worth it: one thread moves about a quarter of what memory can.
+class CopyJob;
+
+// Has other threads begin to copy. Neither range may be touched before finish_copy.
+std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, size_t size);
+void finish_copy(CopyJob& job);  // helps, and returns when all is copied
+
 void copy_bytes(std::byte* target, const std::byte* source, size_t size);
 
 }  // namespace vkd

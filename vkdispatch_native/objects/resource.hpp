@@ -8,9 +8,11 @@
 
 namespace vkd {
 
+// Queue `q` of `queue_count` may have a twin that only moves data (see Engine): its uses have index q +
+// queue_count.
 class Resource {
  public:
-  explicit Resource(size_t queue_count) : queue_count_(queue_count), uses_(new Use[queue_count]) {}
+  explicit Resource(size_t queue_count) : queue_count_(queue_count), uses_(new Use[2 * queue_count]) {}
   virtual ~Resource() = default;
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;

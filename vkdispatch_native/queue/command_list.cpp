@@ -87,6 +87,11 @@ void CommandList::gather(size_t begin, size_t end, const std::byte* arguments) {
 
 void CommandList::submit_segment(Queue& queue, CachedSegment& cached, size_t begin, size_t end,
                                  const std::byte* arguments) {
+  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
+    gather(begin, end, arguments);
+    queue.append(gathered_.data(), gathered_.size());
+    return;
+  }
   const std::byte* first = arguments + entries_[begin].argument_offset;
   const size_t size = entries_[end - 1].argument_offset + entries_[end - 1].dispatch.argument_size -
                       entries_[begin].argument_offset;

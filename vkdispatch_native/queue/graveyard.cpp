@@ -9,7 +9,7 @@ namespace vkd {
 bool Graveyard::finished(const Resource& resource) noexcept {
   try {
     for (size_t queue = 0; queue < timelines_.size(); ++queue) {
-      if (!timelines_[queue]->passed(resource.last_use(queue))) {
+      if (timelines_[queue] != nullptr && !timelines_[queue]->passed(resource.last_use(queue))) {
         return false;
       }
     }
@@ -40,7 +40,7 @@ void Graveyard::sweep() noexcept {
   const uint64_t turns = holds_.turns();
   try {
     for (size_t queue = 0; queue < timelines_.size(); ++queue) {
-      completed_[queue] = timelines_[queue]->completed();
+      completed_[queue] = timelines_[queue] != nullptr ? timelines_[queue]->completed() : ~uint64_t{0};
     }
   } catch (const Error&) {
     return;  // a lost device: Engine::close clears up

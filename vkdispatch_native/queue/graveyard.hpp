@@ -42,7 +42,8 @@ class Holds {
 
 class Graveyard {
  public:
-  // timelines: one for each queue, in the order of Resource's queue indices.
+  // timelines: one for each queue, in the order of Resource's queue indices; null where there is no
+  // queue.
   Graveyard(std::vector<Timeline*> timelines, Holds& holds)
       : timelines_(std::move(timelines)), completed_(timelines_.size()), holds_(holds) {}
 

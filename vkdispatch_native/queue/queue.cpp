@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "context/instance.hpp"
-#include "libs/copy.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -19,17 +19,29 @@ constexpr std::chrono::microseconds kNap{50};
 constexpr int kNapsBeforeSleep = 20;
 constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
 
+// The last command of a transfer queue that a dispatch must not overtake.
+uint64_t transfers_before(const Dispatch& dispatch, size_t transfer_slot) noexcept {
+  uint64_t value = 0;
+  for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
+    const Data& data = dispatch.bindings[b].data();
+    value = std::max(
+        value, dispatch.bindings[b].writes ? data.last_use(transfer_slot) : data.last_write(transfer_slot));
+  }
+  return value;
+}
+
 }  // namespace
 
-Queue::Queue(size_t index, Device& device, const QueueHandle& handle, Timeline& timeline,
+Queue::Queue(size_t index, size_t slot, Device& device, const QueueHandle& handle, Timeline& timeline,
              Graveyard& graveyard, SharedState& shared)
     : index_(index),
+      slot_(slot),
       device_(device),
       handle_(handle),
       timeline_(timeline),
       graveyard_(graveyard),
       shared_(shared),
-      hazards_(index),
+      hazards_(slot),
       upload_ring_(device, MemoryUse::upload),
       download_ring_(device, MemoryUse::download),
       thread_([this] { run(); }) {}
@@ -57,15 +69,25 @@ Batch& Queue::open_batch() {
   return *batches_.back();
 }
 
-uint64_t Queue::append_wait(Timeline& timeline, uint64_t value) {
+// Always a new batch: others may wait for the open one already, and so in the end for themselves.
+uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   std::lock_guard lock(mutex_);
-  if (batches_.empty() || !batches_.back()->empty()) {
-    start_batch();
+  if (waits.empty()) {
+    return next_value_ - 1;
   }
+  start_batch();
   Batch& batch = *batches_.back();
-  batch.waits.push_back({timeline.handle(), value});
+  batch.waits = std::move(waits);
   wake();
   return batch.value;
+}
+
+void Queue::follow(Queue& other, uint64_t value) {
+  if (value > followed_) {
+    start_batch();
+    batches_.back()->waits.push_back({&other, value});
+    followed_ = value;
+  }
 }
 
 void Queue::wake() noexcept {
@@ -83,19 +105,22 @@ uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
   uint64_t value = 0;
   for (size_t i = 0; i < count; ++i) {
     const Dispatch& dispatch = dispatches[i];
+    if (twin_ != nullptr) {
+      follow(*twin_, transfers_before(dispatch, twin_->slot()));
+    }
     Batch& batch = open_batch();
     value = batch.value;
     batch.add(dispatch);
-    dispatch.plan->mark_read(index_, value);
+    dispatch.plan->mark_read(slot_, value);
     for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
       const Binding& binding = dispatch.bindings[b];
       if (binding.writes) {
-        binding.data().mark_write(index_, value);
+        binding.data().mark_write(slot_, value);
       } else {
-        binding.data().mark_read(index_, value);
+        binding.data().mark_read(slot_, value);
       }
       if (binding.sampler != nullptr) {
-        binding.sampler->mark_read(index_, value);
+        binding.sampler->mark_read(slot_, value);
       }
     }
   }
@@ -114,9 +139,12 @@ uint64_t Queue::added(Batch& batch) {
 
 uint64_t Queue::append(Segment& segment) {
   std::lock_guard lock(mutex_);
+  if (twin_ != nullptr) {
+    follow(*twin_, segment.transfers_before(twin_->slot()));
+  }
   Batch& batch = open_batch();
   batch.add(segment);
-  segment.mark(index_, batch.value);
+  segment.mark(slot_, batch.value);
   return added(batch);
 }
 
@@ -124,20 +152,50 @@ uint64_t Queue::append(Image& image) {
   std::lock_guard lock(mutex_);
   Batch& batch = open_batch();
   batch.add(image);
-  image.mark_write(index_, batch.value);
+  image.mark_write(slot_, batch.value);
   return added(batch);
 }
 
 uint64_t Queue::append_copy(const Copy& copy) {
   std::lock_guard lock(mutex_);
+  if (twin_ != nullptr) {
+    const size_t slot = twin_->slot();
+    follow(*twin_, copy.to_buffer ? copy.buffer->last_use(slot) : copy.buffer->last_write(slot));
+  }
+  return add_copy(copy);
+}
+
+uint64_t Queue::add_copy(const Copy& copy) {
   Batch& batch = open_batch();
   batch.add(copy);
   if (copy.to_buffer) {
-    copy.buffer->mark_write(index_, batch.value);
+    copy.buffer->mark_write(slot_, batch.value);
   } else {
-    copy.buffer->mark_read(index_, batch.value);
+    copy.buffer->mark_read(slot_, batch.value);
+  }
+  if (copy.host != nullptr) {
+    copy.host->mark_write(slot_, batch.value);
   }
   return added(batch);
+}
+
+Point Queue::transfer(const Copy& copy) {
+  if (twin_ == nullptr) {
+    return {slot_, append_copy(copy)};
+  }
+  // Nothing may come between looking at what this queue does with the buffer and noting what the twin will
+  // do.
+  std::lock_guard lock(mutex_);
+  const uint64_t before = copy.to_buffer ? copy.buffer->last_use(slot_) : copy.buffer->last_write(slot_);
+  std::lock_guard twin_lock(twin_->mutex_);
+  twin_->follow(*this, before);
+  transferred_ = twin_->add_copy(copy);
+  return {twin_->slot_, transferred_};
+}
+
+uint64_t Queue::last_transfer() {
+  std::lock_guard lock(mutex_);
+  return transferred_;
 }
 
 uint64_t Queue::append_copy(const ImageCopy& copy) {
@@ -145,9 +203,9 @@ uint64_t Queue::append_copy(const ImageCopy& copy) {
   Batch& batch = open_batch();
   batch.add(copy);
   if (copy.to_image) {
-    copy.image->mark_write(index_, batch.value);
+    copy.image->mark_write(slot_, batch.value);
   } else {
-    copy.image->mark_read(index_, batch.value);
+    copy.image->mark_read(slot_, batch.value);
   }
   return added(batch);
 }
@@ -158,6 +216,7 @@ std::unique_ptr<Frame> Queue::take_frame() {
   while (!in_flight_.empty() &&
          (timeline_.passed(in_flight_.front().value) || in_flight_.size() >= kMaxFrames)) {
     timeline_.wait(in_flight_.front().value, kForever);
+    collect(in_flight_.front());
     in_flight_.front().frame->reset();
     spare_frames_.push_back(std::move(in_flight_.front().frame));
     in_flight_.pop_front();
@@ -170,10 +229,47 @@ std::unique_ptr<Frame> Queue::take_frame() {
   return frame;
 }
 
-void Queue::record(Batch& batch, Frame& frame) {
+// Under submit_mutex_. The device is done with the frame.
+void Queue::collect(InFlight& done) {
+  if (!done.frame->timed()) {
+    return;
+  }
+  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(index_, done.value, clock_);
+  for (TimedCommand& command : commands) {
+    // A barrier holds back the command but not the timestamp before it.
+    if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
+      timed_floor_ = timed_end_;
+    }
+    command.begin = std::min(std::max(command.begin, timed_floor_), command.end);
+    timed_end_ = std::max(timed_end_, command.end);
+  }
+  TimingLog& log = shared_.timings;
+  if (log.on()) {
+    std::lock_guard lock(log.mutex);
+    std::move(commands.begin(), commands.end(), std::back_inserter(log.commands));
+  }
+}
+
+void Queue::set_clock(uint64_t ticks) {
+  std::lock_guard lock(submit_mutex_);
+  clock_.set(ticks, timestamp_mask(device_, handle_.family));
+  timed_end_ = timed_floor_ = 0;
+}
+
+void Queue::collect_timings() {
+  std::lock_guard lock(submit_mutex_);
+  for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].value); ++i) {
+    collect(in_flight_[i]);
+  }
+}
+
+void Queue::record(Batch& batch, Frame& frame, bool timed) {
   command_buffers_.clear();
   log_.clear();
   Recorder recorder(index_, frame, hazards_, shared_, log_);
+  if (timed) {
+    recorder.time();
+  }
   auto begin = [&] {
     if (!recorder.recording()) {
       recorder.begin(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
@@ -198,7 +294,7 @@ void Queue::record(Batch& batch, Frame& frame) {
       case Batch::Kind::copy:
         begin();
         recorder.copy(entry.copy);
-        host_reads |= !entry.copy.to_buffer;
+        host_reads |= !entry.copy.to_buffer || device_.host_mapped();
         break;
       case Batch::Kind::image_copy:
         begin();
@@ -231,8 +327,10 @@ void Queue::record(Batch& batch, Frame& frame) {
 }
 
 void Queue::submit(Batch& batch) {
+  const bool timed = shared_.timings.on();
+  const int64_t begin = timed ? host_now() : 0;
   std::unique_ptr<Frame> frame = take_frame();
-  record(batch, *frame);
+  record(batch, *frame, timed);
 
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
@@ -242,10 +340,12 @@ void Queue::submit(Batch& batch) {
   std::vector<VkSemaphore> waited_for;
   std::vector<uint64_t> waited_values;
   for (const Batch::Wait& wait : batch.waits) {
-    waited_for.push_back(wait.semaphore);
-    waited_values.push_back(wait.value);
+    if (&wait.queue->device_ == &device_) {
+      waited_for.push_back(wait.queue->timeline_.handle());
+      waited_values.push_back(wait.value);
+    }
   }
-  const std::vector<VkPipelineStageFlags> stages(batch.waits.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+  const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
   values.waitSemaphoreValueCount = static_cast<uint32_t>(waited_values.size());
   values.pWaitSemaphoreValues = waited_values.data();
   VkSubmitInfo info{};
@@ -263,19 +363,46 @@ void Queue::submit(Batch& batch) {
     check(device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
   }
   in_flight_.push_back({std::move(frame), batch.value});
+  if (timed) {
+    std::lock_guard lock(shared_.timings.mutex);
+    shared_.timings.submits.push_back({index_, batch.value, batch.size(), begin, host_now()});
+  }
 }
 
+// What the oldest batch waits for is submitted before it is: queues may share one of the device's, where a
+// wait for something submitted later would never end. Devices do not wait for each other: the host does it
+// for them.
 bool Queue::submit_next() {
-  std::lock_guard submit_lock(submit_mutex_);
-  std::unique_ptr<Batch> batch;
-  {
-    std::lock_guard lock(mutex_);
-    if (batches_.empty()) {
-      return false;
+  uint64_t cleared = 0;  // the batch whose waits were seen to
+  for (;;) {
+    std::vector<Batch::Wait> waits;
+    {
+      std::lock_guard submit_lock(submit_mutex_);
+      std::unique_lock lock(mutex_);
+      if (batches_.empty()) {
+        return false;
+      }
+      Batch& oldest = *batches_.front();
+      if (oldest.waits.empty() || oldest.value == cleared) {
+        std::unique_ptr<Batch> batch = std::move(batches_.front());
+        batches_.pop_front();
+        lock.unlock();
+        submit_or_abandon(std::move(batch));
+        return true;
+      }
+      waits = oldest.waits;
+      cleared = oldest.value;
     }
-    batch = std::move(batches_.front());
-    batches_.pop_front();
+    for (const Batch::Wait& wait : waits) {
+      wait.queue->push_out(wait.value);
+      if (&wait.queue->device_ != &device_) {
+        wait.queue->await(wait.value);
+      }
+    }
   }
+}
+
+void Queue::submit_or_abandon(std::unique_ptr<Batch> batch) {
   try {
     submit(*batch);
   } catch (...) {
@@ -290,7 +417,14 @@ bool Queue::submit_next() {
   std::lock_guard lock(mutex_);
   gathered_.fetch_sub(size, std::memory_order_relaxed);
   spare_batches_.push_back(std::move(batch));
-  return true;
+}
+
+void Queue::await(uint64_t value) noexcept {
+  try {
+    timeline_.wait(value, kForever);
+  } catch (...) {
+    shared_.lost.store(true);
+  }
 }
 
 // Called inside a catch block.
@@ -344,9 +478,13 @@ uint64_t Queue::last_value() {
   return next_value_ - 1;
 }
 
-void Queue::flush(uint64_t value) {
+void Queue::push_out(uint64_t value) {
   while (submitted_.load(std::memory_order_acquire) < value && submit_next()) {
   }
+}
+
+void Queue::flush(uint64_t value) {
+  push_out(value);
   throw_failure();
 }
 
@@ -397,11 +535,7 @@ void Queue::run() noexcept {
     // up.
     const uint64_t submitted = submitted_.load();
     const uint64_t enough = work ? submitted - std::min(submitted, kBatchesInFlight) : submitted;
-    try {
-      timeline_.wait(enough, kForever);
-    } catch (...) {
-      shared_.lost.store(true);
-    }
+    await(enough);
     submit_next();
     graveyard_.sweep();
     lock.lock();
@@ -417,113 +551,9 @@ void Queue::close() noexcept {
   if (thread_.joinable()) {
     thread_.join();  // it drains what is gathered first
   }
-  try {
-    timeline_.wait(submitted_.load(), kForever);
-  } catch (...) {
-    shared_.lost.store(true);
-  }
+  await(submitted_.load());
   in_flight_.clear();
   spare_frames_.clear();
-}
-
-// ---- transfers
-
-template <typename Next, typename Append>
-void Queue::stream_up(const std::byte* data, Next next, Append append) {
-  std::lock_guard lock(upload_mutex_);
-  for (VkDeviceSize size = next(); size > 0; size = next()) {
-    wait(upload_ring_.busy_until(size), kForever);
-    const StagingSlice slice = upload_ring_.take(size);
-    copy_bytes(slice.mapped, data, slice.size);
-    upload_ring_.in_use(slice, append(slice));
-    data += slice.size;
-  }
-}
-
-template <typename Next, typename Append>
-void Queue::stream_down(std::byte* data, Next next, Append append) {
-  struct Piece {
-    StagingSlice slice;
-    uint64_t value;
-    std::byte* target;
-  };
-  std::lock_guard lock(download_mutex_);
-  std::deque<Piece> pieces;  // asked for, not yet copied out
-  auto finish_oldest = [&] {
-    const Piece piece = pieces.front();
-    pieces.pop_front();
-    wait(piece.value, kForever);
-    copy_bytes(piece.target, piece.slice.mapped, piece.slice.size);
-  };
-  for (VkDeviceSize size = next(); size > 0; size = next()) {
-    // The block that comes next in the ring must have been copied out before the device writes it again.
-    while (pieces.size() >= StagingRing::kBlocks - 1) {
-      finish_oldest();
-    }
-    wait(download_ring_.busy_until(size), kForever);
-    const StagingSlice slice = download_ring_.take(size);
-    const uint64_t value = append(slice);
-    download_ring_.in_use(slice, value);
-    pieces.push_back({slice, value, data});
-    data += slice.size;
-  }
-  while (!pieces.empty()) {
-    finish_oldest();
-  }
-}
-
-void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size) {
-  if (std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait(buffer.last_use(index_), kForever);
-    copy_bytes(mapped + offset, data, size);
-    return;
-  }
-  stream_up(
-      data, [&] { return size; },
-      [&](const StagingSlice& slice) {
-        const uint64_t value =
-            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, true});
-        offset += slice.size;
-        size -= slice.size;
-        return value;
-      });
-}
-
-void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
-  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait(buffer.last_write(index_), kForever);
-    copy_bytes(data, mapped + offset, size);
-    return;
-  }
-  stream_down(
-      data, [&] { return size; },
-      [&](const StagingSlice& slice) {
-        const uint64_t value =
-            append_copy(Copy{&buffer, offset, slice.buffer, slice.offset, slice.size, false});
-        offset += slice.size;
-        size -= slice.size;
-        return value;
-      });
-}
-
-void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
-  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
-  size_t i = 0;
-  stream_up(
-      data, [&] { return i < regions.size() ? regions[i].size : 0; },
-      [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, true});
-      });
-}
-
-void Queue::download(Image& image, uint32_t level, std::byte* data) {
-  const std::vector<ImageRegion> regions = image.regions(level, StagingRing::kBlockSize);
-  size_t i = 0;
-  stream_down(
-      data, [&] { return i < regions.size() ? regions[i].size : 0; },
-      [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false});
-      });
 }
 
 }  // namespace vkd

@@ -12,16 +12,24 @@
 #include <thread>
 
 #include "libs/ring.hpp"
+#include "objects/pinned.hpp"
 #include "queue/graveyard.hpp"
 #include "queue/staging.hpp"
 #include "stages/segment.hpp"
 
 namespace vkd {
 
+// A moment in the work of an engine: when a queue, given by its slot, has finished a batch.
+struct Point {
+  size_t slot;
+  uint64_t value;
+};
+
 class Queue {
  public:
-  Queue(size_t index, Device& device, const QueueHandle& handle, Timeline& timeline, Graveyard& graveyard,
-        SharedState& shared);
+  // `index`: which copy of each buffer is its own. `slot`: where resources note what it does with them.
+  Queue(size_t index, size_t slot, Device& device, const QueueHandle& handle, Timeline& timeline,
+        Graveyard& graveyard, SharedState& shared);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -32,13 +40,20 @@ class Queue {
   uint64_t append(Segment& segment);
   uint64_t append(Image& image);  // a new one, before anything uses it
 
-  // What is appended from here on waits, on the device, until another queue's timeline has passed `value`.
-  // That value must have been submitted.
-  uint64_t append_wait(Timeline& timeline, uint64_t value);
+  // What is appended from here on waits, on the device, until other queues have passed these values.
+  uint64_t append_waits(std::vector<Batch::Wait> waits);
   // Fills the queue's copy of a buffer from another copy of it on the same device.
   uint64_t append_copy_of(Buffer& buffer, VkBuffer other) {
-    return append_copy({&buffer, 0, other, 0, buffer.size(), true});
+    return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr});
   }
+
+  // The twin copies to and from pinned memory while this queue computes, in this queue's order as far as the
+  // buffers concerned show it. Set once, before anything is appended.
+  void pair_with(Queue& twin) noexcept { twin_ = &twin; }
+  Queue* twin() const noexcept { return twin_; }
+  // Copies between the queue's copy of a buffer and pinned memory; by the twin, if there is one.
+  Point transfer(const Copy& copy);
+  uint64_t last_transfer();  // what of the twin's work was given through this queue
 
   // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
@@ -50,17 +65,24 @@ class Queue {
   uint64_t backlog();                              // batches that the device has not finished
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
-  void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
-  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // `pinned`: the block that the host memory is part of, if it is.
+  void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size, Pinned* pinned);
+  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size, Pinned* pinned);
   // The same for one whole mip level.
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
+
+  // From here on the ticks of what is timed count from these.
+  void set_clock(uint64_t ticks);
+  void collect_timings();  // of all that the device has done
 
   void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
   void close() noexcept;  // finishes what was given, then ends the thread
 
   size_t index() const noexcept { return index_; }
+  size_t slot() const noexcept { return slot_; }
   Device& device() noexcept { return device_; }
+  const QueueHandle& handle() const noexcept { return handle_; }
   uint32_t family() const noexcept { return handle_.family; }
   SharedState& shared() noexcept { return shared_; }
   uint64_t command_count() const noexcept { return commands_.load(std::memory_order_relaxed); }
@@ -87,26 +109,37 @@ class Queue {
 
   uint64_t append_copy(const Copy& copy);
   uint64_t append_copy(const ImageCopy& copy);
-  uint64_t added(Batch& batch);  // under mutex_: one command more
-  // Move host memory through a ring. `next` gives the bytes of the next piece, 0 when done; `append` the
-  // command that copies it.
+  uint64_t add_copy(const Copy& copy);  // under mutex_
+  // Has what follows wait, on the device, for what the twin was given (or its home) up to `value`. Under
+  // mutex_.
+  void follow(Queue& other, uint64_t value);
+  void push_out(uint64_t value);                              // flush() that leaves failures for later
+  void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
+  uint64_t added(Batch& batch);                               // under mutex_: one command more
+  // Move host memory through a ring. `next(most)` gives the bytes of the next piece, 0 when done; `append`
+  // the command that copies the oldest piece it was not asked for yet.
   template <typename Next, typename Append>
-  void stream_up(const std::byte* data, Next next, Append append);
+  void stream_up(const std::byte* data, VkDeviceSize total, Next next, Append append);
   template <typename Next, typename Append>
-  void stream_down(std::byte* data, Next next, Append append);
+  void stream_down(std::byte* data, VkDeviceSize total, Next next, Append append);
+  void prepare(StagingRing& ring, VkDeviceSize total);
   void start_batch();    // under mutex_
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
   void run() noexcept;   // the thread
   bool submit_next();    // the oldest gathered batch; false when there is none
   void submit(Batch& batch);
-  void record(Batch& batch, Frame& frame);
+  void submit_or_abandon(std::unique_ptr<Batch> batch);  // under submit_mutex_
+  void await(uint64_t value) noexcept;                   // what was submitted
+  void record(Batch& batch, Frame& frame, bool timed);
+  void collect(InFlight& done);
   std::unique_ptr<Frame> take_frame();
   void keep_failure();
   void abandon(uint64_t value) noexcept;
   void throw_failure();
 
   const size_t index_;
+  const size_t slot_;
   Device& device_;
   const QueueHandle handle_;
   Timeline& timeline_;
@@ -118,6 +151,9 @@ class Queue {
   Ring<std::unique_ptr<Batch>> batches_;
   std::vector<std::unique_ptr<Batch>> spare_batches_;
   uint64_t next_value_ = 1;
+  Queue* twin_ = nullptr;
+  uint64_t followed_ = 0;     // what is appended comes after this value of the twin, or of a twin's home
+  uint64_t transferred_ = 0;  // see last_transfer
   bool asleep_ = false;
   bool tidy_ = false;
   bool stop_ = false;
@@ -131,6 +167,10 @@ class Queue {
   HazardLog log_;
   std::vector<VkCommandBuffer> command_buffers_;
   Ring<InFlight> in_flight_;
+  TickClock clock_;
+  uint64_t timed_epoch_ = 0;  // of the last command that was timed
+  int64_t timed_end_ = 0;     // when all timed so far had ended
+  int64_t timed_floor_ = 0;   // when all timed before the epoch had
   std::vector<std::unique_ptr<Frame>> spare_frames_;
   std::atomic<uint64_t> submitted_{0};
 

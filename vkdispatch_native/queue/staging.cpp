@@ -1,5 +1,7 @@
 #include "queue/staging.hpp"
 
+#include <algorithm>
+
 namespace vkd {
 
 namespace {
@@ -8,18 +10,34 @@ constexpr VkDeviceSize kAlignment = 768;  // of three channels too: copies of im
 
 }  // namespace
 
+void StagingRing::resize_for(VkDeviceSize size) {
+  if (!suits(size)) {
+    blocks_.clear();
+    current_ = 0;
+    offset_ = 0;
+    block_size_ = kLargeBlock;
+  }
+}
+
+uint64_t StagingRing::busy_until() const noexcept {
+  uint64_t value = 0;
+  for (const Block& block : blocks_) {
+    value = std::max(value, block.value);
+  }
+  return value;
+}
+
 uint64_t StagingRing::busy_until(VkDeviceSize size) const noexcept {
-  if (fits(clamp(size)) || blocks_.size() < kBlocks) {
+  if (fits(size) || blocks_.size() < kBlocks) {
     return 0;  // the rest of a block is free: its users lie before the offset
   }
   return blocks_[(current_ + 1) % blocks_.size()].value;
 }
 
 StagingSlice StagingRing::take(VkDeviceSize size) {
-  size = clamp(size);
   if (!fits(size)) {
     if (blocks_.size() < kBlocks) {
-      blocks_.push_back({Memory(device_, kBlockSize, use_), 0});
+      blocks_.push_back({Memory(device_, block_size_, use_), 0});
       current_ = blocks_.size() - 1;
     } else {
       current_ = (current_ + 1) % blocks_.size();

@@ -23,6 +23,9 @@ struct Binding {
   uint32_t index;
   bool reads;
   bool writes;
+  // Not bound, but reached by its address, which goes into the arguments at this offset.
+  bool addressed = false;
+  uint32_t address_offset = 0;
 
   Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
 };
@@ -42,7 +45,7 @@ struct Dispatch {
   int32_t uniform_binding;  // where the arguments are bound; -1: they are push constants
 };
 
-// A copy between a user's buffer and a staging block.
+// A copy between a user's buffer and memory of the host, or another copy of the buffer.
 struct Copy {
   Buffer* buffer;
   VkDeviceSize buffer_offset;
@@ -50,6 +53,7 @@ struct Copy {
   VkDeviceSize staging_offset;
   VkDeviceSize size;
   bool to_buffer;
+  Data* host;  // pinned memory that the staging buffer belongs to; null: nobody else can be using it
 };
 
 // A copy between a part of a user's image and a staging block.
@@ -61,6 +65,7 @@ struct ImageCopy {
   bool to_image;
 };
 
+class Queue;
 class Segment;
 
 // Commands that will go to the device in one submit, and the timeline value which that submit will signal.
@@ -86,7 +91,7 @@ class Batch {
   };
 
   struct Wait {
-    VkSemaphore semaphore;  // another queue's timeline
+    Queue* queue;  // another one
     uint64_t value;
   };
 

@@ -17,7 +17,7 @@ VkDeviceSize align_up(VkDeviceSize offset, VkDeviceSize alignment) {
 
 }  // namespace
 
-Frame::Frame(Device& device, uint32_t queue_family) : device_(device) {
+Frame::Frame(Device& device, uint32_t queue_family) : device_(device), family_(queue_family) {
   VkCommandPoolCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   info.queueFamilyIndex = queue_family;
@@ -106,6 +106,13 @@ UniformSlice Frame::allocate_uniform(VkDeviceSize size) {
   uniform_offset_ = offset + size;
   Memory& block = uniform_blocks_[uniform_block_];
   return {block.handle(), offset, block.mapped() + offset};
+}
+
+Stopwatch& Frame::stopwatch() {
+  if (!stopwatch_) {
+    stopwatch_ = std::make_unique<Stopwatch>(device_);
+  }
+  return *stopwatch_;
 }
 
 void Frame::reset() {

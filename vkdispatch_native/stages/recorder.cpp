@@ -14,6 +14,21 @@ constexpr VkPipelineStageFlags kDeviceStages =
 constexpr VkAccessFlags kDeviceWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr VkAccessFlags kDeviceAccesses =
     kDeviceWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+constexpr VkAccessFlags kCopyAccesses = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+// Stages and accesses that a barrier may name on a queue.
+struct Scope {
+  VkPipelineStageFlags stages;
+  VkAccessFlags writes;
+  VkAccessFlags accesses;
+};
+
+Scope scope_of(const Frame& frame) {
+  if (frame.only_copies()) {
+    return {VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kCopyAccesses};
+  }
+  return {kDeviceStages, kDeviceWrites, kDeviceAccesses};
+}
 
 }  // namespace
 
@@ -33,12 +48,13 @@ void Recorder::barrier() {
   if (!shared_.barriers_enabled.load(std::memory_order_relaxed)) {
     return;
   }
+  const Scope scope = scope_of(frame_);
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = kDeviceWrites;
-  memory.dstAccessMask = kDeviceAccesses;
-  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, kDeviceStages, 0, 1, &memory, 0,
-                                            nullptr, 0, nullptr);
+  memory.srcAccessMask = scope.writes;
+  memory.dstAccessMask = scope.accesses;
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, scope.stages, scope.stages, 0, 1, &memory, 0, nullptr,
+                                            0, nullptr);
   shared_.barriers.fetch_add(1, std::memory_order_relaxed);
   if (shared_.debug) {
     log_.push_back({0, false, false, 0, {}, ""});
@@ -46,11 +62,12 @@ void Recorder::barrier() {
 }
 
 void Recorder::host_barrier() {
+  const Scope scope = scope_of(frame_);
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = kDeviceWrites;
+  memory.srcAccessMask = scope.writes;
   memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  frame_.device().fn().vkCmdPipelineBarrier(commands_, kDeviceStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+  frame_.device().fn().vkCmdPipelineBarrier(commands_, scope.stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                                             &memory, 0, nullptr, 0, nullptr);
 }
 
@@ -78,18 +95,43 @@ void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
   }
 }
 
-void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
-  const bool uniform = d.uniform_binding >= 0;
-  const size_t count = d.binding_count + (uniform ? 1u : 0u);
-  if (count == 0) {
-    return;
-  }
-  auto& [buffers, images, writes] = frame_.scratch();
-  buffers.resize(count);
-  images.resize(count);
-  writes.resize(count);
+const std::byte* Recorder::complete_arguments(const Dispatch& d) {
+  const std::byte* arguments = d.arguments;
+  std::vector<std::byte>& complete = frame_.scratch().arguments;
   for (size_t i = 0; i < d.binding_count; ++i) {
     const Binding& b = d.bindings[i];
+    if (!b.addressed) {
+      continue;
+    }
+    if (arguments == d.arguments) {
+      complete.assign(arguments, arguments + d.argument_size);
+      arguments = complete.data();
+    }
+    const VkDeviceAddress address = b.buffer->memory(queue_).address();
+    std::memcpy(complete.data() + b.address_offset, &address, sizeof(address));
+  }
+  return arguments;
+}
+
+void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
+  const bool uniform = d.uniform_binding >= 0;
+  if (d.binding_count == 0 && !uniform) {
+    return;
+  }
+  std::vector<VkDescriptorBufferInfo>& buffers = frame_.scratch().buffers;
+  std::vector<VkDescriptorImageInfo>& images = frame_.scratch().images;
+  std::vector<VkWriteDescriptorSet>& writes = frame_.scratch().writes;
+  // One place more than there may be bindings: the uniform block's is the last that is used.
+  buffers.resize(d.binding_count + 1);
+  images.resize(d.binding_count + 1);
+  writes.resize(d.binding_count + 1);
+  size_t count = 0;
+  for (size_t each = 0; each < d.binding_count; ++each) {
+    const Binding& b = d.bindings[each];
+    if (b.addressed) {
+      continue;
+    }
+    const size_t i = count++;
     writes[i].dstBinding = b.index;
     if (b.buffer != nullptr) {
       buffers[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
@@ -101,9 +143,13 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
   if (uniform) {
     const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
-    std::memcpy(slice.mapped, d.arguments, d.argument_size);
-    buffers[count - 1] = {slice.buffer, slice.offset, d.argument_size};
-    writes[count - 1].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    std::memcpy(slice.mapped, complete_arguments(d), d.argument_size);
+    buffers[count] = {slice.buffer, slice.offset, d.argument_size};
+    writes[count].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    ++count;
+  }
+  if (count == 0) {
+    return;
   }
   VkDescriptorSet set = VK_NULL_HANDLE;
   if (!pipeline.push_descriptors) {
@@ -130,6 +176,22 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
 }
 
+// Between the barrier before a command and the command itself.
+template <typename Command>
+void Recorder::start_timing(const Command& command) {
+  if (stopwatch_ != nullptr) {
+    TimedCommand noted = timed(command);
+    noted.epoch = hazards_.epoch;
+    stopwatch_->begin(commands_, std::move(noted));
+  }
+}
+
+void Recorder::end_timing() {
+  if (stopwatch_ != nullptr) {
+    stopwatch_->end(commands_);
+  }
+}
+
 void Recorder::dispatch(const Dispatch& d) {
   order(d.bindings, d.binding_count, d.plan);
   const VolkDeviceTable& fn = frame_.device().fn();
@@ -141,21 +203,35 @@ void Recorder::dispatch(const Dispatch& d) {
   bind_resources(d, pipeline);
   if (d.uniform_binding < 0 && d.argument_size > 0) {
     fn.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.argument_size,
-                          d.arguments);
+                          complete_arguments(d));
   }
+  start_timing(d);
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);
+  end_timing();
 }
 
 void Recorder::copy(const Copy& c) {
+  if (c.host != nullptr && conflicts(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
+    barrier();
+  }
   const Binding access{c.buffer, nullptr, nullptr, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
   order(&access, 1, nullptr);
+  if (c.host != nullptr) {
+    note_access(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer);
+    if (shared_.debug) {
+      log_.push_back(
+          {c.host->id(), c.to_buffer, !c.to_buffer, log_.back().command, log_.back().name, c.host->noun()});
+    }
+  }
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
   VkBufferCopy region{};
   region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
   region.dstOffset = c.to_buffer ? c.buffer_offset : c.staging_offset;
   region.size = c.size;
+  start_timing(c);
   frame_.device().fn().vkCmdCopyBuffer(commands_, c.to_buffer ? c.staging : buffer,
                                        c.to_buffer ? buffer : c.staging, 1, &region);
+  end_timing();
 }
 
 void Recorder::copy(const ImageCopy& c) {
@@ -169,11 +245,13 @@ void Recorder::copy(const ImageCopy& c) {
   region.imageExtent = r.extent;
   const VkImage image = c.image->handle(queue_);
   const VolkDeviceTable& fn = frame_.device().fn();
+  start_timing(c);
   if (c.to_image) {
     fn.vkCmdCopyBufferToImage(commands_, c.staging, image, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
   } else {
     fn.vkCmdCopyImageToBuffer(commands_, image, VK_IMAGE_LAYOUT_GENERAL, c.staging, 1, &region);
   }
+  end_timing();
 }
 
 void Recorder::start(const Image& image) {

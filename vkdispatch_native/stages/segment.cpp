@@ -1,5 +1,6 @@
 #include "stages/segment.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace vkd {
@@ -54,6 +55,14 @@ void Segment::apply(HazardTracker& hazards) {
     }
   }
   hazards.epoch = base + epochs_;
+}
+
+uint64_t Segment::transfers_before(size_t transfer_slot) const noexcept {
+  uint64_t value = 0;
+  for (const auto& [data, use] : data_) {
+    value = std::max(value, use.writes ? data->last_use(transfer_slot) : data->last_write(transfer_slot));
+  }
+  return value;
 }
 
 void Segment::mark(size_t queue, uint64_t value) noexcept {

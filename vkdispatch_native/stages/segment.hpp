@@ -19,6 +19,8 @@ class Segment final : public Resource {
   VkCommandBuffer commands() const noexcept { return commands_; }
   const HazardLog& log() const noexcept { return log_; }
   bool writes() const noexcept { return writes_; }
+  // The last command of a transfer queue that replaying this must not overtake.
+  uint64_t transfers_before(size_t transfer_slot) const noexcept;
 
   // Notes on the queue's own tracker what replaying this does to each resource.
   void apply(HazardTracker& hazards);

@@ -1,0 +1,428 @@
+"""Copies that are started and asked for later: their order, futures, events, and asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+SIZE = 4099
+
+
+@vd.shader("data.size")
+def add(data: Buff[f32], step: Const[f32]) -> None:
+    tid = vc.global_invocation_id().x
+    data[tid] = data[tid] + step
+
+
+@vd.shader(exec_size=1)
+def spin(data: Buff[u32], rounds: Const[u32]) -> None:
+    value = data[0].to_register()
+    with vc.while_block(data[1] < rounds):
+        value[:] = value * 1664525 + 1013904223
+        data[1] = data[1] + 1
+    data[0] = value
+    data[1] = 0
+
+
+def keep_busy(rounds: int = 50_000) -> None:
+    """Give the device something to do for a while."""
+    spin(vd.asbuffer(np.zeros(2, np.uint32)), rounds)
+
+
+def filled(value: float) -> Any:
+    return vd.asbuffer(np.full(SIZE, value, np.float32))
+
+
+def test_later_launches_do_not_show() -> None:
+    buffer = filled(0)
+    futures = []
+    for _ in range(30):
+        add(buffer, 1.0)
+        futures.append(buffer.read_async())
+    add(buffer, 100.0)
+    for i, future in enumerate(futures):
+        assert future.result(30) is future.result()
+        assert set(future.result()) == {i + 1.0}
+        assert future.done() and future.wait(0)
+    assert set(buffer.read(0)) == {130.0}
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_writes_come_between(pinned: bool) -> None:
+    buffer = filled(0)
+    events = []
+    futures = []
+    for value in range(20):
+        data = vd.empty_pinned(SIZE) if pinned else np.empty(SIZE, np.float32)
+        data[:] = value
+        events.append(buffer.write_async(data))
+        if not pinned:
+            data[:] = -1
+        add(buffer, 0.5)
+        futures.append(buffer.read_async(0))
+        add(buffer, 7.0)
+    assert [set(future.result()) for future in futures] == [{value + 0.5} for value in range(20)]
+    assert all(event.wait(30) and event.done() for event in events)
+
+
+def test_neither_waits_for_the_device() -> None:
+    buffer = filled(1)
+    vd.queue_wait_idle()
+    keep_busy(60_000)
+    begin = time.perf_counter()
+    for _ in range(5):
+        keep_busy(60_000)
+    event = buffer.write_async(np.full(SIZE, 2, np.float32))
+    future = buffer.read_async()
+    given = time.perf_counter() - begin
+    assert set(future.result()) == {2.0}
+    vd.queue_wait_idle()
+    assert event.done()
+    assert given < (time.perf_counter() - begin) / 2
+
+
+def test_own_memory() -> None:
+    buffer = filled(3)
+    block = vd.empty_pinned((3, SIZE))
+    block[...] = 0
+    future = buffer.read_async(0, out=block[1])
+    result = future.result()
+    assert np.shares_memory(result, block) and result.shape == (SIZE,)
+    assert (set(block[0]), set(block[1]), set(block[2])) == ({0.0}, {3.0}, {0.0})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (vd.complex64, np.array([1 + 2j, 3 - 4j], np.complex64)),
+        (vd.vec3, np.arange(6, dtype=np.float32).reshape(2, 3)),
+        (vd.mat2, np.arange(8, dtype=np.float32).reshape(2, 2, 2)),
+        (vd.int8, np.array([-1, 5], np.int8)),
+    ],
+)
+def test_the_same_as_read(kind: Any, values: np.ndarray[Any, Any]) -> None:
+    buffer = vd.Buffer((2,), kind)
+    buffer.write_async(values)
+    like = buffer.read(0)
+    result = buffer.read_async().result()
+    assert (result.dtype, result.shape) == (like.dtype, like.shape)
+    assert (result == like).all() and (result.reshape(-1) == values.reshape(-1)).all()
+
+
+@pytest.mark.parametrize("kind", [vd.complex32, vd.bfloat16])
+def test_what_numpy_lacks_is_widened(kind: Any) -> None:
+    buffer: Any = vd.Buffer((5,), kind)
+    buffer.write(
+        np.arange(10, dtype=np.float16) if kind is vd.complex32 else np.arange(5.0, dtype=np.float32)
+    )
+    future = buffer.read_async()
+    assert future.result().dtype == buffer.read(0).dtype
+    assert (future.result() == buffer.read(0)).all() and future.result() is future.result()
+
+
+def test_events() -> None:
+    vd.queue_wait_idle()
+    assert vd.record_event().done()
+    for _ in range(5):
+        keep_busy(60_000)
+    event = vd.record_event(0)
+    assert not event.wait(0) and not event.wait(0.0005) and not event.done() and "pending" in repr(event)
+    vd.wait_event(event)
+    vd.wait_event(event, 0)
+    assert event.wait() and event.wait(0) and event.done() and "done" in repr(event)
+    vd.wait_event(event)
+    later = vd.record_event()
+    assert later.wait(10)
+
+
+def test_timeouts() -> None:
+    buffer = filled(1)
+    vd.queue_wait_idle()
+    for _ in range(10):
+        keep_busy(60_000)
+    add(buffer, 1.0)
+    # on the buffer that is kept busy, so that no copy can overtake it
+    busy = vd.asbuffer(np.zeros(2, np.uint32))
+    for _ in range(10):
+        spin(busy, 60_000)
+    future = busy.read_async()
+    with pytest.raises(TimeoutError, match=r"0\.001"):
+        future.result(0.001)
+    with pytest.raises(vd.WaitTimeoutError):
+        future.result(timeout=0)
+    assert "pending" in repr(future)
+    assert future.result(60)[1] == 0
+    assert "done" in repr(future)
+
+
+def test_what_is_dropped_is_done_all_the_same() -> None:
+    vd.queue_wait_idle()
+    gc.collect()
+    engine = vd.get_context()._native
+    before = engine.statistics()["live_objects"]
+    for value in range(30):
+        buffer = filled(value)
+        keep_busy(3000)
+        buffer.read_async()
+        future = buffer.read_async()
+        buffer.write_async(vd.empty_pinned(SIZE))
+        if value % 2:
+            buffer.destroy()
+        del buffer
+        if value % 3:
+            del future
+        else:
+            assert set(future.result()) == {float(value)}
+    future = None
+    gc.collect()
+    vd.queue_wait_idle()
+    assert engine.statistics()["live_objects"] == before
+
+
+def test_asyncio() -> None:
+    async def one(value: int) -> float:
+        buffer = filled(value)
+        await buffer.write_async(np.full(SIZE, value, np.float32))
+        add(buffer, 1.0)
+        future = buffer.read_async()
+        add(buffer, 5.0)
+        array = await future
+        assert (await future) is array
+        await vd.record_event()
+        return float(array[SIZE - 1])
+
+    async def main() -> None:
+        assert await asyncio.gather(*map(one, range(50))) == [value + 1.0 for value in range(50)]
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(slow(), 0.001)
+        assert await asyncio.wait_for(slow(), 60) is None
+
+    async def slow() -> None:
+        busy = vd.asbuffer(np.zeros(2, np.uint32))
+        for _ in range(5):
+            spin(busy, 60_000)
+        await busy.read_async()
+
+    asyncio.run(main())
+    asyncio.run(main())
+
+
+def test_cancelled_waits_leave_the_rest_alone() -> None:
+    async def main() -> None:
+        busy = vd.asbuffer(np.zeros(2, np.uint32))
+        for _ in range(5):
+            spin(busy, 60_000)
+        future = busy.read_async()
+        event = vd.record_event()
+
+        async def wait() -> Any:
+            return await future
+
+        tasks = [asyncio.ensure_future(wait()) for _ in range(10)]
+        await asyncio.sleep(0)
+        for task in tasks[:9]:
+            task.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(one) for one in done[:9]] == [asyncio.CancelledError] * 9
+        assert done[9] is future.result()
+        await event
+
+    asyncio.run(main())
+
+    async def abandon() -> None:
+        busy = vd.asbuffer(np.zeros(2, np.uint32))
+        spin(busy, 60_000)
+        task = asyncio.ensure_future(_await(busy.read_async()))
+        await asyncio.sleep(0)
+        assert not task.done() or task.exception() is None
+
+    # the loop is gone when the copy is done
+    asyncio.run(abandon())
+    vd.queue_wait_idle()
+
+
+async def _await(moment: Any) -> None:
+    await moment
+
+
+def test_callbacks() -> None:
+    called: list[tuple[Any, str]] = []
+    reached = threading.Event()
+
+    def note(moment: Any) -> None:
+        called.append((moment, threading.current_thread().name))
+        reached.set()
+
+    vd.queue_wait_idle()
+    event = vd.record_event()
+    event.add_done_callback(note)
+    assert called == [(event, threading.current_thread().name)]
+    called.clear()
+    reached.clear()
+    busy = vd.asbuffer(np.zeros(2, np.uint32))
+    for _ in range(5):
+        spin(busy, 60_000)
+    future = busy.read_async()
+    future.add_done_callback(lambda _: 1 / 0)  # logged, and no more
+    future.add_done_callback(note)
+    assert reached.wait(30)
+    assert [(moment, name.startswith("vkdispatch")) for moment, name in called] == [(future, True)]
+
+
+def test_callbacks_come_as_things_are_done_not_as_they_were_asked_for() -> None:
+    busy = vd.asbuffer(np.zeros(2, np.uint32))
+    order: list[str] = []
+    both = threading.Semaphore(0)
+    quick = vd.record_event()
+    for _ in range(5):
+        spin(busy, 60_000)
+    slow = vd.record_event()
+    slow.add_done_callback(lambda _: (order.append("slow"), both.release()))
+    quick.add_done_callback(lambda _: (order.append("quick"), both.release()))
+    assert both.acquire(timeout=30) and both.acquire(timeout=30)
+    assert order == ["quick", "slow"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda b: b.read_async(1000), ValueError, "index"),
+        (lambda b: b.read_async(None), ValueError, "index"),
+        (lambda b: b.read_async(out=np.zeros(SIZE, np.float32)), ValueError, "out.*empty_pinned"),
+        (lambda b: b.read_async(out=vd.empty_pinned(SIZE + 1)), ValueError, "out.*shape"),
+        (lambda b: b.read_async(out=vd.empty_pinned(SIZE, np.int32)), ValueError, "out.*int32"),
+        (lambda b: b.read_async(out=[1]), TypeError, "out"),
+        (lambda b: b.write_async(np.zeros(3, np.float32)), ValueError, "data"),
+        (lambda b: b.write_async([1.0]), TypeError, "data"),
+        (lambda b: b.write_async(np.zeros(SIZE, np.float32), index=1000), ValueError, "index"),
+        (lambda b: b.read_async().result("soon"), TypeError, "timeout"),
+        (lambda b: b.read_async().result(-1), ValueError, "timeout"),
+        (lambda b: b.read_async().wait(float("nan")), ValueError, "timeout"),
+        (lambda b: b.read_async().add_done_callback(None), TypeError, "callback"),
+        (lambda b: vd.record_event(1000), ValueError, "queue_index"),
+        (lambda b: vd.wait_event(vd.record_event(), 1000), ValueError, "queue_index"),
+        (lambda b: vd.wait_event(b), TypeError, "event"),
+        (lambda b: vd.wait_event(None), TypeError, "event"),
+    ],
+)
+def test_wrong_arguments(call: Callable[[Any], object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words) as raised:
+        call(filled(0))
+    assert isinstance(raised.value, vd.VkDispatchError)
+
+
+def test_a_destroyed_buffer() -> None:
+    buffer = filled(0)
+    buffer.destroy()
+    for call in (buffer.read_async, lambda: buffer.write_async(np.zeros(SIZE, np.float32))):
+        with pytest.raises(RuntimeError, match="destroyed"):
+            call()
+
+
+@pytest.mark.parametrize("twin", ["0", "1"])
+def test_contexts_that_end(run_python: Run, twin: str) -> None:
+    done = run_python(
+        """
+import asyncio, threading, time, numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.base.context import destroy_context
+from vkdispatch.codegen.abbreviations import *
+@vd.shader("data.size")
+def add(data: Buff[f32], step: Const[f32]):
+    tid = vc.global_invocation_id().x
+    data[tid] = data[tid] + step
+def start():
+    buffer = vd.asbuffer(np.zeros(100000, np.float32))
+    for _ in range(100): add(buffer, 1.0)
+    return buffer.read_async()
+future = start(); event = vd.record_event()
+woken = threading.Event(); future.add_done_callback(lambda _: woken.set())
+destroy_context()
+print(future.done(), event.done(), set(future.result().tolist()), woken.wait(10))
+try: vd.wait_event(event)
+except RuntimeError as error: print("gone" in str(error))
+# another thread waits while the context goes
+future = start()
+thread = threading.Thread(target=lambda: print(set(future.result().tolist()))); thread.start()
+destroy_context(); thread.join()
+# a loop waits while the context goes
+async def main():
+    future = start()
+    task = asyncio.ensure_future(wait(future)); await asyncio.sleep(0)
+    destroy_context()
+    print(set((await task).tolist()))
+async def wait(future): return await future
+asyncio.run(main())
+future = start(); future.add_done_callback(print)  # pending at exit
+""",
+        VKDISPATCH_FORCE_TRANSFER_QUEUE=twin,
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert lines[:4] == ["True True {100.0} True", "True", "{100.0}", "{100.0}"], done.stderr
+
+
+@pytest.mark.parametrize("twin", ["0", "1"])
+def test_queue_of_a_call(run_python: Run, twin: str) -> None:
+    done = run_python(
+        """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+vd.make_context(queue_counts=2)
+@vd.shader("data.size")
+def add(data: Buff[f32], step: Const[f32] = 1.0):
+    tid = vc.global_invocation_id().x
+    data[tid] = data[tid] + step
+@vd.shader("data.size")
+def named(data: Buff[f32], queue_index: Const[f32]):
+    tid = vc.global_invocation_id().x
+    data[tid] = data[tid] + queue_index
+@vd.shader("data.size", check="bounds")
+def checked(data: Buff[f32]):
+    tid = vc.global_invocation_id().x
+    data[tid] = data[tid] + 1
+data = vd.asbuffer(np.zeros(100, np.float32))
+show = lambda: print(*(sorted(set(data.read(q).tolist())) for q in range(2)))
+add(data, 1.0, queue_index=0); show()
+add(data, step=2.0, queue_index=1); show()
+add(data, queue_index=np.int64(1)); show()
+add(data, 1.0, queue_index=None); show()
+add(data, 1.0, exec_size=50, queue_index=0); show()
+named(data, queue_index=10.0); show()
+checked(data, queue_index=1); show()
+before = sum(data.read(q)[99] for q in range(2))
+for _ in range(4): add(data, 1.0, queue_index=-1)
+print(sum(data.read(q)[99] for q in range(2)) - before)
+for bad in (2, -2, 1.5, True, "0"):
+    try: add(data, 1.0, queue_index=bad)
+    except ValueError as error: print("queue_index" in str(error))
+try: add(data, 1.0, queue_index=0, graph=vd.CommandGraph())
+except ValueError as error: print("graph.submit" in str(error))
+# one queue waits for the other
+event = None
+for i in range(20):
+    data.write_async(np.full(100, i, np.float32), index=0)
+    add(data, 0.5, queue_index=0)
+    data.copy_between_queues(0, 1)
+    future = data.read_async(1)
+    vd.wait_event(vd.record_event(1), 0)
+    assert set(future.result().tolist()) == {i + 0.5}
+""",
+        VKDISPATCH_FORCE_TRANSFER_QUEUE=twin,
+    )
+    assert done.returncode == 0, done.stderr
+    expected = ["[1.0] [0.0]", "[1.0] [2.0]", "[1.0] [3.0]", "[2.0] [4.0]", "[2.0, 3.0] [4.0]"]
+    expected += ["[12.0, 13.0] [14.0]", "[12.0, 13.0] [15.0]", "4.0", *["True"] * 6]
+    assert done.stdout.splitlines() == expected

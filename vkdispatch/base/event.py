@@ -1,0 +1,285 @@
+"""Moments in the work of the device that programs can wait for, and queues too."""
+
+import contextlib
+import math
+import threading
+import weakref
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from vkdispatch.base.context import Context, checked_queue, get_context
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceLostError,
+    UsageError,
+    WaitTimeoutError,
+)
+from vkdispatch.base.logging import log_error
+
+Array = np.ndarray[Any, Any]
+# A queue, or its twin that moves data, and the number of a batch of its work.
+Point = tuple[int, int]
+_T = TypeVar("_T")
+
+# Others are looked at this often while one is slept on: device and host have no common way to be woken by the
+# first of several.
+_LOOK_SECONDS = 0.0005
+_IDLE_SECONDS = 1.0
+
+
+class _Moment(Generic[_T]):
+    """Work on the device that ends at some time, and what it leaves."""
+
+    def __init__(self, context: Context, points: "list[Point]") -> None:
+        self._context = context
+        self._points = points
+        self._done = not points
+
+    def done(self) -> bool:
+        """Return whether the work is done. Never waits."""
+        return self._reached(0.0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the work is done, at most `timeout` seconds; return whether it is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `timeout` is no number of seconds.
+        DeviceLostError
+            The device was lost before.
+        """
+        return self._reached(_checked_timeout(timeout))
+
+    def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
+        """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
+
+        It is called at once, in this thread, if the work is done already. It must not wait: other callbacks
+        of the context come after it. What it raises is logged. A lost device calls back as well.
+        """
+        if not callable(callback):
+            raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
+        if self._settled():
+            callback(self)
+            return
+        with _watchers_lock:
+            watcher = _watchers.get(self._context)
+            if watcher is None:
+                watcher = _watchers[self._context] = _Watcher()
+        watcher.watch(self, callback)
+
+    def __await__(self) -> Generator[Any, None, _T]:
+        """Wait in an asyncio program, and return what `_outcome` has."""
+        # Whoever awaits has imported it; other programs need not wait for it.
+        import asyncio
+
+        if not self.done():
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+
+            def finish() -> None:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+            def wake(_: object) -> None:
+                # The loop may have been closed, and whoever waited with it.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(finish)
+
+            self.add_done_callback(wake)
+            yield from waiter
+        return self._outcome()
+
+    def _outcome(self) -> _T:
+        raise NotImplementedError
+
+    def _settled(self) -> bool:
+        """Whether it is done, or will never be."""
+        try:
+            return self.done()
+        except Exception:
+            return True
+
+    def _reached(self, timeout: float | None) -> bool:
+        if self._done:
+            return True
+        context = self._context
+        try:
+            if not context.closed:
+                self._done = context._native.wait_until(self._points, timeout)
+                return self._done
+        except RuntimeError:
+            if not context.closed:
+                raise
+        context._native.close()  # which finishes all work, perhaps in another thread at this very moment
+        if context.lost:
+            raise DeviceLostError("the device was lost before the work was done; run it again")
+        self._done = True
+        return True
+
+
+class Event(_Moment[None]):
+    """A moment in the work of some queues; it is done when all that was given to them before is.
+
+    Made by `vd.record_event` and `Buffer.write_async`. `await event` waits in an asyncio program.
+    """
+
+    def _outcome(self) -> None:
+        self._reached(None)
+
+    def __repr__(self) -> str:
+        return f"<vd.Event, {'done' if self._settled() else 'pending'}>"
+
+
+class ReadFuture(_Moment[Array]):
+    """The contents of a buffer on their way to an array, which `await future` gives in an asyncio program."""
+
+    def __init__(
+        self,
+        context: Context,
+        points: "list[Point]",
+        array: Array,
+        convert: "Callable[[Array], Array] | None",
+    ) -> None:
+        super().__init__(context, points)
+        self._array = array
+        self._convert = convert
+
+    def result(self, timeout: float | None = None) -> Array:
+        """Wait, at most `timeout` seconds, and return the array; every call returns the same one.
+
+        Raises
+        ------
+        WaitTimeoutError
+            A TimeoutError: the contents were not there in time. Ask again later.
+        TypeError, ValueError
+            `timeout` is no number of seconds.
+        DeviceLostError
+            The device was lost before.
+        """
+        if not self.wait(timeout):
+            raise WaitTimeoutError(
+                f"timeout: the contents were not there after {timeout} seconds; ask again later"
+            )
+        return self._outcome()
+
+    def _outcome(self) -> Array:
+        self._reached(None)
+        if self._convert is not None:
+            self._array, self._convert = self._convert(self._array), None
+        return self._array
+
+    def __repr__(self) -> str:
+        shape, kind = self._array.shape, self._array.dtype
+        return f"<vd.ReadFuture of shape {shape}, {kind}, {'done' if self._settled() else 'pending'}>"
+
+
+def record_event(queue_index: int | None = None) -> Event:
+    """Return an event for all the work given so far to a queue, or with None to every queue.
+
+    Asynchronous copies count as work of the queue whose copy of the buffer they read or write.
+
+    Raises
+    ------
+    ValueError
+        There is no such queue.
+    """
+    context = get_context()
+    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    return Event(context, context._native.work_given(queue))
+
+
+def wait_event(event: Event, queue_index: int | None = None) -> None:
+    """Have the work that is given to a queue from here on, or with None to every queue, come after an event.
+
+    The device waits, the host does not: this returns at once. Queues of another device than the event's are
+    held back by the host, behind the program's back.
+
+    Parameters
+    ----------
+    event
+        What `vd.record_event` or `Buffer.write_async` returned; a `ReadFuture` will do too.
+    queue_index
+        The queue that waits.
+
+    Raises
+    ------
+    TypeError
+        `event` is no event.
+    ValueError
+        There is no such queue.
+    RuntimeError
+        The event belongs to a context that is gone.
+    """
+    if not isinstance(event, _Moment):
+        raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")
+    context = get_context()
+    queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
+    if event._context is not context:
+        raise UsageError("event: it belongs to a context that is gone; record it again")
+    context._native.follow(event._points, queue)
+
+
+def _checked_timeout(timeout: object) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)):
+        raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
+    if math.isnan(timeout) or timeout < 0:
+        raise ArgumentValueError(f"timeout: expected seconds, 0 or more, or None; got {timeout!r}")
+    return float(timeout)
+
+
+class _Watcher:
+    """Calls back when work is done. Its thread lives while there is something to wait for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._watched: list[tuple[_Moment[Any], Callable[[Any], object]]] = []
+        self._running = False
+
+    def watch(self, moment: "_Moment[Any]", callback: "Callable[[Any], object]") -> None:
+        """Call `callback(moment)` when it is done."""
+        with self._lock:
+            self._watched.append((moment, callback))
+            if self._running:
+                self._lock.notify()
+                return
+            self._running = True
+        threading.Thread(target=self._run, name="vkdispatch events", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._watched:
+                    self._lock.wait(_IDLE_SECONDS)
+                if not self._watched:
+                    self._running = False
+                    return
+                watched = list(self._watched)
+            _sleep_on(watched[0][0])
+            finished = [entry for entry in watched if entry[0]._settled()]
+            with self._lock:
+                gone = {id(entry) for entry in finished}
+                self._watched = [entry for entry in self._watched if id(entry) not in gone]
+            for moment, callback in finished:
+                try:
+                    callback(moment)
+                except Exception as error:
+                    log_error(f"a callback of {moment!r} failed: {error!r}")
+            # What is kept here would keep arrays and contexts alive while the thread sleeps.
+            del watched, finished
+            moment = callback = None  # type: ignore[assignment]
+
+
+def _sleep_on(moment: "_Moment[Any]") -> None:
+    # What goes wrong here, goes wrong for whoever asks it for its result.
+    with contextlib.suppress(Exception):
+        moment._reached(_LOOK_SECONDS)
+
+
+_watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
+_watchers_lock = threading.Lock()

@@ -1,0 +1,216 @@
+// How a queue moves data between host memory and its buffers and images.
+#include <algorithm>
+#include <deque>
+
+#include "libs/copy.hpp"
+#include "queue/queue.hpp"
+
+namespace vkd {
+
+namespace {
+
+constexpr uint64_t kForever = ~uint64_t{0};
+constexpr size_t kCopiesUnderWay = 2;  // by the host's threads: they go from one to the next without a pause
+
+}  // namespace
+
+void Queue::prepare(StagingRing& ring, VkDeviceSize total) {
+  if (!ring.suits(total)) {
+    wait(ring.busy_until(), kForever);
+    ring.resize_for(total);
+  }
+}
+
+// Threads fill blocks while the device empties those before.
+template <typename Next, typename Append>
+void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Append append) {
+  struct Piece {
+    StagingSlice slice;
+    std::shared_ptr<CopyJob> job;
+  };
+  std::lock_guard lock(upload_mutex_);
+  prepare(upload_ring_, total);
+  std::deque<Piece> pieces;  // being filled
+  auto give_oldest = [&] {
+    finish_copy(*pieces.front().job);
+    const StagingSlice slice = pieces.front().slice;
+    pieces.pop_front();
+    const uint64_t value = append(slice);
+    upload_ring_.in_use(slice, value);
+    if (total > upload_ring_.block_size()) {
+      flush(value);  // else the queue's thread does so, in its own time
+    }
+  };
+  try {
+    for (VkDeviceSize size = next(upload_ring_.block_size()); size > 0;
+         size = next(upload_ring_.block_size())) {
+      while (pieces.size() >= kCopiesUnderWay) {
+        give_oldest();
+      }
+      wait(upload_ring_.busy_until(size), kForever);
+      const StagingSlice slice = upload_ring_.take(size);
+      pieces.push_back({slice, start_copy(slice.mapped, data, size)});
+      data += size;
+    }
+    while (!pieces.empty()) {
+      give_oldest();
+    }
+  } catch (...) {
+    for (const Piece& piece : pieces) {
+      finish_copy(*piece.job);  // nobody may be reading `data` any more
+    }
+    throw;
+  }
+}
+
+// The device fills blocks while threads empty those before.
+template <typename Next, typename Append>
+void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append append) {
+  struct Piece {
+    StagingSlice slice;
+    uint64_t value;
+    std::byte* target;
+  };
+  std::lock_guard lock(download_mutex_);
+  prepare(download_ring_, total);
+  std::deque<Piece> pieces;                   // asked for
+  std::deque<std::shared_ptr<CopyJob>> jobs;  // being copied out
+  auto finish_oldest = [&] {
+    finish_copy(*jobs.front());
+    jobs.pop_front();
+  };
+  auto copy_oldest = [&] {
+    const Piece piece = pieces.front();
+    wait(piece.value, kForever);
+    pieces.pop_front();
+    jobs.push_back(start_copy(piece.target, piece.slice.mapped, piece.slice.size));
+    while (jobs.size() > kCopiesUnderWay) {
+      finish_oldest();
+    }
+  };
+  try {
+    for (VkDeviceSize size = next(download_ring_.block_size()); size > 0;
+         size = next(download_ring_.block_size())) {
+      // The block that comes next in the ring must have been copied out before the device writes it again.
+      while (pieces.size() + jobs.size() >= StagingRing::kBlocks - 1) {
+        if (pieces.empty() || jobs.size() >= kCopiesUnderWay) {
+          finish_oldest();
+        } else {
+          copy_oldest();
+        }
+      }
+      wait(download_ring_.busy_until(size), kForever);
+      const StagingSlice slice = download_ring_.take(size);
+      const uint64_t value = append(slice);
+      download_ring_.in_use(slice, value);
+      flush(value);
+      pieces.push_back({slice, value, data});
+      data += size;
+    }
+    while (!pieces.empty()) {
+      copy_oldest();
+    }
+    while (!jobs.empty()) {
+      finish_oldest();
+    }
+  } catch (...) {
+    while (!jobs.empty()) {
+      finish_oldest();  // nobody may be writing to `data` any more
+    }
+    throw;
+  }
+}
+
+void Queue::wait_for_last(const Resource& resource, bool writes) {
+  auto last = [&](size_t slot) { return writes ? resource.last_write(slot) : resource.last_use(slot); };
+  wait(last(slot_), kForever);
+  if (twin_ != nullptr) {
+    twin_->wait(last(twin_->slot_), kForever);
+  }
+}
+
+void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
+                   Pinned* pinned) {
+  if (std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait_for_last(buffer, false);
+    copy_bytes(mapped + offset, data, size);
+    return;
+  }
+  if (pinned != nullptr && &pinned->device() == &device_) {
+    const auto start = static_cast<VkDeviceSize>(data - pinned->data());
+    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, true, pinned};
+    wait(append_copy(copy), kForever);
+    return;
+  }
+  // Pieces are filled some way ahead of the commands that copy them.
+  VkDeviceSize filled = 0, copied = 0;
+  stream_up(
+      data, size,
+      [&](VkDeviceSize most) {
+        const VkDeviceSize piece = std::min(most, size - filled);
+        filled += piece;
+        return piece;
+      },
+      [&](const StagingSlice& slice) {
+        const VkDeviceSize start = offset + copied;
+        copied += slice.size;
+        return append_copy(Copy{&buffer, start, slice.buffer, slice.offset, slice.size, true, nullptr});
+      });
+}
+
+void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
+                     Pinned* pinned) {
+  if (const std::byte* mapped = buffer.memory(index_).mapped()) {
+    wait_for_last(buffer, true);
+    copy_bytes(data, mapped + offset, size);
+    return;
+  }
+  if (pinned != nullptr && &pinned->device() == &device_) {
+    const auto start = static_cast<VkDeviceSize>(data - pinned->data());
+    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, false, pinned};
+    wait(append_copy(copy), kForever);
+    return;
+  }
+  stream_down(
+      data, size, [&](VkDeviceSize most) { return std::min(most, size); },
+      [&](const StagingSlice& slice) {
+        const Copy copy{&buffer, offset, slice.buffer, slice.offset, slice.size, false, nullptr};
+        offset += slice.size;
+        size -= slice.size;
+        return append_copy(copy);
+      });
+}
+
+void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
+  std::vector<ImageRegion> regions;
+  size_t filled = 0, copied = 0;
+  stream_up(
+      data, image.level_size(level),
+      [&](VkDeviceSize most) {
+        if (regions.empty()) {
+          regions = image.regions(level, most);
+        }
+        return filled < regions.size() ? regions[filled++].size : 0;
+      },
+      [&](const StagingSlice& slice) {
+        return append_copy(ImageCopy{&image, regions[copied++], slice.buffer, slice.offset, true});
+      });
+}
+
+void Queue::download(Image& image, uint32_t level, std::byte* data) {
+  std::vector<ImageRegion> regions;
+  size_t i = 0;
+  stream_down(
+      data, image.level_size(level),
+      [&](VkDeviceSize most) {
+        if (regions.empty()) {
+          regions = image.regions(level, most);
+        }
+        return i < regions.size() ? regions[i].size : 0;
+      },
+      [&](const StagingSlice& slice) {
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false});
+      });
+}
+
+}  // namespace vkd
