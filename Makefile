@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-variants test-asan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-asan test-tsan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -50,6 +50,12 @@ test-asan:
 	@$(SETUP) asan
 	@$(SAY) "tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@$(SETUP) run-asan $(BIN)/pytest -q tests
+
+# What runs on several threads, by the sanitizer that sees every access of our own code.
+test-tsan:
+	@$(SETUP) tsan
+	@$(SAY) "tests under ThreadSanitizer"
+	@$(SETUP) run-tsan $(BIN)/pytest -q tests/native/test_threads.py tests/native/test_engine.py tests/native/test_misuse.py
 
 lint:
 	@$(SETUP) dev

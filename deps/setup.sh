@@ -3,6 +3,7 @@
 #   setup.sh demo | dev     system packages, .venv with the group's Python packages, dependencies, native module
 #   setup.sh asan           dev, and a sanitized native module in build/asan
 #   setup.sh run-asan CMD.. run CMD with the sanitized module
+#   setup.sh tsan, run-tsan the same with ThreadSanitizer, in build/tsan
 #   setup.sh say TEXT       one line of progress
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -147,6 +148,23 @@ asan() {
     VKDISPATCH_SANITIZE=1 $BIN/python setup.py -q build_ext --build-lib build/asan --build-temp build/asan-temp >&2
 }
 
+tsan() {
+    everything dev yes test docs dev
+    say "building the module for ThreadSanitizer"
+    VKDISPATCH_SANITIZE=thread $BIN/python setup.py -q build_ext --build-lib build/tsan --build-temp build/tsan-temp >&2
+}
+
+# Only our module is instrumented: what the drivers and Python do among themselves is not its business.
+run_tsan() {
+    local cxx=${CXX:-g++}
+    export PYTHONPATH=$PWD/build/tsan PYTHONSAFEPATH=1
+    export TSAN_OPTIONS=suppressions=$PWD/deps/tsan.supp:ignore_noninstrumented_modules=1:exitcode=66:${TSAN_OPTIONS:-}
+    local preload
+    preload="$($cxx -print-file-name=libtsan.so) $($cxx -print-file-name=libstdc++.so.6)"
+    # ThreadSanitizer's memory map knows nothing of high address randomization.
+    LD_PRELOAD=$preload exec setarch "$(uname -m)" --addr-no-randomize "$@"
+}
+
 # Python itself is not sanitized, so the runtimes are preloaded; libstdc++ too, for ASan must find __cxa_throw at start.
 run_asan() {
     local cxx=${CXX:-g++} preload="" name
@@ -166,5 +184,7 @@ case ${1:-} in
     dev) everything dev yes test docs dev ;;
     asan) asan ;;
     run-asan) shift && run_asan "$@" ;;
-    *) fail "usage: setup.sh demo | dev | asan | run-asan COMMAND... | say TEXT" ;;
+    tsan) tsan ;;
+    run-tsan) shift && run_tsan "$@" ;;
+    *) fail "usage: setup.sh demo | dev | asan | run-asan COMMAND... | tsan | run-tsan COMMAND... | say TEXT" ;;
 esac

@@ -56,11 +56,13 @@ cdef class Plan:
         return list(self.open().new_cache_data())
 
     def destroy(self):
-        global _destroyed
-        if self.ptr != NULL:
-            _destroyed += 1
-            self.keep.get().retire(self.ptr)
+        cdef CppPlan* plan
+        with cython.critical_section(self):
+            plan = self.ptr
             self.ptr = NULL
+        if plan != NULL:
+            _destroyed.fetch_add(1)
+            self.keep.get().retire(plan)
 
 # ---- command lists
 
@@ -146,7 +148,7 @@ cdef class CommandList:
     cdef dict objects  # id -> Buffer, Image, Sampler or Plan that the recorded commands point at
     cdef uint64_t checked  # the value of _destroyed when they were last found alive
     cdef int users
-    cdef bint doomed
+    cdef atomic[int] doomed
 
     def __init__(self, Engine engine not None):
         if self.ptr != NULL:
@@ -161,23 +163,47 @@ cdef class CommandList:
             self.keep.get().destroy(self.ptr)
 
     cdef CppCommandList* open(self) except NULL:
-        if self.ptr == NULL or self.doomed:
+        if self.ptr == NULL or self.doomed.load():
             raise RuntimeError("the command list was destroyed")
         self.engine.open()
         return self.ptr
 
+    cdef int enter(self) except -1:
+        """Keep what belongs to the list until leave()."""
+        with cython.critical_section(self):
+            self.open()
+            self.users += 1
+        return 0
+
     cdef int leave(self) except -1:
-        self.users -= 1
-        if self.doomed and self.users == 0:
-            self.keep.get().destroy(self.ptr)
-            self.ptr = NULL
+        cdef CppCommandList* commands = NULL
+        with cython.critical_section(self):
+            self.users -= 1
+            if self.doomed.load() and self.users == 0:
+                commands = self.ptr
+                self.ptr = NULL
+        if commands != NULL:
+            self.keep.get().destroy(commands)
             self.objects = {}
         return 0
 
     cdef int check_alive(self) except -1:
-        if self.checked == _destroyed:
-            return 0
-        for item in self.objects.values():
+        cdef uint64_t destroyed = _destroyed.load()
+        cdef dict seen
+        cdef list objects
+        with cython.critical_section(self):
+            if self.checked == destroyed:
+                return 0
+            seen = self.objects
+            objects = list(seen.values())
+        self.check_each(objects)
+        with cython.critical_section(self):
+            if self.objects is seen and len(seen) == len(objects):  # nothing was recorded meanwhile
+                self.checked = destroyed
+        return 0
+
+    cdef int check_each(self, list objects) except -1:
+        for item in objects:
             if isinstance(item, Buffer):
                 (<Buffer>item).open()
             elif isinstance(item, Image):
@@ -186,8 +212,18 @@ cdef class CommandList:
                 (<Sampler>item).open()
             else:
                 (<Plan>item).open()
-        self.checked = _destroyed
         return 0
+
+    cdef int record_dispatch(self, const CppDispatch& dispatch, list objects, size_t* offset) except -1:
+        """Append a dispatch and keep what it points at; 0 when wait_until_free() must come first."""
+        cdef bint done
+        with cython.critical_section(self):
+            done = self.open().try_record(dispatch, offset[0])
+            if done:
+                for item in objects:
+                    self.objects[id(item)] = item
+                self.checked = UNCHECKED
+        return done
 
     @property
     def instance_size(self):
@@ -199,7 +235,7 @@ cdef class CommandList:
 
     cdef int wait_until_free(self) except -1:
         cdef CppCommandList* commands = self.open()
-        self.users += 1
+        self.enter()
         try:
             with nogil:
                 commands.wait_until_free()
@@ -209,9 +245,20 @@ cdef class CommandList:
 
     def record(self, Plan plan not None, bindings, groups, uint32_t argument_size, int uniform_binding=-1):
         cdef size_t offset = 0
+        cdef bint done = False
+        cdef unsigned int hold
+        cdef CppEngine* engine
+        self.open()
+        engine = self.engine.open()
         bindings = list(bindings)
-        while not self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset):
-            self.wait_until_free()
+        while not done:
+            hold = engine.hold()
+            try:
+                done = self.try_record(plan, bindings, groups, argument_size, uniform_binding, &offset)
+            finally:
+                engine.let_go(hold)
+            if not done:
+                self.wait_until_free()
         return offset
 
     cdef bint try_record(self, Plan plan, list bindings, groups, uint32_t argument_size, int uniform_binding,
@@ -249,23 +296,22 @@ cdef class CommandList:
         dispatch.argument_size = argument_size
         dispatch.uniform_binding = uniform_binding
         plan.open()
-        if not self.open().try_record(dispatch, offset[0]):
-            return False
-        self.objects[id(plan)] = plan
-        for item in bindings:
-            self.objects[id(item[0])] = item[0]
-        return True
+        return self.record_dispatch(dispatch, [plan, *[item[0] for item in bindings]], offset)
 
     def reset(self):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
-        self.users += 1
+        self.enter()
         try:
+            # What is recorded from here on is kept apart: it may come before the reset, or stay after it.
+            with cython.critical_section(self):
+                kept = self.objects
+                self.objects = {}
             with nogil:
                 engine.reset(commands[0])
+            kept = None
         finally:
             self.leave()
-        self.objects = {}
 
     def rearrange(self, order):
         cdef CppCommandList* commands = self.open()
@@ -288,7 +334,7 @@ cdef class CommandList:
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
         cdef unsigned int hold
-        self.users += 1
+        self.enter()
         try:
             host = HostMemory(data, False)
             hold = engine.hold()
@@ -302,7 +348,11 @@ cdef class CommandList:
             self.leave()
 
     def destroy(self):
-        if self.ptr != NULL and not self.doomed:
-            self.doomed = True
-            self.users += 1
+        cdef bint mine = False
+        with cython.critical_section(self):
+            if self.ptr != NULL and not self.doomed.load():
+                mine = True
+                self.doomed.store(1)
+                self.users += 1
+        if mine:
             self.leave()

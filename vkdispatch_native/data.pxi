@@ -19,14 +19,15 @@ cdef class Data:
     cdef Engine engine
     cdef shared_ptr[CppEngine] keep  # the garbage collector may take `engine` first
     cdef CppResource* resource
-    cdef int users  # threads inside a transfer without the GIL: destroy() waits for the last of them
-    cdef bint doomed
+    cdef int users  # threads inside a transfer: the last of them does what destroy() has asked for
+    cdef atomic[int] doomed
 
     def __dealloc__(self):
-        global _deallocated
-        if self.resource != NULL:
-            _deallocated += 1
-            self.keep.get().retire(self.resource)
+        cdef CppEngine* engine = self.keep.get()
+        cdef CppResource* resource = self.resource
+        if resource != NULL:
+            with nogil:  # giving much memory back takes a while
+                engine.retire(resource)
 
     cdef int begin(self, Engine engine, noun) except -1:
         if self.engine is not None:
@@ -36,24 +37,40 @@ cdef class Data:
         return 0
 
     cdef int check_alive(self, noun) except -1:
-        if self.resource == NULL or self.doomed:
+        if self.resource == NULL or self.doomed.load():
             raise RuntimeError(f"the {noun} was destroyed")
         self.engine.open()
         return 0
 
+    cdef int enter(self, noun) except -1:
+        """Keep what belongs to this object until leave()."""
+        with cython.critical_section(self):
+            self.check_alive(noun)
+            self.users += 1
+        return 0
+
     cdef int leave(self) except -1:
-        self.users -= 1
-        if self.doomed and self.users == 0:
-            self.keep.get().retire(self.resource)
-            self.resource = NULL
+        cdef CppEngine* engine = self.keep.get()
+        cdef CppResource* resource = NULL
+        with cython.critical_section(self):
+            self.users -= 1
+            if self.doomed.load() and self.users == 0:
+                resource = self.resource
+                self.resource = NULL
+        if resource != NULL:
+            with nogil:
+                engine.retire(resource)
         return 0
 
     def destroy(self):
-        global _destroyed
-        if self.resource != NULL and not self.doomed:
-            _destroyed += 1
-            self.doomed = True
-            self.users += 1
+        cdef bint mine = False
+        with cython.critical_section(self):
+            if self.resource != NULL and not self.doomed.load():
+                mine = True
+                self.doomed.store(1)
+                self.users += 1
+        if mine:
+            _destroyed.fetch_add(1)  # after `doomed`, before the object may go: who holds the engine sees one of the two
             self.leave()
 
 # ---- pinned memory
@@ -78,9 +95,11 @@ cdef class HostBlock:
         self.keep = engine.ptr
 
     def __dealloc__(self):
-        if self.ptr != NULL:
-            with nogil:  # it takes the system a while to take back much memory
-                self.keep.get().retire(self.ptr)
+        cdef CppEngine* engine = self.keep.get()
+        cdef CppPinned* block = self.ptr
+        if block != NULL:
+            with nogil:  # giving much memory back takes a while
+                engine.retire(block)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         if self.ptr == NULL:
@@ -113,11 +132,19 @@ cdef class Buffer(Data):
 
     @property
     def size(self):
-        return self.open().size()
+        self.enter("buffer")
+        try:
+            return self.ptr.size()
+        finally:
+            self.leave()
 
     @property
     def host_mapped(self):
-        return self.open().memory(0).mapped() != NULL
+        self.enter("buffer")
+        try:
+            return self.ptr.memory(0).mapped() != NULL
+        finally:
+            self.leave()
 
     def write(self, int queue, data, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
@@ -125,7 +152,7 @@ cdef class Buffer(Data):
         cdef size_t q
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
-        self.users += 1
+        self.enter("buffer")
         try:
             host = HostMemory(data, False)
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
@@ -145,7 +172,7 @@ cdef class Buffer(Data):
         cdef size_t q
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
-        self.users += 1
+        self.enter("buffer")
         try:
             host = HostMemory(out, True)
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
@@ -167,7 +194,7 @@ cdef class Buffer(Data):
         cdef uint64_t done, size
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
-        self.users += 1
+        self.enter("buffer")
         try:
             host = HostMemory(data, False)
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
@@ -201,7 +228,7 @@ cdef class Buffer(Data):
         cdef CppPoint point
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
-        self.users += 1
+        self.enter("buffer")
         try:
             host = HostMemory(out, True)
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
@@ -222,7 +249,7 @@ cdef class Buffer(Data):
         cdef size_t first, second
         (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
         (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
-        self.users += 1
+        self.enter("buffer")
         try:
             with nogil:
                 engine.copy_between(buffer[0], first, second)
@@ -231,7 +258,11 @@ cdef class Buffer(Data):
 
     def last_write(self, int queue):
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
-        return self.open().last_write(q)
+        self.enter("buffer")
+        try:
+            return self.ptr.last_write(q)
+        finally:
+            self.leave()
 
 # ---- images
 
@@ -261,11 +292,19 @@ cdef class Image(Data):
 
     @property
     def sampleable(self):
-        return sampleable(self.open()[0])
+        self.enter("image")
+        try:
+            return sampleable(self.ptr[0])
+        finally:
+            self.leave()
 
     @property
     def storable(self):
-        return storable(self.open()[0])
+        self.enter("image")
+        try:
+            return storable(self.ptr[0])
+        finally:
+            self.leave()
 
     def write(self, int queue, data, uint32_t level=0):
         cdef CppImage* image = self.open()
@@ -273,7 +312,7 @@ cdef class Image(Data):
         cdef size_t q
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
-        self.users += 1
+        self.enter("image")
         try:
             host = HostMemory(data, False)
             for q in queues:
@@ -288,7 +327,7 @@ cdef class Image(Data):
         cdef size_t q
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
-        self.users += 1
+        self.enter("image")
         try:
             host = HostMemory(out, True)
             self.engine.wait(q, image.last_write(q))
@@ -306,9 +345,7 @@ cdef class SamplerState:
     cdef object __weakref__
 
     def __dealloc__(self):
-        global _deallocated
         if self.ptr != NULL:
-            _deallocated += 1
             self.keep.get().retire(self.ptr)
 
 
@@ -326,7 +363,7 @@ cdef class Sampler:
             raise RuntimeError("a sampler is initialized once")
         if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
             raise ValueError("a filter, address mode or border colour is unknown")
-        if not sampleable(image.open()[0]):
+        if not image.sampleable:
             raise ValueError("the device cannot sample images of this format")
         e = image.engine.open()
         key = (mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color)

@@ -324,6 +324,7 @@ DEF UNIFORM_BUFFER = 6
 DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
+DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
 DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
 DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices allocate no more than some GiB
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed

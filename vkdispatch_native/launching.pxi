@@ -276,7 +276,7 @@ cdef class Launcher:
             if not isinstance(native, Image):
                 return False
             image = <Image>native
-        if image.engine is not self.engine or image.ptr == NULL or image.doomed:
+        if image.engine is not self.engine or image.ptr == NULL or image.doomed.load():
             return False
         if self.plan.open().refuses(slot.binding, image.ptr[0]):
             return False
@@ -318,7 +318,7 @@ cdef class Launcher:
                 if not isinstance(native, Buffer):
                     return False
                 buffer = <Buffer>native
-                if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed:
+                if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed.load():
                     return False
                 length = buffer.ptr.size()
                 if slot.most > 0 and length > slot.most:
@@ -411,21 +411,24 @@ cdef class Launcher:
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
+        cdef CppEngine* engine
         cdef list resources
-        cdef uint64_t destroyed
         cdef size_t offset = 0
-        while True:
-            resources = []
-            destroyed = _destroyed
-            commands.open()
-            if commands.engine is not self.engine:
-                return None
-            if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources) or _destroyed != destroyed:
-                return None
-            if commands.open().try_record(dispatch, offset):
-                break
-            commands.wait_until_free()
-        commands.objects[id(self.plan)] = self.plan
-        for resource in resources:
-            commands.objects[id(resource)] = resource
+        cdef unsigned int hold
+        cdef bint done = False
+        commands.open()
+        if commands.engine is not self.engine:
+            return None
+        engine = self.engine.open()
+        while not done:
+            resources = [self.plan]
+            hold = engine.hold()
+            try:
+                if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, resources):
+                    return None
+                done = commands.record_dispatch(dispatch, resources, &offset)
+            finally:
+                engine.let_go(hold)
+            if not done:
+                commands.wait_until_free()
         return offset, (<const char*>block)[: self.argument_size]

@@ -1,6 +1,8 @@
 # cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False, freethreading_compatible=True
 """The engine as Python sees it: argument conversion, errors and the GIL. See __init__.pyi for what each name does."""
 
+cimport cython
+
 import atexit
 import os
 import weakref
@@ -13,6 +15,7 @@ from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
+from libcpp.atomic cimport atomic
 from libcpp.memory cimport shared_ptr
 from libcpp.pair cimport pair
 from libcpp.string cimport string
@@ -378,8 +381,8 @@ cdef _queue_range(Engine engine, int queue):
     return (queue,)
 
 
-cdef uint64_t _destroyed = 0  # explicit destroy() calls so far: command lists look again when it moved
-cdef uint64_t _deallocated = 0  # buffers, images and samplers that went away by themselves
+# explicit destroy() calls so far: command lists look again when it moved
+cdef atomic[uint64_t] _destroyed
 
 
 include "data.pxi"

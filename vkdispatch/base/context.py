@@ -20,6 +20,7 @@ _GRAPHICS = 0x1
 # Each queue has a thread and a copy of every buffer.
 _MAX_QUEUES = 64
 _numbers = itertools.count(1)
+_numbers_lock = threading.Lock()  # without a GIL the count may give a number twice
 
 
 class Context:
@@ -114,7 +115,8 @@ class Handle:
 
     def __init__(self, context: Context | None = None) -> None:
         self.context = context if context is not None else get_context()
-        self._handle = next(_numbers)
+        with _numbers_lock:
+            self._handle = next(_numbers)
         self.parents = {}
         # Made on first use: most buffers never have children.
         self._children: weakref.WeakValueDictionary[int, Handle] | None = None
