@@ -139,3 +139,18 @@ def test_a_limit_beyond_the_arguments(able: native.Engine) -> None:
         native.Launcher(
             able, plan, [SLOT, FACTOR], SIZE, -1, SIZE - 20, -1, (64, 1, 1), (65535,) * 3, None, wide=True
         )
+
+
+def test_wide_launches_without_a_limit(able: native.Engine) -> None:
+    source = (
+        SOURCE.partition("layout(push")[0]
+        + "layout(push_constant, scalar) uniform Arguments { uint64_t address; } PC;\n"
+        + "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Data { float data[]; };\n"
+        + "void main() { Data(PC.address).data[gl_GlobalInvocationID.x] = 3.0; }"
+    )
+    plan = native.Plan(able, native.compile_glsl(source), [], 8, "unlimited")
+    slot = ("buffer", 0, -1, False, True, False, 0, 0, -1)
+    launcher = native.Launcher(able, plan, [slot], 8, -1, -1, -1, (64, 1, 1), (65535,) * 3, None, wide=True)
+    array = Array(able, np.zeros(64, np.float32))
+    assert launcher.launch((array,), 1, True)
+    assert (array.read() == 3).all()
