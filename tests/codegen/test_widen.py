@@ -64,10 +64,27 @@ def test_what_is_stored_keeps_its_32_bits() -> None:
     @vd.shader("data.size")
     def kernel(data: Buff[u32]) -> None:
         tid = vc.global_invocation_id().x
-        data[tid] = (tid * 747796405 + 3) ^ (tid >> 16)
+        data[tid] = (tid * 747796405 + 3) ^ (tid & 0xFFFF)
 
     stored = source(kernel).splitlines()[-2]
-    assert stored.split("=", 1)[1].strip() == "(gid_x * 747796405u + 3u) ^ (gid_x >> 16u);"
+    assert stored.split("=", 1)[1].strip() == "(gid_x * 747796405u + 3u) ^ (gid_x & 65535u);"
+
+
+def test_parts_of_ids_are_those_of_all_bits() -> None:
+    @vd.shader("data.size")
+    def kernel(data: Buff[u32], ramp: Buff[f32]) -> None:
+        tid = vc.global_invocation_id().x
+        data[tid] = tid // 1000 % 7 + (tid >> 16)
+        ramp[tid] = (tid % 1000).to_dtype(f32)
+        row = vc.new_register(vd.uint32, tid // 3)
+        data[tid] += row % 5
+        data[tid] += (tid * 747796405) >> 3
+
+    body = source(kernel)
+    assert "uint(long_gid_x / 1000ul % 7ul) + uint(long_gid_x >> 16ul)" in body
+    assert "float(long_gid_x % 1000ul)" in body
+    assert re.search(r"uint\(long_\w+ % 5ul\)", body)
+    assert "(gl_GlobalInvocationID.x * 747796405u) >> 3u" in body
 
 
 def test_comparisons_of_positions_are_wide_and_others_are_not() -> None:

@@ -3,8 +3,9 @@
 What flows into the index of a buffer is computed anew in 64 bits: invocation ids, shapes, and arithmetic on
 them. So are comparisons of such positions, the bounds of loops, and conversions of an id to 64 bits or to a
 float. A register that takes part gets companions of 64 bits, one for each component, that are assigned
-wherever it is. All else keeps the 32 bits that it was written with: a hash of an id that is stored is the
-same hash as ever.
+wherever it is. Quotients, remainders and right shifts of an id are those of all its bits, as these never
+wrapped around. All else keeps the 32 bits that it was written with: a hash of an id that is stored is the same
+hash as ever.
 """
 
 import re
@@ -54,6 +55,7 @@ from vkdispatch.codegen.ir import (
 _LETTERS = "xyzw"
 _WIDE: dict[DType, DType] = {int32: int64, uint32: uint64}
 _BITWISE = frozenset("&|^")
+_DIVIDING = frozenset(("%", "/", ">>"))
 _GROWING = frozenset(("+", "-", "*", "<<"))
 _BOUNDING = frozenset(("min", "max", "clamp", "abs"))
 # An odd factor of this size belongs to a hash, which wraps around at 32 bits: nothing has such strides. Among
@@ -281,9 +283,28 @@ class _Positions:
             return False
         if expr.dtype not in (int64, uint64, float32, float64):
             return False
-        (value,) = expr.args
-        while value.op is Op.COMPONENT or (value.op is Op.CONSTRUCT and len(value.args) == 1):
-            (value,) = value.args
+        return self._is_whole(expr.args[0])
+
+    def asks(self, expr: Expr) -> bool:
+        """Whether an expression has to look at its operands in 64 bits."""
+        return (expr.op is Op.COMPARE and self.compares(expr)) or self.converts(expr) or self.divides(expr)
+
+    def divides(self, expr: Expr) -> bool:
+        """Whether an expression is a part of an id that depends on all its bits."""
+        return self._is_part(expr) and expr.dtype in _WIDE and self._is_whole(expr)
+
+    @staticmethod
+    def _is_part(expr: Expr) -> bool:
+        return expr.op is Op.BINARY and expr.value in _DIVIDING
+
+    def _is_whole(self, value: Expr) -> bool:
+        """Whether a value is an id, or another position by itself, or a part that cannot have wrapped."""
+        while (
+            value.op is Op.COMPONENT
+            or (value.op is Op.CONSTRUCT and len(value.args) == 1)
+            or self._is_part(value)
+        ):
+            value = value.args[0]
         return self._is_source(value) or (value.op is Op.REGISTER and value.value in self._positional)
 
     def _demanded(self) -> set[Register]:
@@ -298,7 +319,7 @@ class _Positions:
             for expr in nodes(expressions_of(statement)):
                 if expr.op is Op.ELEMENT and isinstance(expr.value, Storage):
                     asked += [expr.args[0], *(part for axis in expr.axes for part in axis)]
-                elif (expr.op is Op.COMPARE and self.compares(expr)) or self.converts(expr):
+                elif self.asks(expr):
                     asked += expr.args
         while asked:
             for expr in nodes((asked.pop(),)):
@@ -407,7 +428,10 @@ class _Widening:
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage):
             axes = tuple((self._position(index), self._position(size)) for index, size in expr.axes)
             return replace(expr, args=(self._position(expr.args[0]),), axes=axes)
-        if (expr.op is Op.COMPARE and self._positions.compares(expr)) or self._positions.converts(expr):
+        if self._positions.divides(expr):
+            found = self._widened(expr)
+            return replace(expr, args=args) if found is None else _cast(found[0], expr.dtype)
+        if self._positions.asks(expr):
             return replace(expr, args=tuple(self._wide[id(arg)][0] for arg in expr.args))
         same = all(new is old for new, old in zip(args, expr.args, strict=True))
         return expr if same else replace(expr, args=args)

@@ -22,7 +22,7 @@ from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlo
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
 
 
-@record(eq=False)
+@record(eq=False, slots=False)
 class Observation:
     """A kernel as it is launched so that it reports, and what its reports mean.
 
