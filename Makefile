@@ -10,11 +10,11 @@ export BUILD_CLOCK := $(shell date +%s)
 BIN := .venv/bin
 SETUP := deps/setup.sh
 SAY := deps/setup.sh say
-NATIVE_SOURCES = $(shell find vkdispatch_native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
+NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmarks/floor/build -prune -o \( -name "*.cpp" -o -name "*.hpp" -o -name "*.h" \) -print)
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-asan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-asan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -39,6 +39,12 @@ test-staged:
 	@$(SETUP) dev
 	@$(SAY) "tests with staged transfers"
 	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) tests/runtime tests/shader tests/language
+
+# Every kernel in the form for large buffers, and each invocation doing several elements where it may.
+test-variants:
+	@$(SETUP) dev
+	@$(SAY) "tests with 64-bit positions and device addresses"
+	@VKDISPATCH_FORCE_VARIANT=wide,coarse $(PYTEST) tests/shader tests/language
 
 test-asan:
 	@$(SETUP) asan

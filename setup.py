@@ -2,7 +2,9 @@
 
 One extension module is made of ``vkdispatch_native/wrapper.pyx`` (Cython) and ``vkdispatch_native/**/*.cpp``.
 Translation units are compiled in parallel, and an object is reused while its command line, its source and all
-headers it includes are what they were. ``VKDISPATCH_SANITIZE=1`` makes the build for ``make test-asan``.
+headers it includes are what they were. ``VKDISPATCH_SANITIZE=1`` makes the build for ``make test-asan``,
+``VKDISPATCH_SANITIZE=thread`` that for ``make test-tsan``. One abi3 module serves every Python with a GIL;
+free-threaded Pythons know no stable ABI yet, and get a module for their version.
 """
 
 from __future__ import annotations
@@ -30,17 +32,23 @@ import fetch_deps  # noqa: E402  (found through the line above)
 
 NATIVE = Path("vkdispatch_native")
 WRAPPER = NATIVE / "wrapper.pyx"
-SANITIZE = os.environ.get("VKDISPATCH_SANITIZE") == "1"
-BUILD = Path("build", "native", "sanitize" if SANITIZE else "release")
+SANITIZE = os.environ.get("VKDISPATCH_SANITIZE", "")  # "1": addresses and undefined behaviour; "thread"
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+BUILD = Path("build", "native", {"": "release", "1": "sanitize"}.get(SANITIZE, f"sanitize-{SANITIZE}"))
+if FREE_THREADED:
+    BUILD = BUILD.with_name(f"{BUILD.name}-{sys.implementation.cache_tag}t")
 
-DEFINES = ["-DPy_LIMITED_API=0x030B0000", "-DVK_NO_PROTOTYPES=", "-DVMA_STATIC_VULKAN_FUNCTIONS=0"]
-DEFINES += ["-DVMA_DYNAMIC_VULKAN_FUNCTIONS=1"]
+DEFINES = ["-DVK_NO_PROTOTYPES=", "-DVMA_STATIC_VULKAN_FUNCTIONS=0", "-DVMA_DYNAMIC_VULKAN_FUNCTIONS=1"]
+DEFINES += [] if FREE_THREADED else ["-DPy_LIMITED_API=0x030B0000"]
 COMMON = ["-std=c++17", "-fPIC", "-pthread", "-fvisibility=hidden", "-fvisibility-inlines-hidden"]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow"]
 RELEASE = ["-O2", "-DNDEBUG", "-ffunction-sections", "-fdata-sections"]
-SANITIZED = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
-# The vptr check needs the type information of glslang's classes, which is compiled without any.
-SANITIZED += ["-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
+SANITIZED = ["-O1", "-g", "-fno-omit-frame-pointer"]
+if SANITIZE == "thread":
+    SANITIZED += ["-fsanitize=thread"]
+else:
+    # The vptr check needs the type information of glslang's classes, which is compiled without any.
+    SANITIZED += ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
 # libstdc++ inside the module, and one exported symbol: nothing can clash with what else a process has loaded.
 RELEASE_LINK = [
     "-static-libstdc++",
@@ -178,9 +186,9 @@ setup(
             "vkdispatch_native",
             [str(WRAPPER), *map(str, native_sources())] if NATIVE.is_dir() else [str(WRAPPER)],
             language="c++",
-            py_limited_api=True,
+            py_limited_api=not FREE_THREADED,
         )
     ],
     cmdclass={"build_ext": BuildNative, "bdist_wheel": WheelWithLicenses},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

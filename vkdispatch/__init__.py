@@ -178,15 +178,18 @@ from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
     from vkdispatch.shader.copying import copyto
+    from vkdispatch.shader.profile import Profile, profile
     from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 
 __version__ = "0.1.0"
 
 # What most programs do without is imported when it is first asked for.
 _LAZY = {
+    "Profile": "vkdispatch.shader.profile",
     "RawKernel": "vkdispatch.shader.raw",
     "copyto": "vkdispatch.shader.copying",
     "glsl_kernel": "vkdispatch.shader.raw",
+    "profile": "vkdispatch.shader.profile",
     "spirv_kernel": "vkdispatch.shader.raw",
 }
 
@@ -235,6 +238,7 @@ __all__ = [
     "NanError",
     "OutOfDeviceMemoryError",
     "OversizedBufferError",
+    "Profile",
     "RFFTBuffer",
     "RawKernel",
     "ReadFuture",
@@ -338,6 +342,7 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "profile",
     "queue_wait_idle",
     "record_event",
     "select_queue_families",

@@ -233,6 +233,10 @@ class Plan:
     def new_cache_data(self) -> list[bytes]:
         """Return for each device what to keep for the next time, b"" where that is as it was given."""
 
+    @property
+    def id(self) -> int:
+        """A number that no other plan of this process has or had."""
+
     def destroy(self) -> None: ...
 
 # A binding: (resource, binding index, byte offset, byte range or 0 for the rest, reads, writes)
@@ -264,7 +268,14 @@ class CommandList:
         """
 
     def reset(self) -> None: ...
-    def submit(self, queue: int, data: bytes | bytearray, instance_count: int) -> None:
+    def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """Keep the dispatches with these numbers, in this order, and forget the others.
+
+        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
+        after another now. Raises ValueError, with nothing changed, for a number that no dispatch has.
+        """
+
+    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> None:
         """Queue all recorded dispatches `instance_count` times.
 
         queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
@@ -273,17 +284,21 @@ class CommandList:
 
     def destroy(self) -> None: ...
 
-def is_coarse(extent: tuple[int, int, int], width: int, least: int) -> bool:
+def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool = False) -> bool:
     """Whether a launch goes to the coarse form of a kernel, whose workgroups do `width` elements along x.
 
-    It has `least` elements (0: never; 1: always) and leaves few invocations without any.
+    It has `least` elements (0: never; 1: always) and leaves few invocations without any. With `wide`, ids
+    have 64 bits.
     """
 
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
     slots: one per shader argument, in call order:
-        ("buffer", binding, shape_offset or -1, reads, writes)
+        ("buffer", binding, shape_offset or -1, reads, writes, planar=False, most bytes or 0,
+         address_offset or -1, length_offset or -1)
+            With an address_offset it is not bound, but reached by the address (uint64) that goes there; its
+            bytes (uint64) go to the length_offset.
         ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
         ("image", binding, view type, format, reads, writes)
         ("scalar", offset, struct format character)    packed here
@@ -292,6 +307,7 @@ class Launcher:
     local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
     coarse_width, coarse_least, coarse: launches are taken where `is_coarse` is `coarse`, others refused.
+    wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
     """
 
     def __init__(
@@ -309,6 +325,7 @@ class Launcher:
         coarse_width: int = 1,
         coarse_least: int = 0,
         coarse: bool = False,
+        wide: bool = False,
     ) -> None: ...
     def launch(self, arguments: tuple[Any, ...], limit: Any, limit_is_groups: bool, queue: int = -2) -> bool:
         """Queue one dispatch on a queue; -1: the least busy one, -2: every queue.
@@ -327,3 +344,27 @@ class Launcher:
 
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
+
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
+# plan id and name, workgroups, bytes copied, argument block, what was bound (binding, bytes of a texel or 0,
+# bytes), begin and end in nanoseconds of `host_clock`.
+TimedCommand = tuple[
+    int, int, int, str, tuple[int, int, int], int, bytes, list[tuple[int, int, int]], int, int
+]
+# A submit: queue, how many commands, begin and end on the host.
+TimedSubmit = tuple[int, int, int, int]
+
+def start_timing(engine: Engine) -> list[int]:
+    """Time every command given to the engine from here on, until `stop_timing` was called as often.
+
+    Returns the number of the last batch of each queue before, then of their twins. Command lists are streamed
+    rather than replayed
+    meanwhile. Raises ValueError where a queue has no timestamps.
+    """
+
+def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
+    """Return what was timed after these batches, one number for each queue, and is done."""
+
+def stop_timing(engine: Engine) -> None: ...
+def host_clock() -> int:
+    """Return the time in nanoseconds on the clock of `timings`."""

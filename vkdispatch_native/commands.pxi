@@ -48,6 +48,10 @@ cdef class Plan:
         self.engine.open()
         return self.ptr
 
+    @property
+    def id(self):
+        return self.open().id()
+
     def new_cache_data(self):
         return list(self.open().new_cache_data())
 
@@ -263,6 +267,19 @@ cdef class CommandList:
             self.leave()
         self.objects = {}
 
+    def rearrange(self, order):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef vector[size_t] wanted = order
+        cdef vector[pair[size_t, size_t]] arguments
+        self.users += 1
+        try:
+            with nogil:
+                arguments = engine.rearrange(commands[0], wanted)
+        finally:
+            self.leave()
+        return arguments
+
     def submit(self, int queue, data, size_t instance_count):
         cdef CppCommandList* commands = self.open()
         cdef CppEngine* engine = self.engine.open()
@@ -270,12 +287,17 @@ cdef class CommandList:
         queues = (engine.least_busy(),) if queue == -1 else _queue_range(self.engine, queue)
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
+        cdef unsigned int hold
         self.users += 1
         try:
             host = HostMemory(data, False)
-            self.check_alive()
-            with nogil:
-                engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+            hold = engine.hold()
+            try:
+                self.check_alive()
+                with nogil:
+                    engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+            finally:
+                engine.let_go(hold)
         finally:
             self.leave()
 

@@ -7,6 +7,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t maxComputeWorkGroupInvocations
         uint32_t maxComputeWorkGroupCount[3]
         uint32_t maxBoundDescriptorSets
+        uint32_t maxPerStageDescriptorStorageBuffers
+        uint32_t maxDescriptorSetStorageBuffers
         uint32_t maxPushConstantsSize
         uint32_t maxStorageBufferRange
         uint32_t maxUniformBufferRange
@@ -48,6 +50,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t storagePushConstant8
         uint32_t shaderBufferInt64Atomics
         uint32_t shaderSharedInt64Atomics
+        uint32_t bufferDeviceAddress
         uint32_t shaderSubgroupExtendedTypes
     ctypedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT:
         uint32_t shaderBufferFloat32Atomics
@@ -167,11 +170,13 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
+        uint64_t address()
     cdef cppclass CppPlan "vkd::Plan"(CppResource):
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
         uint32_t push_constant_size()
+        uint64_t id()
         const vector[string]& new_cache_data()
     cdef cppclass CppSpecialization "vkd::Specialization":
         vector[VkSpecializationMapEntry] entries
@@ -185,6 +190,8 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         uint32_t index
         cbool reads
         cbool writes
+        cbool addressed
+        uint32_t address_offset
     cdef cppclass CppGroups "vkd::Groups":
         uint32_t x
         uint32_t y
@@ -209,10 +216,36 @@ cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
 cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
     void copy_bytes(byte* target, const byte* source, size_t size)
 
+cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
+    ctypedef struct CppTimedResource "vkd::TimedResource":
+        uint32_t binding
+        uint32_t texel
+        uint64_t bytes
+    cdef cppclass CppTimedCommand "vkd::TimedCommand":
+        int kind
+        size_t queue
+        uint64_t plan
+        string name
+        CppGroups groups
+        uint64_t bytes
+        vector[byte] arguments
+        vector[CppTimedResource] resources
+        int64_t begin
+        int64_t end
+    ctypedef struct CppTimedSubmit "vkd::TimedSubmit":
+        size_t queue
+        size_t commands
+        int64_t begin
+        int64_t end
+    int64_t host_now()
+
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppPoint "vkd::Point":
         size_t slot
         uint64_t value
+    cdef cppclass CppTimings "vkd::Timings":
+        vector[CppTimedCommand] commands
+        vector[CppTimedSubmit] submits
     cdef cppclass CppCommandList "vkd::CommandList":
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
         void wait_until_free()
@@ -248,6 +281,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
                              const vector[string]& cached) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
+        unsigned int hold()
+        void let_go(unsigned int number)
         void retire(CppResource* resource)
         void retire(CppPinned* pinned)
         CppPinned* create_pinned(size_t queue, uint64_t size, MemoryUse use) except +raise_error
@@ -273,9 +308,13 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
                     size_t count) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
+        vector[pair[size_t, size_t]] rearrange(CppCommandList& commands, const vector[size_t]& order) except +raise_error
         void abandon()
         void close()
         CppStatistics statistics() except +raise_error
+        vector[uint64_t] start_timing() except +raise_error
+        CppTimings timings(const vector[uint64_t]& since) except +raise_error
+        void stop_timing()
         void set_barriers_enabled(cbool enabled)
 
 DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
@@ -285,4 +324,5 @@ DEF STORAGE_BUFFER = 7
 DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
 DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices allocate no more than some GiB
+DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "libs/error.hpp"
@@ -11,6 +12,8 @@ namespace vkd {
 namespace {
 
 constexpr uint64_t kForever = ~uint64_t{0};
+constexpr int64_t kLongTiming = 200'000'000;  // ns after which two clocks may have drifted apart
+constexpr double kMostDrift = 1e-3;
 constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
 
 VkDescriptorType descriptor_type(int binding_type) {
@@ -51,6 +54,22 @@ void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
   }
 }
 
+// Nanoseconds of the host's clock in one tick of the device's: as the device says, and over a long time as
+// measured.
+double tick_length(const Device& device, uint32_t family, const Calibration& first, const Calibration& now) {
+  const double nominal = device.properties().core.limits.timestampPeriod;
+  TickClock clock;
+  clock.set(first.ticks, timestamp_mask(device, family));
+  const int64_t ticks = clock.since_set(now.ticks);
+  const int64_t host = now.host_ns - first.host_ns;
+  if (host < kLongTiming || ticks <= 0) {
+    return nominal;
+  }
+  const double measured = static_cast<double>(host) / static_cast<double>(ticks);
+  // Further off it is not drift: the clock came round, or one of the two was not read at the same instant.
+  return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
+}
+
 }  // namespace
 
 Engine::Engine(const std::vector<uint32_t>& device_indices,
@@ -89,7 +108,7 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
   for (const auto& timeline : timelines_) {
     timelines.push_back(timeline.get());
   }
-  graveyard_ = std::make_unique<Graveyard>(timelines);
+  graveyard_ = std::make_unique<Graveyard>(timelines, holds_);
   auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
     return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
   };
@@ -191,6 +210,12 @@ Image* Engine::create_image(const ImageShape& shape) {
 
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
   const Use using_engine(*this);
+  if (size > queue_at(queue).device().max_allocation()) {
+    throw Error(ErrorKind::out_of_memory, std::to_string(size) +
+                                              " bytes of pinned memory are more than the " +
+                                              std::to_string(queue_at(queue).device().max_allocation()) +
+                                              " bytes that the device allocates at once");
+  }
   std::shared_ptr<Device> device;
   for (const auto& candidate : devices_) {
     if (candidate.get() == &queue_at(queue).device()) {
@@ -406,17 +431,8 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
                     size_t instance_count) {
   const Use use(*this);
-  // What the list points at may be given up by another thread before the list has appended it.
-  struct Hold {
-    explicit Hold(Graveyard& held) : graveyard(held) { graveyard.hold(); }
-    ~Hold() { graveyard.let_go(); }
-    Graveyard& graveyard;
-  };
-  {
-    const Hold hold(*graveyard_);
-    for (size_t queue = first; queue < last; ++queue) {
-      list.submit(queue, arguments, bytes, instance_count);
-    }
+  for (size_t queue = first; queue < last; ++queue) {
+    list.submit(queue, arguments, bytes, instance_count);
   }
   tidy();
 }
@@ -425,6 +441,14 @@ void Engine::reset(CommandList& list) {
   const Use use(*this);
   list.reset();
   tidy();
+}
+
+std::vector<std::pair<size_t, size_t>> Engine::rearrange(CommandList& list,
+                                                         const std::vector<size_t>& order) {
+  const Use use(*this);
+  auto arguments = list.rearrange(order);
+  tidy();
+  return arguments;
 }
 
 void Engine::tidy() noexcept {
@@ -448,11 +472,11 @@ void Engine::retire(Resource* resource) noexcept {
   std::unique_ptr<Resource> owned(resource);
   std::lock_guard lock(live_mutex_);
   live_.erase(resource);
-  if (finished_.load()) {
+  if (finished_.load() && holds_.none()) {
     return;  // close() has released it
   }
   if (closed()) {
-    orphans_.push_back(std::move(owned));  // the queues may still be working with it
+    orphans_.push_back(std::move(owned));  // the queues, or a thread about to launch, may still look at it
     return;
   }
   graveyard_->retire(std::move(owned));
@@ -485,6 +509,10 @@ void Engine::close() noexcept {
     pause();
   }
   for_each_queue([](Queue& queue) { queue.close(); });
+  // All has been waited for, but Mesa's own threads still look at a semaphore that a submit waited for.
+  for (const auto& device : devices_) {
+    device->fn().vkDeviceWaitIdle(device->handle());
+  }
   std::lock_guard lock(live_mutex_);
   for (CommandList* list : lists_) {
     list->reset();
@@ -492,9 +520,16 @@ void Engine::close() noexcept {
   for (Resource* resource : live_) {
     resource->release();
   }
-  orphans_.clear();
   if (graveyard_) {
-    graveyard_->clear();
+    for (std::unique_ptr<Resource>& resource : graveyard_->take()) {
+      orphans_.push_back(std::move(resource));
+    }
+  }
+  for (const std::unique_ptr<Resource>& resource : orphans_) {
+    resource->release();
+  }
+  if (holds_.none()) {
+    orphans_.clear();
   }
   twins_.clear();
   queues_.clear();
@@ -509,6 +544,81 @@ void Engine::abandon() noexcept {
   abandoned_.store(true);
   closed_.store(true);
   finished_.store(true);
+}
+
+// ---- timing
+
+std::vector<Calibration> Engine::calibrations() {
+  std::vector<Calibration> found;
+  for (const auto& queue : queues_) {
+    found.push_back(calibrate(queue->device(), queue->handle()));
+  }
+  return found;
+}
+
+std::vector<uint64_t> Engine::start_timing() {
+  const Use use(*this);
+  std::lock_guard lock(timing_mutex_);
+  // What was given before is not to be timed, and submitting ends its batch.
+  std::vector<uint64_t> before;
+  before.resize(2 * queues_.size());
+  for_each_queue([&](Queue& queue) {
+    before[queue.slot()] = queue.last_value();
+    queue.flush(before[queue.slot()]);
+  });
+  TimingLog& log = shared_.timings;
+  if (!log.on()) {
+    clocks_ = calibrations();
+    // Of a twin it is its queue's: the device has one clock.
+    for_each_queue([&](Queue& queue) { queue.set_clock(clocks_[queue.index()].ticks); });
+    std::lock_guard log_lock(log.mutex);
+    log.commands.clear();
+    log.submits.clear();
+  }
+  log.users.fetch_add(1);
+  return before;
+}
+
+Timings Engine::timings(const std::vector<uint64_t>& since) {
+  const Use use(*this);
+  std::lock_guard lock(timing_mutex_);
+  for_each_queue([](Queue& queue) { queue.collect_timings(); });
+  const std::vector<Calibration> now = calibrations();
+  Timings found;
+  TimingLog& log = shared_.timings;
+  std::lock_guard log_lock(log.mutex);
+  for (const TimedCommand& command : log.commands) {
+    if (command.batch > since.at(command.queue)) {
+      found.commands.push_back(command);
+    }
+  }
+  for (const TimedSubmit& submit : log.submits) {
+    if (submit.batch > since.at(submit.queue)) {
+      found.submits.push_back(submit);
+      found.submits.back().queue %= queues_.size();
+    }
+  }
+  for (TimedCommand& command : found.commands) {
+    command.queue %= queues_.size();
+    Queue& queue = *queues_[command.queue];
+    const Calibration& clock = clocks_.at(command.queue);
+    const double length = tick_length(queue.device(), queue.family(), clock, now[command.queue]);
+    command.begin = clock.host_ns + std::llround(static_cast<double>(command.begin) * length);
+    command.end = clock.host_ns + std::llround(static_cast<double>(command.end) * length);
+  }
+  return found;
+}
+
+void Engine::stop_timing() noexcept {
+  if (abandoned_.load()) {
+    return;
+  }
+  TimingLog& log = shared_.timings;
+  if (log.users.fetch_sub(1) == 1) {
+    std::lock_guard lock(log.mutex);
+    log.commands = {};
+    log.submits = {};
+  }
 }
 
 Statistics Engine::statistics() {

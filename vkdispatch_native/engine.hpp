@@ -31,6 +31,11 @@ struct Statistics {
   uint64_t device_memory = 0;
 };
 
+struct Timings {
+  std::vector<TimedCommand> commands;
+  std::vector<TimedSubmit> submits;
+};
+
 class Engine {
  public:
   // One entry of queue_families for each device: the family of each of its queues.
@@ -88,8 +93,20 @@ class Engine {
   void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
               size_t instance_count);
   void reset(CommandList& list);
+  std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
+  // Times every command from here on, until stop_timing() was called as often. Returns the last value that
+  // each queue was given before. Throws where a queue has no timestamps.
+  std::vector<uint64_t> start_timing();
+  // What was timed after these values and is done, on the host's clock.
+  Timings timings(const std::vector<uint64_t>& since);
+  void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
+
+  // What is given up between hold() and let_go() of the number it returns is not destroyed meanwhile: for who
+  // finds an object alive and then appends what points at it.
+  unsigned hold() noexcept { return holds_.begin(); }
+  void let_go(unsigned number) noexcept { holds_.end(number); }
 
   // These never block on the device and never throw.
   void retire(Resource* resource) noexcept;
@@ -102,6 +119,7 @@ class Engine {
  private:
   class Use;
 
+  std::vector<Calibration> calibrations();  // of each queue
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
@@ -117,6 +135,7 @@ class Engine {
   std::vector<Device*> queue_devices_;            // the device of each queue
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
+  Holds holds_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Queue>> twins_;  // of each queue the one that moves data beside it, or null
@@ -131,6 +150,8 @@ class Engine {
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
+  std::mutex timing_mutex_;
+  std::vector<Calibration> clocks_;  // of each queue, from the start of timing
 };
 
 }  // namespace vkd

@@ -11,6 +11,11 @@ cdef struct Slot:
     cbool has_shape
     cbool planar  # the kernel indexes it by two axes: its shape must have no third
     uint32_t size
+    uint64_t most  # bytes of a buffer; 0: any number
+    cbool addressed  # a buffer that is not bound: its address goes to address_offset
+    uint32_t address_offset
+    cbool has_length
+    uint32_t length_offset  # where a buffer's bytes go, as uint64
     char code  # struct format character of a scalar
     uint32_t binding
     cbool reads
@@ -61,20 +66,20 @@ cdef bint _pack_scalar(char code, char* target, object value):
     return True
 
 
-cdef bint _is_coarse(const uint64_t* sizes, uint64_t width, uint64_t least) noexcept nogil:
+cdef bint _is_coarse(const uint64_t* sizes, uint64_t width, uint64_t least, bint wide) noexcept nogil:
     cdef uint64_t surplus = (width - sizes[0] % width) % width
     # with room above, so that ids of surplus invocations do not wrap around
-    if least == 0 or sizes[0] > 0xFFFF0000u:
+    if least == 0 or (sizes[0] > 0xFFFF0000u and not wide):
         return False
     return least == 1 or (sizes[0] * sizes[1] * sizes[2] >= least and surplus * 8 <= sizes[0])
 
 
-def is_coarse(extent, uint64_t width, uint64_t least):
+def is_coarse(extent, uint64_t width, uint64_t least, bint wide=False):
     cdef uint64_t sizes[3]
     sizes[0], sizes[1], sizes[2] = extent
     if width == 0:
         raise ValueError("width: expected a positive int")
-    return bool(_is_coarse(sizes, width, least))
+    return bool(_is_coarse(sizes, width, least, wide))
 
 
 cdef class Launcher:
@@ -85,6 +90,7 @@ cdef class Launcher:
     cdef int32_t uniform_binding
     cdef int exec_offset
     cdef int groups_offset
+    cdef cbool wide
     cdef uint32_t local_size[3]
     cdef uint64_t max_groups[3]
     cdef uint64_t coarse_width, coarse_least
@@ -93,11 +99,12 @@ cdef class Launcher:
 
     def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
                  int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack,
-                 uint64_t coarse_width=1, uint64_t coarse_least=0, bint coarse=False):
+                 uint64_t coarse_width=1, uint64_t coarse_least=0, bint coarse=False, bint wide=False):
         cdef Slot slot
         cdef vector[Slot] bound_slots
         cdef int axis
-        cdef int64_t farthest = max(exec_offset, groups_offset)
+        cdef int resources = 0
+        cdef int64_t farthest = max(exec_offset + (12 if wide else 0), groups_offset)
         if self.engine is not None:
             raise RuntimeError("a launcher is initialized once")
         if plan.engine is not engine:
@@ -116,13 +123,24 @@ cdef class Launcher:
                 slot.binding = item[1]
                 slot.has_shape = item[2] >= 0
                 slot.offset = item[2] if item[2] >= 0 else 0
-                slot.size = 16 if item[2] >= 0 else 0
+                slot.size = (32 if wide else 16) if item[2] >= 0 else 0
                 slot.reads = item[3]
                 slot.writes = item[4]
                 slot.planar = len(item) > 5 and item[5]
-                if int(item[1]) in bound:
-                    raise ValueError(f"slots: binding {item[1]} is bound twice")
-                bound.add(int(item[1]))
+                slot.most = item[6] if len(item) > 6 else 0
+                slot.addressed = len(item) > 7 and item[7] >= 0
+                slot.has_length = len(item) > 8 and item[8] >= 0
+                if slot.addressed:
+                    slot.address_offset = item[7]
+                if slot.has_length:
+                    slot.length_offset = item[8]
+                if max(slot.address_offset + (8 if slot.addressed else 0),
+                       slot.length_offset + (8 if slot.has_length else 0)) > <uint64_t>argument_size:
+                    raise ValueError("slots: a slot lies beyond the argument block")
+                if not slot.addressed:
+                    if int(item[1]) in bound:
+                        raise ValueError(f"slots: binding {item[1]} is bound twice")
+                    bound.add(int(item[1]))
             elif item[0] in ("sampler", "image"):
                 slot.kind = SAMPLER_SLOT if item[0] == "sampler" else IMAGE_SLOT
                 slot.binding = item[1]
@@ -149,9 +167,12 @@ cdef class Launcher:
             if <uint64_t>slot.offset + slot.size > argument_size:
                 raise ValueError("slots: a slot lies beyond the argument block")
             bound_slots.push_back(slot)
-            if slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT):
+            resources += slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT)
+            if slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT) and not slot.addressed:
                 kinds[int(item[1])] = {BUFFER_SLOT: STORAGE_BUFFER, SAMPLER_SLOT: SAMPLED_IMAGE}.get(
                     slot.kind, STORAGE_IMAGE)
+        if resources > MAX_BINDINGS:
+            raise ValueError(f"slots: {resources} buffers and images are more than {MAX_BINDINGS}")
         if bound != set(range(plan.open().binding_count())):
             raise ValueError(f"slots: they bind {sorted(bound)}, the plan has {plan.open().binding_count()} bindings")
         for binding, kind in kinds.items():
@@ -171,6 +192,7 @@ cdef class Launcher:
         self.uniform_binding = uniform_binding
         self.exec_offset = exec_offset
         self.groups_offset = groups_offset
+        self.wide = wide
         self.pack = pack
         self.coarse_width = coarse_width
         self.coarse_least = coarse_least
@@ -185,6 +207,7 @@ cdef class Launcher:
         cdef uint32_t bounds[3]
         cdef uint32_t true_counts[3]
         cdef uint64_t total, y
+        cdef uint64_t most = MAX_WIDE_SIZE if self.wide else 0xFFFFFFFFu
         cdef int axis = 0
         sizes[0] = sizes[1] = sizes[2] = 1
         try:
@@ -199,21 +222,27 @@ cdef class Launcher:
         except Exception:
             return False
         for axis in range(3):
-            if sizes[axis] == 0 or sizes[axis] > 0xFFFFFFFFu:
+            if sizes[axis] == 0 or sizes[axis] > most:
                 return False
-        if (not limit_is_groups and _is_coarse(sizes, self.coarse_width, self.coarse_least)) != self.coarse:
+        if (not limit_is_groups and _is_coarse(sizes, self.coarse_width, self.coarse_least, self.wide)) != self.coarse:
             return False
         for axis in range(3):
             if limit_is_groups:
                 counts[axis] = sizes[axis]
+                if counts[axis] > 0xFFFFFFFFu:
+                    return False
                 sizes[axis] *= self.local_size[axis]
-                if sizes[axis] > 0xFFFFFFFFu:
+                if sizes[axis] > most:
                     return False
             else:
                 counts[axis] = (sizes[axis] + self.local_size[axis] - 1) // self.local_size[axis]
+                if counts[axis] > 0xFFFFFFFFu:
+                    return False
             bounds[axis] = <uint32_t>sizes[axis]
             true_counts[axis] = <uint32_t>counts[axis]
-        if self.exec_offset >= 0:
+        if self.exec_offset >= 0 and self.wide:
+            memcpy(block + self.exec_offset, sizes, 24)
+        elif self.exec_offset >= 0:
             memcpy(block + self.exec_offset, bounds, 12)
         if self.groups_offset >= 0:
             memcpy(block + self.groups_offset, true_counts, 12)
@@ -268,7 +297,10 @@ cdef class Launcher:
         cdef size_t i
         cdef Slot* slot
         cdef uint32_t count = 0
-        cdef int32_t shape[4]
+        cdef int64_t shape[4]
+        cdef int32_t short_shape[4]
+        cdef int axis
+        cdef uint64_t length
         cdef CppBinding* b
         cdef Buffer buffer
         cdef bytes packed
@@ -288,7 +320,12 @@ cdef class Launcher:
                 buffer = <Buffer>native
                 if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed:
                     return False
-                if buffer.ptr.size() > engine.limits().storage_range:
+                length = buffer.ptr.size()
+                if slot.most > 0 and length > slot.most:
+                    return False
+                if not slot.addressed and length > engine.limits().storage_range:
+                    return False
+                if slot.addressed and buffer.ptr.memory(0).address() == 0:
                     return False
                 if resources is not None:
                     resources.append(buffer)
@@ -300,11 +337,22 @@ cdef class Launcher:
                 b.index = slot.binding
                 b.reads = slot.reads
                 b.writes = slot.writes
+                b.addressed = slot.addressed
+                b.address_offset = slot.address_offset
+                if slot.has_length:
+                    memcpy(block + slot.length_offset, &length, 8)
                 if slot.has_shape:
                     shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
                     if slot.planar and shape[2] != 1:
                         return False
-                    memcpy(block + slot.offset, shape, 16)
+                    if self.wide:
+                        memcpy(block + slot.offset, shape, 32)
+                    else:
+                        for axis in range(4):
+                            if shape[axis] != <int32_t>shape[axis]:
+                                return False
+                            short_shape[axis] = <int32_t>shape[axis]
+                        memcpy(block + slot.offset, short_shape, 16)
             elif slot.kind == SAMPLER_SLOT or slot.kind == IMAGE_SLOT:
                 native = getattr(argument, "_native", None)
                 if not self.put_image(slot, native, &bindings[count]):
@@ -334,21 +382,27 @@ cdef class Launcher:
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
         cdef CppDispatch dispatch
-        cdef uint64_t destroyed = _destroyed
-        cdef uint64_t deallocated = _deallocated
         cdef size_t first, last
         cdef CppEngine* engine
-        if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
-            return False
-        # Other Python code may have run while values were packed, and taken away a buffer that was found before.
-        if _destroyed != destroyed or _deallocated != deallocated:
-            return False
+        cdef unsigned int hold
+        cdef cbool crowded
+        if self.engine is None:
+            raise RuntimeError("the launcher was not initialized")
         engine = self.engine.open()
         first, last = 0, engine.queue_count()
         if queue != -2:
             first = engine.least_busy() if queue == -1 else _queue_range(self.engine, queue)[0]
             last = first + 1
-        if engine.append(dispatch, first, last):
+        # Packing values may run any Python code, and other threads run any time: either may give up a buffer that
+        # has been found alive.
+        hold = engine.hold()
+        try:
+            if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
+                return False
+            crowded = engine.append(dispatch, first, last)
+        finally:
+            engine.let_go(hold)
+        if crowded:
             with nogil:
                 engine.make_room()
         return True

@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False
+# cython: language_level=3, binding=False, embedsignature=False, auto_pickle=False, freethreading_compatible=True
 """The engine as Python sees it: argument conversion, errors and the GIL. See __init__.pyi for what each name does."""
 
 import atexit
@@ -107,6 +107,7 @@ cdef dict _optional(CppDeviceProperties& p):
         "storagePushConstant8": p.features12.storagePushConstant8,
         "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
         "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
+        "bufferDeviceAddress": p.features12.bufferDeviceAddress,
         "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
         "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
         "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,
@@ -157,6 +158,8 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "max_workgroup_invocations": limits.maxComputeWorkGroupInvocations,
         "max_workgroup_count": tuple([limits.maxComputeWorkGroupCount[i] for i in range(3)]),
         "max_bound_descriptor_sets": limits.maxBoundDescriptorSets,
+        "max_bound_storage_buffers": min(limits.maxPerStageDescriptorStorageBuffers,
+                                         limits.maxDescriptorSetStorageBuffers),
         "max_push_constant_size": limits.maxPushConstantsSize,
         "max_storage_buffer_range": limits.maxStorageBufferRange,
         "max_uniform_buffer_range": limits.maxUniformBufferRange,
@@ -382,3 +385,4 @@ cdef uint64_t _deallocated = 0  # buffers, images and samplers that went away by
 include "data.pxi"
 include "commands.pxi"
 include "launching.pxi"
+include "timing.pxi"

@@ -47,7 +47,7 @@ def asked_for(work: Callable[[], object]) -> int:
 
 
 def allocations(work: Callable[[], object], quiet: int = 3) -> int:
-    """Return how often the module asks for memory during `work`, once it has done so `quiet` times without."""
+    """Return how often the module asks for memory during `work`, once `quiet` runs did without."""
     # How far the host gets ahead of the device is chance: every list must first be as long as it ever gets.
     for _ in range(10):
         if asked_for(work) == 0:

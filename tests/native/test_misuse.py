@@ -183,7 +183,7 @@ def test_python_code_inside_a_call(engine: native.Engine) -> None:
 
     for _ in range(50):
         array._native = native.Buffer(engine, 1 << 16)
-        assert launch.launch((array, Drops()), 8, False) is False
+        launch.launch((array, Drops()), 8, False)  # the buffer lives until this is done
         array._native = native.Buffer(engine, 1 << 16)
         commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
         launch.record(commands, (array, Drops()), 8, False)

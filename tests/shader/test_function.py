@@ -280,7 +280,7 @@ def test_a_failed_build_names_the_line_and_leaves_the_context_usable() -> None:
         place = str(error).partition("\n")[2]
         assert re.match(r"test_function\.py:\d+: 'no_such_name' : undeclared", place)
         assert 'data[0] = vc.str_to_dtype(vd.float32, "no_such_name")\n    ^^^^^^^\n' in place
-        assert "GLSL: buf0.data[0] = no_such_name;" in place
+        assert re.search(r"GLSL: .*data\[0\] = no_such_name;", place)
         assert error.compiler_log is not None and "no_such_name" in error.compiler_log
         assert "no_such_name" in str(error)
         assert isinstance(error.shader_source, vd.ShaderSource)
@@ -577,18 +577,6 @@ def test_after_the_abuse_all_is_well() -> None:
     _victim(_A, _B, 1.0, (1, 2, 3), 9, exec_size=1)
     assert _A.read(0)[0] == 2 and _B.read(0)[0] == 9
     assert f64 is vd.float64
-
-
-def test_a_buffer_beyond_the_devices_range_is_refused_at_the_launch() -> None:
-    @vd.shader(4)
-    def touch(data: Buff[f32]) -> None:
-        data[0] = 1.0
-
-    limit = vd.get_context().max_storage_buffer_range
-    if limit >= 1 << 32 - 1:
-        pytest.skip("the device reaches more than a test should allocate")
-    with pytest.raises(ValueError, match=r"argument 'data'.*bytes"):
-        touch(vd.Buffer(limit // 4 + 1, vd.float32))
 
 
 def test_more_shared_memory_than_there_is() -> None:

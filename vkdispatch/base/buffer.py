@@ -20,7 +20,7 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.event import Event, ReadFuture
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.packing import component_dtype, from_bfloat16, to_bfloat16
+from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.signal import Signal
 
@@ -208,28 +208,34 @@ class Buffer(Handle, Generic[_D]):
         return -1 if index is None else checked_queue(index, self.context, "index")
 
     def _checked_bytes(self, data: object) -> Any:
+        rounds = isinstance(data, np.ndarray) and data.size == self.size
+        octets = self._octets(data, rounds=rounds)
+        length = memoryview(octets).nbytes
+        if isinstance(data, np.ndarray) and length != self.mem_size:
+            raise ArgumentValueError(
+                f"data: expected {self.mem_size} bytes ({self._summary()}), got {data.nbytes} "
+                f"(shape {data.shape}, {data.dtype})"
+            )
+        if length > self.mem_size:
+            raise ArgumentValueError(
+                f"data: expected at most {self.mem_size} bytes ({self._summary()}), got {length}"
+            )
+        return octets
+
+    def _octets(self, data: object, *, rounds: bool) -> Any:
+        """Return host data as contiguous bytes; floats for a bfloat16 buffer rounded if `rounds`."""
         if isinstance(data, np.ndarray):
             if data.dtype.hasobject:
                 raise ArgumentTypeError(
                     f"data: an array of dtype {data.dtype} holds Python objects, not numbers"
                 )
-            if self.var_type is dtype.bfloat16 and data.dtype.kind == "f" and data.size == self.size:
+            if rounds and self.var_type is dtype.bfloat16 and data.dtype.kind == "f":
                 data = to_bfloat16(data)
-            if data.nbytes != self.mem_size:
-                raise ArgumentValueError(
-                    f"data: expected {self.mem_size} bytes ({self._summary()}), got {data.nbytes} "
-                    f"(shape {data.shape}, {data.dtype})"
-                )
             # As bytes: some dtypes, such as datetimes, do not export their memory.
             return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        if isinstance(data, (bytes, bytearray, memoryview)):
-            if isinstance(data, memoryview) and not data.c_contiguous:
-                data = data.tobytes()
-            length = memoryview(data).nbytes
-            if length > self.mem_size:
-                raise ArgumentValueError(
-                    f"data: expected at most {self.mem_size} bytes ({self._summary()}), got {length}"
-                )
+        if isinstance(data, memoryview):
+            return contiguous(data)
+        if isinstance(data, (bytes, bytearray)):
             return data
         raise ArgumentTypeError(
             f"data: expected a NumPy array or bytes, got {type(data).__name__}; use np.asarray(...)"
@@ -257,7 +263,11 @@ class Buffer(Handle, Generic[_D]):
             There is no such queue, or `out` does not match.
         """
         self.require_alive()
-        shape, component = self._host_layout()
+        return self._read(0, self.shape, index, out)
+
+    def _read(self, start: int, elements: tuple[int, ...], index: int | None, out: "Array | None") -> Array:
+        """Read elements of this shape, from the flat index `start` on."""
+        shape, component = self._host_layout(elements)
         if index is None:
             shape = (self.context.queue_count, *shape)
             queues = range(self.context.queue_count)
@@ -268,7 +278,8 @@ class Buffer(Handle, Generic[_D]):
         rows = host.reshape(len(queues), -1).view(np.uint8)
         for row, queue in zip(rows, queues, strict=True):
             memory: Any = row
-            self._native.read_into(queue, memory)
+            if row.size:
+                self._native.read_into(queue, memory, start * self.var_type.item_size)
         # What NumPy lacks is widened, unless the caller's own memory was filled.
         widened = _WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
@@ -300,7 +311,7 @@ class Buffer(Handle, Generic[_D]):
         """
         self.require_alive()
         queue = checked_queue(index, self.context, "index")
-        shape, component = self._host_layout()
+        shape, component = self._host_layout(self.shape)
         if out is None:
             host = pinned_array(self.context, queue, shape, component)
         else:
@@ -312,12 +323,86 @@ class Buffer(Handle, Generic[_D]):
             raise ArgumentValueError(str(error)) from None
         return ReadFuture(self.context, points, host, _WIDENED.get(self.var_type) if out is None else None)
 
-    def _host_layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def write_range(
+        self, data: "Array | bytes | bytearray | memoryview", start: int = 0, index: int | None = None
+    ) -> None:
+        """Copy host data into a part of the buffer, after the work already given to the queue.
+
+        Parameters
+        ----------
+        data
+            An array, or bytes, of whole elements; its dtype and shape are not looked at. A bfloat16 buffer
+            also takes an array of floats, and rounds them.
+        start
+            The flat index of the first element to write.
+        index
+            The queue whose copy is written; None writes every copy.
+
+        Raises
+        ------
+        TypeError
+            `data` is neither an array nor bytes, or `start` no int.
+        ValueError
+            `data` is no count of whole elements, or reaches beyond the buffer, or there is no such queue.
+        """
+        self.require_alive()
+        queue = -1 if index is None else checked_queue(index, self.context, "index")
+        octets = self._octets(data, rounds=True)
+        size = memoryview(octets).nbytes
+        if size % self.var_type.item_size:
+            raise ArgumentValueError(
+                f"data: {size} bytes are no whole elements of {self.var_type.name}, which take "
+                f"{self.var_type.item_size} each"
+            )
+        first, _ = self._checked_range(start, operator.index(start) + size // self.var_type.item_size)
+        if size:
+            self._native.write(queue, octets, first * self.var_type.item_size)
+
+    def read_range(
+        self, start: int, stop: int, index: int | None = None, out: "Array | None" = None
+    ) -> Array:
+        """Wait for the work that writes this buffer, and return a part of its contents.
+
+        Parameters
+        ----------
+        start, stop
+            Flat indices: the first element to read, and the one after the last.
+        index, out
+            As in `read`.
+
+        Returns
+        -------
+        As of `read`, with `stop - start` elements in place of `shape`.
+
+        Raises
+        ------
+        TypeError
+            `start` or `stop` is no int.
+        ValueError
+            They are no range of the buffer's elements, there is no such queue, or `out` does not match.
+        """
+        self.require_alive()
+        start, stop = self._checked_range(start, stop)
+        return self._read(start, (stop - start,), index, out)
+
+    def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
+        try:
+            first, last = operator.index(start), operator.index(stop)
+        except TypeError:
+            raise ArgumentTypeError(f"start, stop: expected ints, got {start!r} and {stop!r}") from None
+        if not 0 <= first <= last <= self.size:
+            raise ArgumentValueError(
+                f"start, stop: elements {first} to {last} are no range of a buffer of {self.size}"
+            )
+        return first, last
+
+    def _host_layout(self, elements: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return shape and dtype of the array that takes elements of this shape."""
         if self.var_type is dtype.complex32:
-            return (*self.shape, 2), np.dtype(np.float16)
+            return (*elements, 2), np.dtype(np.float16)
         if dtype.is_complex(self.var_type):
-            return self.shape, np.dtype(dtype.to_numpy_dtype(self.var_type))
-        return (*self.shape, *self.var_type.true_numpy_shape), component_dtype(self.var_type)
+            return elements, np.dtype(dtype.to_numpy_dtype(self.var_type))
+        return (*elements, *self.var_type.true_numpy_shape), component_dtype(self.var_type)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:

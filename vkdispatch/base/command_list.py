@@ -12,6 +12,7 @@ from vkdispatch.base.handle import Handle
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1
+Rows = bytes | bytearray | memoryview
 
 
 class CommandList(Handle):
@@ -112,7 +113,9 @@ class CommandList(Handle):
             instance_count = max(len(payload) // size, 1) if size else 1
         self._submit_rows(payload, checked_instances(instance_count), queue_index)
 
-    def _submit_rows(self, rows: "bytes | bytearray", instance_count: int, queue_index: int) -> None:
+    def _submit_rows(
+        self, rows: "bytes | bytearray | memoryview", instance_count: int, queue_index: int
+    ) -> None:
         size = self.get_instance_size()
         if len(rows) != size * instance_count:
             raise ArgumentValueError(

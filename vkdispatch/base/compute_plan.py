@@ -27,6 +27,9 @@ class ComputePlan(Handle):
         What tools and messages call it.
     """
 
+    # What profiles know of it: kept here for as long as it lives.
+    facts: object = None
+
     def __init__(
         self,
         shader_source: str,

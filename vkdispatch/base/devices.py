@@ -64,6 +64,7 @@ class DeviceInfo:
     storage_buffer_8_bit_access: int = 0
     storage_image_extended_formats: int = 0
     sampler_mirror_clamp_to_edge: int = 0
+    max_bound_storage_buffers: int = 4
     missing: list[str] = field(default_factory=list)
     features: frozenset[str] = frozenset()
 

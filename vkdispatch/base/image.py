@@ -23,6 +23,7 @@ from vkdispatch.base.image_format import (
     select_format,
 )
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
+from vkdispatch.base.packing import contiguous
 from vkdispatch.base.sampling import SamplerSettings, checked_settings
 
 Array = np.ndarray[Any, Any]
@@ -190,8 +191,7 @@ class Image(Handle):
         if isinstance(data, np.ndarray):
             flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         else:
-            view = memoryview(data)
-            flat = np.frombuffer(view if view.c_contiguous else view.tobytes(), np.uint8)
+            flat = np.frombuffer(contiguous(memoryview(data)), np.uint8)
         texels = flat.view(host_dtype(self.dtype)).reshape(self.layers, *self._sizes, self.channels)
         missing = _device_channels(self.channels) - self.channels
         if missing:

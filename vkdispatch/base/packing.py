@@ -136,6 +136,16 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
     return _as_components(kind, array, argument).tobytes()
 
 
+def contiguous(view: memoryview) -> memoryview:
+    """Return the same bytes in one piece; NumPy copies without Python's lock, `view.tobytes()` does not."""
+    if view.c_contiguous:
+        return view
+    try:
+        return np.ascontiguousarray(view).reshape(-1).view(np.uint8).data
+    except (ValueError, TypeError, NotImplementedError):  # a format that NumPy does not know
+        return memoryview(view.tobytes())
+
+
 def plain_scalar(kind: DType, value: object, argument: str) -> int | float:
     """Return a host value as the Python number a scalar `kind` holds. Raises as `pack`."""
     return np.frombuffer(pack(kind, value, argument), component_dtype(kind))[0].item()  # type: ignore[no-any-return]

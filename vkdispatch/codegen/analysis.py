@@ -165,7 +165,7 @@ class Usage:
 
     `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
     scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
-    memory).
+    memory); `addresses` says whether buffers are reached by address.
     """
 
     dtypes: set[DType] = field(factory=set)
@@ -173,6 +173,7 @@ class Usage:
     subgroup_functions: set[str] = field(factory=set)
     subgroup_dtypes: set[DType] = field(factory=set)
     atomics: set[tuple[str, DType, bool]] = field(factory=set)
+    addresses: bool = False
 
 
 def usage(kernel: Kernel) -> Usage:

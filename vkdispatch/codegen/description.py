@@ -12,9 +12,10 @@ from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
 from vkdispatch.codegen.glsl import GlslText, write_kernel
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Storage
-from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout
+from vkdispatch.codegen.layout import ArgumentLayout, StructElement, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.widen import widen
 
 # What GLSL cannot write in a string: it has no escapes.
 _UNQUOTABLE = re.compile(r'["\\\x00-\x1f]')
@@ -45,6 +46,18 @@ def binding_type(resource: Storage | ImageBinding) -> BindingType:
     if isinstance(resource, Storage):
         return BindingType.STORAGE_BUFFER
     return BindingType.STORAGE_IMAGE if resource.storage else BindingType.SAMPLER
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a kernel finds a resource: bound, or by an address in the argument block; -1 is nowhere.
+
+    `address` and `length` are the offsets of a buffer's address and bytes (both uint64).
+    """
+
+    binding: int
+    address: int = -1
+    length: int = -1
 
 
 @dataclass(frozen=True)
@@ -191,7 +204,9 @@ class ShaderDescription:
     def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
-            self._layouts[variant] = argument_layout(self.kernel, variant)
+            # Other forms have the arguments of the kernel itself.
+            kernel = widen(self.kernel) if variant.wide else self.kernel
+            self._layouts[variant] = argument_layout(kernel, variant)
         return self._layouts[variant]
 
     @property
@@ -232,6 +247,25 @@ class ShaderDescription:
         """Kind of each binding, as numbers of `BindingType`."""
         kinds = [binding_type(resource) for resource in self.kernel.resources]
         return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] * self.resource_binding_base) + kinds]
+
+    def binding_types(self, variant: Variant) -> list[int]:
+        """Kind of each binding of a form of the kernel, as numbers of `BindingType`."""
+        layout = self.layout(variant)
+        bound = resource_bindings(self.kernel, layout)
+        kinds = [binding_type(resource) for resource in self.kernel.resources if resource.index in bound]
+        return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] if layout.uniform else []) + kinds]
+
+    def places(self, variant: Variant) -> dict[int, Place]:
+        """Where a form of the kernel finds what the plain one finds at a binding."""
+        layout, base = self.layout(variant), self.resource_binding_base
+        bound = resource_bindings(self.kernel, layout)
+        found = {index + base: Place(binding) for index, binding in bound.items()}
+        for index, name in layout.addresses.items():
+            length = layout.lengths.get(index)
+            found[index + base] = Place(
+                -1, layout.offset_of(name), -1 if length is None else layout.offset_of(length)
+            )
+        return found
 
     @functools.cached_property
     def binding_access(self) -> list[tuple[bool, bool]]:

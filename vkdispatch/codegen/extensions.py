@@ -78,6 +78,9 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
         names += [f"GL_KHR_shader_subgroup_{group}" for group in ("basic", *sorted(groups - {"basic"}))]
         names += [name for kinds, name in EXTENDED_TYPES if used.subgroup_dtypes.intersection(kinds)]
     scalars = {component_type(kind) for kind in used.dtypes}
+    if used.addresses:
+        names.append("GL_EXT_buffer_reference")
+        scalars.add(uint64)
     names += [name for kinds, name in _TYPES if scalars.intersection(kinds)]
     names += [name for kinds, name in _STORED if used.stored.intersection(kinds)]
     atomic = {atomic_extension(function, kind) for function, kind, _ in used.atomics}

@@ -23,6 +23,7 @@ from vkdispatch.codegen.glsl_expressions import (
     GVEC,
     STORED,
     Names,
+    reference_name,
 )
 from vkdispatch.codegen.glsl_statements import INDENT, BodyWriter
 from vkdispatch.codegen.ir import (
@@ -35,9 +36,10 @@ from vkdispatch.codegen.ir import (
     Storage,
     walk,
 )
-from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout
+from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.variant import PLAIN, Variant
+from vkdispatch.codegen.widen import widen
 
 
 @record
@@ -70,13 +72,17 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
     if variant.coarse > 1:
         kernel = coarsen(kernel, variant.coarse)
+    if variant.wide:
+        kernel = widen(kernel, bounded=variant.coarse == 1)
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
-    body = _write_body(kernel, block, variant)
+    body = _write_body(kernel, block, variant, layout)
+    used = usage(kernel)
+    used.addresses = variant.addressed and bool(layout.addresses)
     return GlslText(
         (
             "#version 450",
-            *(f"#extension {name} : require" for name in extensions(usage(kernel), kernel.flags)),
+            *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
         ),
         tuple(_interface(kernel, layout)),
         ("void main() {", *body.lines, "}"),
@@ -92,20 +98,26 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
         lines += [f"{INDENT}{member.dtype.glsl_type} {member.name};" for member in layout.members]
         lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
     access = resource_access(kernel)
+    bindings = resource_bindings(kernel, layout)
     for resource in kernel.resources:
-        binding = resource.index + (1 if layout.uniform else 0)
         label = (
             f"  // {resource.label}"
             if resource.label.isprintable() and not resource.label.endswith("\\")
             else ""
         )
         if isinstance(resource, ImageBinding):
-            lines.append(_image_declaration(resource, binding, access) + label)
+            lines.append(_image_declaration(resource, bindings[resource.index], access) + label)
             continue
         qualifier = _qualifier(resource.index, access)
         kind = STORED[resource.dtype].glsl if resource.dtype in STORED else resource.dtype.glsl_type
-        block = f"buffer Buffer{resource.index} {{ {kind} data[]; }} {resource.name};"
-        lines.append(f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block}{label}")
+        block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
+        if resource.index in layout.addresses:
+            lines += _reference_declaration(resource, qualifier + block, label, layout)
+            continue
+        binding = bindings[resource.index]
+        lines.append(
+            f"layout(set = 0, binding = {binding}, scalar) {qualifier}{block} {resource.name};{label}"
+        )
     if kernel.resources:
         lines.append("")
     if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
@@ -115,6 +127,20 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
     if kernel.shared:
         lines.append("")
     return lines
+
+
+def _reference_declaration(
+    buffer: Storage, block: str, label: str, layout: ArgumentLayout
+) -> tuple[str, str]:
+    size = buffer.dtype.item_size
+    # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
+    alignment = min(size & -size, 16)
+    address = f"{'UBO' if layout.uniform else 'PC'}.{layout.addresses[buffer.index]}"
+    return (
+        f"layout(buffer_reference, scalar, buffer_reference_align = {alignment}) {block};{label}",
+        # for GLSL text of the user
+        f"#define {buffer.name} {reference_name(buffer)}({address})",
+    )
 
 
 def _qualifier(index: int, access: Access) -> str:
@@ -133,7 +159,9 @@ def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str
     return f"layout(set = 0, binding = {binding}, {texel}) {qualifier}uniform {GVEC[scalar]}image{shape}"
 
 
-def _write_body(kernel: Kernel, block: str, variant: Variant) -> BodyWriter:
+def _write_body(
+    kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayout | None = None
+) -> BodyWriter:
     plan = plan_names(kernel)
     builtins = dict(BUILTINS)
     if variant.folded:
@@ -143,10 +171,13 @@ def _write_body(kernel: Kernel, block: str, variant: Variant) -> BodyWriter:
     taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
     taken.update(statement.counter.name for statement in walk(kernel.body) if isinstance(statement, For))
     taken.update(array.name for array in kernel.shared)
-    writer = BodyWriter(Names(builtins, block, plan), plan, taken)
+    names = Names(builtins, block, plan)
+    if layout is not None:
+        names.addresses, names.lengths = layout.addresses, layout.lengths
+    writer = BodyWriter(names, plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)
-    if kernel.exec_count is not None and variant.coarse == 1:
+    if kernel.exec_count is not None and variant.coarse == 1 and not variant.wide:
         global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:

@@ -197,6 +197,9 @@ class Names:
     block: str = "PC"
     plan: NamingPlan | None = None
     of_number: dict[int, str] = field(factory=dict)
+    # of buffers that are reached by address: members of the argument block, by position of the resource
+    addresses: dict[int, str] = field(factory=dict)
+    lengths: dict[int, str] = field(factory=dict)
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""
@@ -272,8 +275,34 @@ def _element(expr: Expr, names: Names) -> tuple[str, int]:
 def element_place(expr: Expr, names: Names) -> str:
     """Write where an element lies, without reading it."""
     assert isinstance(expr.value, (Storage, SharedArray))
+    if isinstance(expr.value, Storage) and expr.value.index in names.addresses:
+        return _addressed_place(expr.value, expr.args[0], names)
     member = ".data" if isinstance(expr.value, Storage) else ""
     return f"{expr.value.name}{member}[{full_text(expr.args[0], names)}]"
+
+
+def reference_name(buffer: Storage) -> str:
+    """Name of a buffer's block, which is a type of reference where the buffer is reached by address."""
+    return f"Buffer{buffer.index}"
+
+
+def _addressed_place(buffer: Storage, index: Expr, names: Names) -> str:
+    """Write where an element of a buffer lies that is reached by its address."""
+    address = f"{names.block}.{names.addresses[buffer.index]}"
+    size = buffer.dtype.item_size
+    if index.op is Op.LITERAL and isinstance(index.value, int):
+        offset = f"{index.value * size}ul"
+    else:
+        # Offsets have 64 bits, as 2^32 bytes are passed soon; GLSL's own indexing is only sure of 31.
+        text = full_text(index, names)
+        if index.dtype is uint64:
+            text = _operand(index, names, _PRODUCT)
+        elif index.dtype is int32:
+            text = f"uint64_t(int64_t({text}))"
+        else:
+            text = f"uint64_t({text})"
+        offset = f"{text} * {size}ul" if size > 1 else text
+    return f"{reference_name(buffer)}({address} + {offset}).data[0]"
 
 
 def _index(expr: Expr, names: Names) -> tuple[str, int]:
@@ -331,7 +360,11 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
     if isinstance(expr.value, SharedArray):
         return literal_text(expr.value.size, uint32), _POSTFIX
     assert isinstance(expr.value, Storage)
-    return f"uint({expr.value.name}.data.length())", _POSTFIX
+    kind = expr.dtype.glsl_type
+    if expr.value.index in names.lengths:
+        size = f"{names.block}.{names.lengths[expr.value.index]} / {expr.value.dtype.item_size}ul"
+        return f"{kind}({size})", _POSTFIX
+    return f"{kind}({expr.value.name}.data.length())", _POSTFIX
 
 
 def _construct(expr: Expr, names: Names) -> tuple[str, int]:

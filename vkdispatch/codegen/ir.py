@@ -44,7 +44,9 @@ class Op(Enum):
     COMPARE = auto()  # value: operator; args: (left, right)
     LOGICAL = auto()  # value: "&&" or "||"; args: two or more, each evaluated only if it still matters
     SELECT = auto()  # args: (condition, value if it holds, value if not); only the chosen one is evaluated
-    LENGTH = auto()  # value: Storage or SharedArray; how many elements it has (uint32)
+    LENGTH = (
+        auto()
+    )  # value: Storage or SharedArray; how many elements it has (uint32, of Storage also uint64)
     CALL = auto()  # value: GLSL function without effects; args: its arguments
     SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
     # value: GLSL function such as "atomicAdd"; args: (place, operands...); only as the value of a Declare
@@ -78,10 +80,14 @@ class Builtin(Enum):
 
 @record(eq=False)
 class Argument:
-    """A value that the host passes at each dispatch: a member of the argument block."""
+    """A value that the host passes at each dispatch: a member of the argument block.
+
+    A `shape` (ivec4) is that of a buffer.
+    """
 
     name: str
     dtype: DType
+    shape: bool = False
 
 
 @record(eq=False)
@@ -249,7 +255,8 @@ class While:
 class For:
     """Run `body` with `counter` = start, start + step, ... up to, without it, `stop`, as `range` does.
 
-    `start`, `stop` and `step` are of the counter's type and do not change while the loop runs: literals,
+    The counter is int32 or uint32, in a widened kernel also int64 or uint64.
+    `start`, `stop` and `step` are of its type and do not change while the loop runs: literals,
     arguments, or registers that the body leaves alone. A step of zero runs nothing.
     """
 

@@ -1,10 +1,11 @@
 """Where each host value lies in a kernel's argument block."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from vkdispatch.base.dtype import DType, component_type, scalar_layout, uvec3
+from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec3
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.ir import Kernel
+from vkdispatch.codegen.analysis import nodes
+from vkdispatch.codegen.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
 from vkdispatch.codegen.variant import PLAIN, Variant
 
 # Every device takes push constants of this size.
@@ -28,7 +29,8 @@ class ArgumentLayout:
 
     `size` is in bytes. `uniform` says that it is a uniform block at binding 0 instead of push constants.
     `exec_offset` and `group_count_offset` are those of the execution limit and of a folded kernel's count of
-    workgroups (both uvec3), or None.
+    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64) that take a buffer's
+    device address and bytes, by its position among the resources.
     """
 
     members: tuple[StructElement, ...]
@@ -36,6 +38,8 @@ class ArgumentLayout:
     uniform: bool
     exec_offset: int | None
     group_count_offset: int | None
+    addresses: dict[int, str] = field(default_factory=dict)
+    lengths: dict[int, str] = field(default_factory=dict)
 
     def offset_of(self, name: str) -> int:
         """Byte offset of a member. Raises ValueError if there is none of that name."""
@@ -49,7 +53,14 @@ class ArgumentLayout:
 def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
     fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
-    # All variants of a kernel must bind alike, so the larger one decides.
+    addresses: dict[int, str] = {}
+    lengths: dict[int, str] = {}
+    if variant.addressed:
+        taken = {name for name, _ in fields}
+        addresses = {index: _free(f"buf{index}_address", taken) for index in _buffers(kernel)}
+        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel)}
+        fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
+    # The folded form must bind like the plain one, so the larger of them decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
     if variant.folded:
         fields.append((GROUP_COUNT, uvec3))
@@ -63,4 +74,37 @@ def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     # a multiple of 4, as push constant ranges need
     size = -(-size // 4) * 4
     group_count = by_name[GROUP_COUNT] if variant.folded else None
-    return ArgumentLayout(members, size, total > PUSH_CONSTANT_BYTES, limit, group_count)
+    uniform = total > PUSH_CONSTANT_BYTES
+    return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths)
+
+
+def _buffers(kernel: Kernel) -> list[int]:
+    return [resource.index for resource in kernel.resources if isinstance(resource, Storage)]
+
+
+def _measured(kernel: Kernel) -> list[int]:
+    """Positions of the buffers whose length the kernel asks for."""
+    found = {
+        expr.value.index
+        for statement in walk(kernel.body)
+        for expr in nodes(expressions_of(statement))
+        if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
+    }
+    return sorted(found)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
+    """Where each resource that is bound at all is bound, by its position."""
+    first = 1 if layout.uniform else 0
+    bound = [
+        resource.index
+        for resource in kernel.resources
+        if isinstance(resource, ImageBinding) or resource.index not in layout.addresses
+    ]
+    return {index: first + position for position, index in enumerate(bound)}

@@ -182,9 +182,9 @@ class Recorder:
         statements.insert(position, Store(place, value, None, loc))
         return place
 
-    def add_argument(self, name: str, kind: DType) -> Argument:
+    def add_argument(self, name: str, kind: DType, *, shape: bool = False) -> Argument:
         """Add a member to the argument block."""
-        argument = Argument(self.claim_name(name, member=True), kind)
+        argument = Argument(self.claim_name(name, member=True), kind, shape)
         self._arguments.append(argument)
         return argument
 
@@ -229,7 +229,7 @@ class Recorder:
         if storage not in self._resources:
             raise located(UsageError, f"the buffer {storage.label!r} belongs to another kernel")
         if storage.index not in self._shapes:
-            self._shapes[storage.index] = self.add_argument(f"{storage.name}_shape", ivec4)
+            self._shapes[storage.index] = self.add_argument(f"{storage.name}_shape", ivec4, shape=True)
         return self._shapes[storage.index]
 
     # -- values in f-strings

@@ -10,6 +10,7 @@ from vkdispatch.base.dtype import (
     compute_type,
     float32,
     int32,
+    int64,
     is_complex,
     is_float_dtype,
     is_integer_dtype,
@@ -18,6 +19,7 @@ from vkdispatch.base.dtype import (
     is_vector,
     to_vector,
     uint32,
+    uint64,
     uvec3,
     uvec4,
 )
@@ -54,6 +56,8 @@ from vkdispatch.codegen.ir import (
 from vkdispatch.codegen.location import Loc, located
 
 _INDEX_TYPES = (int32, uint32)
+# of buffers and loops in a widened kernel
+_LONG_INDEX_TYPES = (*_INDEX_TYPES, int64, uint64)
 _ARITHMETIC = frozenset("+-*/")
 _INTEGER = frozenset(("%", "&", "|", "^", "<<", ">>"))
 _ORDER = frozenset(("<", "<=", ">", ">="))
@@ -127,7 +131,7 @@ def _check_statement(statement: Statement) -> None:
     elif isinstance(statement, For):
         kind = statement.counter.dtype
         bounds = (statement.start, statement.stop, statement.step)
-        _need(kind in _INDEX_TYPES and statement.counter.counter, "a loop counts in int32 or uint32", loc)
+        _need(kind in _LONG_INDEX_TYPES and statement.counter.counter, "a loop counts in integers", loc)
         _need(all(bound.dtype is kind for bound in bounds), "the bounds of a loop have its type", loc)
         steady = (Op.LITERAL, Op.ARGUMENT, Op.REGISTER)
         _need(all(bound.op in steady for bound in bounds[1:]), "stop and step of a loop do not change", loc)
@@ -167,7 +171,8 @@ def _register(expr: Expr) -> bool:
 def _element(expr: Expr) -> bool:
     if not isinstance(expr.value, (Storage, SharedArray)) or len(expr.args) != 1:
         return False
-    return compute_type(expr.value.dtype) is expr.dtype and expr.args[0].dtype in _INDEX_TYPES
+    types = _LONG_INDEX_TYPES if isinstance(expr.value, Storage) else _INDEX_TYPES
+    return compute_type(expr.value.dtype) is expr.dtype and expr.args[0].dtype in types
 
 
 def _index(expr: Expr) -> bool:
@@ -255,7 +260,8 @@ def _select(expr: Expr) -> bool:
 
 
 def _length(expr: Expr) -> bool:
-    return isinstance(expr.value, (Storage, SharedArray)) and not expr.args and expr.dtype is uint32
+    long = isinstance(expr.value, Storage) and expr.dtype is uint64
+    return isinstance(expr.value, (Storage, SharedArray)) and not expr.args and (long or expr.dtype is uint32)
 
 
 def _atomic(expr: Expr) -> bool:

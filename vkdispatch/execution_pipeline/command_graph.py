@@ -4,12 +4,13 @@ import struct
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, checked_instances
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
@@ -21,6 +22,7 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
+from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recorded, plan_fusions
 
 
 class Recorder(Protocol):
@@ -136,6 +138,8 @@ class CommandGraph(CommandList):
         # Of observed kernels: where the launch number of each lies in an instance, and what they report.
         self._probes: list[tuple[int, Probe]] = []
         self._diagnostics: Diagnostics | None = None
+        # What `optimize` needs of each dispatch, in order.
+        self._recorded: list[Recorded] = []
 
     def record_launch(
         self,
@@ -144,9 +148,10 @@ class CommandGraph(CommandList):
         arguments: tuple[Any, ...],
         limit: Any,
         limit_is_groups: bool,
-        resources: Iterable[Handle],
+        resources: Sequence[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
         probe: tuple[int, Probe] | None = None,
+        kernel: Fusible | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
 
@@ -163,6 +168,8 @@ class CommandGraph(CommandList):
         probe
             Of an observed kernel: where in the dispatch's arguments its launch number (uint32) lies, and what
             its reports mean. `resources` then have the buffer of `diagnostics`.
+        kernel
+            What `optimize` may do with it; None leaves it as it is.
 
         Returns
         -------
@@ -173,13 +180,19 @@ class CommandGraph(CommandList):
             if recorded is None:
                 return False
             offset, block = recorded
-            self._keep_block(offset, block)
+            if len(self._instance) == offset:
+                self._instance += block
+            else:
+                self._keep_block(offset, block)
+            self._recorded.append((kernel, resources, offset))
             parents = self.parents
             for parent in (plan, *resources):
                 if parent._handle not in parents:
                     self.register_parent(parent)
-            for name, places in (variables or {}).items():
-                self._slots.setdefault(name, []).extend(_Slot(offset + place, kind) for place, kind in places)
+            if variables:
+                for name, places in variables.items():
+                    slots = self._slots.setdefault(name, [])
+                    slots.extend(_Slot(offset + place, kind) for place, kind in places)
             if probe is not None:
                 self._probes.append((offset + probe[0], probe[1]))
             if self.submit_on_record:
@@ -257,6 +270,7 @@ class CommandGraph(CommandList):
             bindings = descriptors.bindings(uniform_binding)
             offset = self._native.record(plan._native, bindings, groups, len(block), uniform_binding)
             self._keep_block(offset, block)
+            self._recorded.append((None, tuple(descriptors.parents.values()), offset))
             self.register_parent(plan)
             self.register_parent(descriptors)
             self.recorded_descriptor_sets.append(descriptors)
@@ -265,6 +279,80 @@ class CommandGraph(CommandList):
             self.uniform_values.update({(shader_uuid, name): value for name, value in values.items()})
             if self.submit_on_record:
                 self.submit()
+
+    def record_compute_plan(
+        self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
+    ) -> None:
+        """Append a dispatch, as `CommandList`; its push constants are zeros."""
+        with self._lock:
+            offset = self.get_instance_size()
+            super().record_compute_plan(plan, descriptor_set, blocks)
+            self._recorded.append((None, tuple(descriptor_set.parents.values()), offset))
+
+    def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
+        """Replace dispatches in a row by one where that changes nothing but the time they take.
+
+        Neighbouring dispatches of element-wise kernels over the same invocations become one kernel: what one
+        passes to the next stays in registers, each element is loaded once, and stored once. Element-wise
+        means that a buffer that some kernel of a chain writes and another one touches is reached by every
+        invocation at one element of its own only. What cannot be proven so, images that are written,
+        workgroup memory, atomics, prints and checks end a chain; they stay as they are, in their order.
+
+        The recording may go on, be reset or optimized again afterwards. Bound variables keep their names.
+
+        Parameters
+        ----------
+        temporaries
+            Buffers whose contents nobody will read after a submit. Where no other dispatch of the graph uses
+            them, they are not written at all.
+
+        Returns
+        -------
+        How many dispatches were saved.
+
+        Raises
+        ------
+        TypeError
+            `temporaries` are no buffers.
+        RuntimeError
+            The graph or one of the buffers was destroyed.
+        ShaderBuildError
+            The driver refused a fused kernel; the recording is as it was.
+        """
+        self.require_alive()
+        discarded = _handles_of(temporaries)
+        with self._lock:
+            count = self._native.length
+            if self.submit_on_record or len(self._recorded) != count:
+                return 0
+            self._complete_instance()
+            bound = sorted(slot.offset for slots in self._slots.values() for slot in slots)
+            plan = plan_fusions(self._recorded, self._instance, bound, discarded)
+            if not plan.saved:
+                return 0
+            try:
+                order = plan.record(self, count)
+                moves = plan.moves(self._recorded, order)
+                arranged = self._native.rearrange(order)
+            except BaseException:
+                self._native.rearrange(range(count))
+                del self._recorded[count:], self._instance[self.get_instance_size() :]
+                raise
+            self._relocate(moves, self._instance)
+            self._relocate(Moves.together(arranged), bytearray(self.get_instance_size()))
+            ends = accumulate((size for _, size in arranged), initial=0)
+            self._recorded = [
+                (*self._recorded[number][:2], end) for number, end in zip(order, ends, strict=False)
+            ]
+            return plan.saved
+
+    def _relocate(self, moves: Moves, target: bytearray) -> None:
+        """Copy argument bytes to where they lie from now on, and follow with all that points at them."""
+        moves.copy(self._instance, target)
+        self._instance = target
+        for name, slots in self._slots.items():
+            self._slots[name] = [_Slot(moves.followed(slot.offset), slot.kind) for slot in slots]
+        self._probes = [(moves.followed(offset), probe) for offset, probe in self._probes]
 
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
@@ -351,7 +439,7 @@ class CommandGraph(CommandList):
             self._diagnostics = Diagnostics(prints=True)
         return self._diagnostics
 
-    def _submit_observed(self, rows: "bytes | bytearray", instances: int, queue_index: int) -> None:
+    def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
         """Submit launches each of which knows its number; wait for what they have to say."""
         numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
         count = len(self._probes)
@@ -375,21 +463,26 @@ class CommandGraph(CommandList):
         """Queue everything recorded on any one queue; see `submit`."""
         self.submit(instance_count, ANY_QUEUE)
 
-    def _rows(self, instances: int) -> "bytes | bytearray":
+    def _rows(self, instances: int) -> Rows:
         """Return the argument bytes of all instances, bound values patched in."""
-        size = self.get_instance_size()
-        if len(self._instance) < size:
-            self._instance += bytes(size - len(self._instance))
-        if not self.pc_values:
-            return self._instance if instances == 1 else bytes(self._instance) * instances
-        rows = np.frombuffer(bytearray(self._instance) * instances, np.uint8).reshape(instances, size)
+        self._complete_instance()
+        size = len(self._instance)
+        if not self.pc_values and instances == 1:
+            return self._instance
+        # Copied by NumPy, which gives up Python's lock for that.
+        rows = np.empty((instances, size), np.uint8)
+        rows[:] = np.frombuffer(self._instance, np.uint8)
         for name, value in self.pc_values.items():
             for slot in self._slots[name]:
                 packed = pack_rows(slot.kind, value, instances, f"variable {name!r}")
                 rows[:, slot.offset : slot.offset + slot.kind.item_size] = np.frombuffer(
                     packed, np.uint8
                 ).reshape(instances, -1)
-        return bytearray(rows)
+        return rows.reshape(-1).data
+
+    def _complete_instance(self) -> None:
+        """Give dispatches whose arguments nobody packs their zeros."""
+        self._instance += bytes(self.get_instance_size() - len(self._instance))
 
     def prepare_submission_state(self, instance_count: int) -> None:
         """Check that `submit(instance_count)` would work, without submitting. Raises as `submit`."""
@@ -434,6 +527,20 @@ class CommandGraph(CommandList):
             self.uniform_values = {}
             self.recorded_descriptor_sets = []
             self._probes = []
+            self._recorded = []
+
+
+def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
+    """Return the handles of buffers. Raises TypeError or RuntimeError if they are none."""
+    if isinstance(temporaries, Buffer) or not isinstance(temporaries, Iterable):
+        raise ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")
+    handles = set()
+    for position, buffer in enumerate(temporaries):
+        if not isinstance(buffer, Buffer):
+            raise ArgumentTypeError(f"temporaries: entry {position}: expected a vd.Buffer, got {buffer!r}")
+        buffer.require_alive()
+        handles.add(buffer._handle)
+    return frozenset(handles)
 
 
 def _filled(

@@ -33,7 +33,9 @@ def shader(
         "data.size", or a callable such as `lambda args: args.data.size`. Calls may say otherwise.
     local_size
         Invocations per workgroup, 1 to 3 ints. Default: the device's maximum along x, or 256 where the
-        kernel cannot tell (no `workgroups`, shared memory, barriers or ids of workgroups).
+        kernel cannot tell (no `workgroups`, shared memory, barriers or ids of workgroups). Of such a kernel,
+        "auto" takes the size that `autotune` has measured for launches like the first, here or in an earlier
+        process, and 256 where there was no such measurement.
     workgroups
         Instead of `exec_size`: how many workgroups a call runs, in the same forms.
     flags
@@ -66,7 +68,8 @@ def shader(
         )
     if exec_size is not None and workgroups is not None:
         raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
-    checked_local_size(local_size)
+    if not (isinstance(local_size, str) and local_size == "auto"):
+        checked_local_size(local_size)
     checks_of(check)
     # Local types that annotations given as text may name.
     local_names = sys._getframe(1).f_locals

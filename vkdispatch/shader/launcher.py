@@ -1,7 +1,8 @@
 """A kernel made ready for one workgroup size: GLSL, compiled plan, and the launcher that packs its calls."""
 
+import bisect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import vkdispatch_native as native
@@ -21,28 +22,34 @@ from vkdispatch.base.errors import (
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
+from vkdispatch.codegen.description import Place
 from vkdispatch.codegen.ir import ImageBinding, Storage
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
+from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader.features import missing_operation
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, spanned
+from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, spanned
 
 _COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
 
 
 @record
 class BuiltKernel:
-    """A kernel in one form, for one workgroup size."""
+    """A kernel in one form, for one workgroup size.
+
+    `fusible` is what graphs may fuse it with, if anything.
+    """
 
     plan: ComputePlan
     launcher: native.Launcher
     source: ShaderSource
     local_size: Extent
     layout: ArgumentLayout
+    fusible: Fusible | None = None
 
     def run(
         self,
@@ -65,7 +72,15 @@ class BuiltKernel:
             for name, slots in call.variables.items()
         }
         return graph.record_launch(
-            self.launcher, self.plan, call.slots, extent, in_groups, call.resources, variables, probe
+            self.launcher,
+            self.plan,
+            call.slots,
+            extent,
+            in_groups,
+            call.resources,
+            variables,
+            probe,
+            self.fusible,
         )
 
 
@@ -80,10 +95,11 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_in_groups", "_kernels", "_launches", "_resources", "arity")
+    __slots__ = ("_in_groups", "_kernels", "_launches", "_ranks", "_resources", "arity")
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
+        self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
         self._launches: tuple[Callable[[tuple[Any, ...], Any, bool], bool], ...] = ()
         self._in_groups = in_groups
@@ -91,10 +107,13 @@ class FastPath:
             index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
         )
 
-    def add(self, kernel: BuiltKernel) -> None:
-        """Try one more form, after those that are there."""
-        self._kernels += (kernel,)
-        self._launches += (kernel.launcher.launch,)
+    def add(self, kernel: BuiltKernel, variant: Variant) -> None:
+        """Try one more form. Those for large buffers, which take small ones too, come last."""
+        rank = variant.addressed + variant.wide
+        place = bisect.bisect(self._ranks, rank)
+        self._ranks.insert(place, rank)
+        self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
+        self._launches = tuple(each.launcher.launch for each in self._kernels)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
@@ -125,7 +144,17 @@ class FastPath:
                 return False
             resources = [values[index] for index in self._resources]
             return any(
-                graph.record_launch(kernel.launcher, kernel.plan, values, limit, self._in_groups, resources)
+                graph.record_launch(
+                    kernel.launcher,
+                    kernel.plan,
+                    values,
+                    limit,
+                    self._in_groups,
+                    resources,
+                    None,
+                    None,
+                    kernel.fusible,
+                )
                 for kernel in self._kernels
             )
         except VulkanError:
@@ -176,8 +205,9 @@ def build_kernel(
     layout = description.layout(variant)
     uniform_binding = 0 if layout.uniform else -1
     try:
-        plan = _compiled(who, source, description, 0 if layout.uniform else layout.size)
-        return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening)
+        plan = _compiled(who, source, description, variant, 0 if layout.uniform else layout.size)
+        places = description.places(variant)
+        return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening, places)
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if observed else ""
@@ -193,6 +223,7 @@ def bind_kernel(
     source: ShaderSource,
     variant: Variant = PLAIN,
     coarsening: Coarsening = UNCOARSENED,
+    places: Mapping[int, Place] | None = None,
 ) -> BuiltKernel:
     """Make the launcher of a compiled kernel.
 
@@ -204,11 +235,18 @@ def bind_kernel(
         Where values lie in the argument block.
     uniform_binding
         Where the block is bound; -1 if it is push constants.
+    places
+        Where a form other than the plain one finds what that has at a binding.
     """
     launcher = native.Launcher(
         context._native,
         plan._native,
-        [_native_slot(slot, layout.offset_of) for slot in slots],
+        [
+            _native_slot(
+                slot, layout.offset_of, places or {}, 0 if places is None or variant.wide else MOST_NARROW
+            )
+            for slot in slots
+        ],
         layout.size,
         uniform_binding,
         -1 if layout.exec_offset is None else layout.exec_offset,
@@ -219,6 +257,7 @@ def bind_kernel(
         coarsening.elements * source.local_size[0],
         coarsening.least,
         variant.coarse > 1,
+        wide=variant.wide,
     )
     return BuiltKernel(plan, launcher, source, source.local_size, layout)
 
@@ -291,10 +330,12 @@ def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
     )
 
 
-def _compiled(who: str, source: ShaderSource, description: ShaderDescription, pc_size: int) -> ComputePlan:
+def _compiled(
+    who: str, source: ShaderSource, description: ShaderDescription, variant: Variant, pc_size: int
+) -> ComputePlan:
     try:
         text = source.with_line_directives()
-        return ComputePlan(text, description.binding_type_list, pc_size, description.name)
+        return ComputePlan(text, description.binding_types(variant), pc_size, description.name)
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(
@@ -328,13 +369,27 @@ def explained_log(source: ShaderSource, log: str) -> str:
     return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
-def _native_slot(slot: Slot, offset_of: Callable[[str], int]) -> tuple[Any, ...]:
+def _native_slot(
+    slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], elements: int
+) -> tuple[Any, ...]:
+    """Describe a slot to the launcher; `elements` are the most that a buffer may have, 0 for any number."""
     if isinstance(slot, BufferSlot):
         shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
-        return ("buffer", slot.binding, shape, slot.reads, slot.writes, slot.planar)
+        place = places.get(slot.binding) or Place(slot.binding)
+        access = (slot.reads, slot.writes, slot.planar)
+        return (
+            "buffer",
+            max(place.binding, 0),
+            shape,
+            *access,
+            elements * slot.item_size,
+            place.address,
+            place.length,
+        )
     if isinstance(slot, ImageSlot):
         kind = "image" if slot.image.storage else "sampler"
-        return (kind, slot.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)
+        place = places.get(slot.binding) or Place(slot.binding)
+        return (kind, place.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)
     if slot.scalar_code is not None:
         return ("scalar", offset_of(slot.member), slot.scalar_code)
     return ("value", offset_of(slot.member), slot.kind.item_size)

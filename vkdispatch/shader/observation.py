@@ -107,7 +107,7 @@ def observe(description: ShaderDescription, checks: Checks) -> Observation | Non
     binding = instrumented.binding + observed.resource_binding_base
     slots = (
         ValueSlot("launch number", instrumented.launch, uint32),
-        BufferSlot("diagnostics", binding, None, reads=True, writes=True),
+        BufferSlot("diagnostics", binding, None, reads=True, writes=True, item_size=uint32.item_size),
     )
     return Observation(observed, instrumented, slots)
 

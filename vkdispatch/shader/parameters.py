@@ -40,7 +40,7 @@ _VIEW_TYPES = {
 class BufferSlot:
     """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
 
-    A `planar` one is indexed by two axes.
+    A `planar` one is indexed by two axes; `item_size` is how many bytes the kernel takes for an element.
     """
 
     label: str
@@ -49,6 +49,7 @@ class BufferSlot:
     reads: bool
     writes: bool
     planar: bool = False
+    item_size: int = 1
 
 
 @record
@@ -143,7 +144,15 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
         slot: Slot = (
-            BufferSlot(label, binding, info.shader_shape_name, reads, writes, info.planar)
+            BufferSlot(
+                label,
+                binding,
+                info.shader_shape_name,
+                reads,
+                writes,
+                info.planar,
+                info.dtype.item_size if info.dtype is not None else 1,
+            )
             if info.image is None
             else ImageSlot(label, binding, info.image, reads, writes)
         )
@@ -231,7 +240,7 @@ def check_values(
             elif isinstance(part, BoundVariable):
                 _check_variable(who, parameter, part, graph)
                 variables.setdefault(part.name, []).append(slot)
-                slots.append(_zero(slot.kind))
+                slots.append(zero_of(slot.kind))
             else:
                 slots.append(checked_number(who, slot, part))
     return CheckedCall(tuple(slots), tuple(resources), variables)
@@ -259,11 +268,6 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
             f"{who}: {slot.label}: expected a vd.Buffer, got {given(value)}; make one with vd.asbuffer(...)"
         )
     _check_usable(f"{who}: {slot.label}: the buffer", value, context)
-    if value.mem_size > context.max_storage_buffer_range:
-        raise ArgumentValueError(
-            f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; kernels on this device reach "
-            f"{context.max_storage_buffer_range} of one buffer; use several"
-        )
     if slot.planar and value.shader_shape[2] != 1:
         raise ArgumentValueError(
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
@@ -352,7 +356,8 @@ def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
     return value
 
 
-def _zero(kind: DType) -> Any:
+def zero_of(kind: DType) -> Any:
+    """Return the zero of a dtype as launchers take it."""
     if not kind.true_numpy_shape:
         return 0
     if len(kind.true_numpy_shape) == 1:

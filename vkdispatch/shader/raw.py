@@ -94,7 +94,6 @@ class RawKernel(ShaderFunction):
         # It has all that launching looks at.
         description = cast(ShaderDescription, self._raw)
         super().__init__(description, local_size, workgroups, exec_size, origin=origin)
-        self._origin = origin
 
     def specialize(self, values: "Mapping[int | str, Value]") -> "RawKernel":
         """Return this kernel with other values of specialization constants, given by id or name.
@@ -116,6 +115,8 @@ class RawKernel(ShaderFunction):
             self._code, specialization=merged, local_size=None if renewed else self._code.local_size
         )
         return RawKernel(code, self.exec_size, self.workgroups, self._origin)
+
+    _traced = False
 
     def _observed(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""

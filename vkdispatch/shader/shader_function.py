@@ -1,14 +1,16 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, as_int, checked_queue, get_context, is_context_initialized
-from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.analysis import depends_on_workgroups
 from vkdispatch.codegen.diagnostics import Checks
@@ -16,6 +18,9 @@ from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
+from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.shader.fusible import FusibleKernel, bound_resources
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
     BuiltKernel,
@@ -25,7 +30,7 @@ from vkdispatch.shader.launcher import (
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
 from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
@@ -73,7 +78,7 @@ class ShaderFunction:
         shader_description
             The traced kernel.
         local_size
-            1 to 3 ints: invocations per workgroup.
+            1 to 3 ints: invocations per workgroup. "auto": what `autotune` has found out.
         workgroups, exec_count
             How many workgroups or invocations a call runs, unless the call says.
         origin
@@ -93,11 +98,15 @@ class ShaderFunction:
         self.local_size = local_size
         self.workgroups = workgroups
         self.exec_size = exec_count
+        self._origin = origin
         self._who = f"{self.name} ({origin})" if origin else self.name
-        self._local_size = checked_local_size(local_size)
+        self._auto = isinstance(local_size, str) and local_size == "auto"
+        self._local_size = None if self._auto else checked_local_size(local_size)
         self._tells_groups = self._local_size is None and depends_on_workgroups(shader_description.kernel)
         self.check = check
         self._observation = self._observed(checks_of(check))
+        if self._auto:
+            self._require_free_groups()
         # What is launched: the kernel itself, unless it has something to report.
         self._launched = self._observation.description if self._observation else shader_description
         self._parameters = read_parameters(self._launched)
@@ -107,6 +116,10 @@ class ShaderFunction:
         self._lock = threading.RLock()
         self._forget()
         expect_kernels()
+
+    # Its IR tells all that it does, and can be written in whatever form a launch needs.
+    _traced = True
+    internal = False  # whether profiles leave it out, as it belongs to the package
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
@@ -127,6 +140,8 @@ class ShaderFunction:
         self._shown: ShaderSource | None = None
         self._fast: FastPath | None = None
         self._fast_paths: dict[str, FastPath] = {}
+        # Where a workgroup size was measured to be the best, and that size; None before anybody looked.
+        self._tuned: tuple[Context, Extent | None] | None = None
         self._diagnostics: Diagnostics | None = None
 
     # -- calling
@@ -196,9 +211,14 @@ class ShaderFunction:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
         extent = self._extent(size, values)
+        if self._auto:
+            self._recall(extent, context)
         local_size = self._group_for(size.in_groups, context)
         coarsening = self._coarsening_on(context)
-        variant = choose_variant(self._who, extent, size.in_groups, local_size, coarsening, context)
+        form = reach(self._who, self._slots, call.slots, context, own=self._traced)
+        variant = choose_variant(
+            self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._traced
+        )
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, call, extent, size.in_groups, graph, queue):
@@ -261,6 +281,92 @@ class ShaderFunction:
         except Exception as error:
             error.add_note(f"while computing {size.option} of {self._who}")
             raise
+
+    # -- workgroup sizes by measurement
+
+    def autotune(self, *args: Any, **kwargs: Any) -> int:
+        """Measure which workgroup size is the fastest for a call, and use it from now on.
+
+        Sizes from 32 to the most that the device takes are run several times each. What the kernel writes are
+        copies: the arguments stay as they are. The choice holds for all calls of this kernel with an
+        `exec_size`, and is kept on disk for the device, its driver, the kernel's code, and launches of about
+        as many invocations (up to the next power of two): kernels of `local_size="auto"` find it there.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call, without `graph`.
+
+        Returns
+        -------
+        int
+            Invocations of a workgroup, along x. Where several are equally fast it is 256.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a call.
+        RuntimeError
+            The kernel has a `local_size`, is launched by `workgroups`, may depend on the size of its
+            workgroups, prints, or is checked.
+        NotImplementedError
+            The device has no timestamps.
+        MemoryError
+            There is no room for the copies.
+        """
+        # Imported by those who use it, as the interpreter is.
+        from vkdispatch.shader.autotune import fastest_size, remember
+
+        self._require_free_groups()
+        if "graph" in kwargs:
+            raise ArgumentTypeError(f"{self._who}: autotune takes no graph: it launches by itself")
+        size, named = self._size_of_call(kwargs)
+        if size.in_groups:
+            raise UsageError(f"{self._who}: autotune needs an exec_size, not workgroups")
+        if is_dummy():
+            raise UsageError(f"{self._who}: kernels do not run on the dummy backend")
+        context = get_context()
+        values = bind_values(self._who, self._parameters, args, named)
+        check_values(self._who, self._parameters, values, context, None)
+        extent = self._extent(size, values)
+
+        def trial(local_size: int) -> ShaderFunction:
+            return ShaderFunction(
+                self.shader_description, (local_size, 1, 1), None, extent, origin=self._origin, check=False
+            )
+
+        best = fastest_size(context, trial, self._parameters, values)
+        remember(context, self.shader_description, extent, best)
+        with self._lock:
+            self._forget()
+            self._tuned = (context, (best, 1, 1))
+        return best
+
+    def _require_free_groups(self) -> None:
+        """Raise RuntimeError unless the kernel does the same for every workgroup size."""
+        if self._local_size is not None:
+            reason = f"has the local_size {self._local_size}; leave it out"
+        elif self.workgroups is not None:
+            reason = "is launched by workgroups; give an exec_size"
+        elif self._tells_groups:
+            reason = "may depend on the size of its workgroups (shared memory, barriers, their ids, raw code)"
+        elif self._observation is not None:
+            reason = "prints or is checked, which takes most of its time"
+        else:
+            return
+        raise UsageError(f"{self._who}: no workgroup size can be chosen by measurement: the kernel {reason}")
+
+    def _recall(self, extent: Extent, context: Context) -> None:
+        """Take the workgroup size that was measured for such launches, in this process or another."""
+        with self._lock:
+            if self._tuned is not None and self._tuned[0] is context:
+                return
+            from vkdispatch.shader.autotune import remembered
+
+            best = remembered(context, self.shader_description, extent)
+            self._forget()
+            self._tuned = (context, None if best is None else (best, 1, 1))
+            self._context = context
 
     # -- without a device
 
@@ -374,11 +480,15 @@ class ShaderFunction:
     def _kernel(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
         with self._lock:
             if self._context is not context:
+                tuned = self._tuned
                 self._forget()
-                self._context = context
+                self._context, self._tuned = context, tuned
             kernel = self._built.get((local_size, variant))
             if kernel is None:
                 kernel = self._compiled(context, local_size, variant)
+                counted = self._launched.kernel if self._traced else None
+                facts = (self.name, self._origin, local_size, counted, kernel.layout, self.internal)
+                describe(kernel.plan, KernelFacts(*facts))
                 self._built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context)
             return kernel
@@ -396,7 +506,18 @@ class ShaderFunction:
             coarsening=self._coarsening_on(context),
             observed=observation is not None,
         )
-        if observation is not None and self._diagnostics is None:
+        if observation is None:
+            fusible = FusibleKernel(
+                self._launched,
+                kernel.layout,
+                bound_resources(self._launched, slots),
+                self._local_size,
+                min(info.max_bound_storage_buffers for info in context.device_infos),
+                _make_unchecked,
+                _find_fusions,
+            )
+            return replace(kernel, fusible=fusible)
+        if self._diagnostics is None:
             self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
         return kernel
 
@@ -409,7 +530,7 @@ class ShaderFunction:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
                 path = self._fast_paths.setdefault(option, FastPath(self._slots, in_groups))
-                path.add(kernel)
+                path.add(kernel, variant)
         shown = self._primary is None or variant == PLAIN
         if local_size == self._group_for(self._counts_groups, context) and shown:
             self._primary = kernel
@@ -434,6 +555,9 @@ class ShaderFunction:
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         # Code that counts in workgroups knows how many invocations there are in one: all that fit. So does
         # whoever reads the source on the dummy backend.
+        tuned = self._tuned
+        if tuned is not None and tuned[0] is context and tuned[1] is not None and not in_groups:
+            return tuned[1]
         wanted = most if in_groups or self._tells_groups or not context.runs else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
 
@@ -470,6 +594,20 @@ class ShaderFunction:
 
     def __repr__(self) -> str:
         return repr(self.get_src())
+
+
+def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:
+    """Make the kernel that is launched in the place of several."""
+    return ShaderFunction(description, local_size, check=False)
+
+
+def _find_fusions(
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+) -> list[Fusion]:
+    # imported by those who use it, as most programs do not
+    from vkdispatch.shader.fusion import find_fusions
+
+    return find_fusions(launches, uses, discarded)
 
 
 def make_shader_function(

@@ -1,19 +1,26 @@
 """Which form of a kernel a launch gets."""
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import vkdispatch_native as native
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.coarsen import coarsening
 from vkdispatch.codegen.ir import Kernel
-from vkdispatch.codegen.variant import Variant
+from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.shader.launch_size import Extent
+from vkdispatch.shader.parameters import BufferSlot, Slot
 
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
 _MAX_ID = 0xFFFFFFFF
 _MAX_FOLDED_GROUPS = 0xFFFF0000
+# The launcher takes no more invocations along an axis, where ids have 64 bits.
+_MAX_WIDE_ID = 0xFFFFFFFFFFFF
+# Elements that a kernel of 32-bit indices takes: shapes are int32, and so may be indices.
+MOST_NARROW = 0x7FFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
 _MANY = 1 << 19
 # For tests: forms that every launch gets that can have them.
@@ -43,20 +50,78 @@ def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
     return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED
 
 
+def can_address(context: Context) -> bool:
+    """Whether kernels on these devices can reach buffers by address, and count in 64 bits."""
+    return all(
+        "bufferDeviceAddress" in info.features and info.int_64_support for info in context.device_infos
+    )
+
+
+def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
+    """Return the form that a call's buffers ask for by their size alone.
+
+    Parameters
+    ----------
+    slots, values
+        What the launcher takes, and the checked values of the call.
+    own
+        Whether the kernel's code is ours to write: else it has the plain form only.
+
+    Raises
+    ------
+    ValueError
+        A buffer has more than kernels reach on this device.
+    """
+    able = own and can_address(context)
+    addressed, wide = able and "addressed" in _FORCED, able and "wide" in _FORCED
+    for slot, value in zip(slots, values, strict=True):
+        if not isinstance(slot, BufferSlot):
+            continue
+        large = value.mem_size > context.max_storage_buffer_range
+        many = own and max(value.mem_size // slot.item_size, *value.shader_shape) > MOST_NARROW
+        if (large or many) and not able:
+            limit, what = (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
+            raise ArgumentValueError(
+                f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; "
+                f"{'kernels' if own else 'hand-written kernels'} on this device reach {limit} {what} of one "
+                "buffer; use several"
+            )
+        addressed, wide = addressed or large, wide or many
+    return Variant(addressed=addressed or wide, wide=wide)
+
+
 def choose_variant(
-    who: str, extent: Extent, in_groups: bool, local_size: Extent, coarsening: Coarsening, context: Context
+    who: str,
+    extent: Extent,
+    in_groups: bool,
+    local_size: Extent,
+    coarsening: Coarsening,
+    context: Context,
+    form: Variant = PLAIN,
+    *,
+    own: bool = True,
 ) -> Variant:
     """Return the form for a launch of `extent` invocations, or workgroups if `in_groups`.
+
+    Parameters
+    ----------
+    form
+        What the buffers ask for; see `reach`.
+    own
+        Whether the kernel's code is ours to write.
 
     Raises
     ------
     ValueError
         No form can run so many.
     """
-    coarse = not in_groups and native.is_coarse(extent, local_size[0] * coarsening.elements, coarsening.least)
-    variant = Variant(coarse=coarsening.elements if coarse else 1)
-    folded = _needs_folding(who, extent, in_groups, spanned(local_size, variant), context)
-    return Variant(folded=folded, coarse=variant.coarse)
+    if own and not form.wide and can_address(context) and _beyond_32_bits(extent, in_groups, local_size):
+        form = Variant(addressed=True, wide=True)
+    width = local_size[0] * coarsening.elements
+    if not in_groups and native.is_coarse(extent, width, coarsening.least, form.wide):
+        form = replace(form, coarse=coarsening.elements)
+    folded = _needs_folding(who, extent, in_groups, spanned(local_size, form), context, wide=form.wide)
+    return replace(form, folded=folded)
 
 
 def spanned(local_size: Extent, variant: Variant) -> Extent:
@@ -65,19 +130,36 @@ def spanned(local_size: Extent, variant: Variant) -> Extent:
     return (x * variant.coarse, y, z)
 
 
-def _needs_folding(who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context) -> bool:
+def _groups_of(extent: Extent, in_groups: bool, local_size: Extent) -> tuple[int, ...]:
+    return extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
+
+
+def _beyond_32_bits(extent: Extent, in_groups: bool, local_size: Extent) -> bool:
+    """Whether ids of 32 bits do not tell all invocations along an axis apart."""
+    groups = _groups_of(extent, in_groups, local_size)
+    # One more than the largest id may be reached by invocations that the bound turns away.
+    most = _MAX_ID if in_groups else _MAX_ID + 1
+    return max(extent) > _MAX_ID or any(g * size > most for g, size in zip(groups, local_size, strict=True))
+
+
+def _needs_folding(
+    who: str, extent: Extent, in_groups: bool, local_size: Extent, context: Context, *, wide: bool
+) -> bool:
     """Whether a launch has more workgroups along an axis than the device takes.
 
     Raises
     ------
     ValueError
-        Global invocation ids, which have 32 bits, or the device's grid cannot count so many.
+        Global invocation ids or the device's grid cannot count so many.
     """
-    groups = extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
+    groups = _groups_of(extent, in_groups, local_size)
     option = "workgroups" if in_groups else "exec_size"
-    # One more than the largest id may be reached by invocations that the bound turns away.
-    reach = _MAX_ID if in_groups else _MAX_ID + 1
-    if max(extent) > _MAX_ID or any(g * size > reach for g, size in zip(groups, local_size, strict=True)):
+    if wide and any(g * size > _MAX_WIDE_ID for g, size in zip(groups, local_size, strict=True)):
+        raise ArgumentValueError(
+            f"{who}: {option}: {extent} is more invocations along an axis than can be launched "
+            f"({_MAX_WIDE_ID})"
+        )
+    if not wide and _beyond_32_bits(extent, in_groups, local_size):
         raise ArgumentValueError(
             f"{who}: {option}: {extent} is more invocations along an axis than 32-bit ids count ({_MAX_ID})"
         )

@@ -62,6 +62,22 @@ bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
                      [](const VkMemoryType& t) { return (t.propertyFlags & wanted) == wanted; });
 }
 
+// Whether the driver reads its clock and the monotonic one at one instant.
+bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& properties) {
+  if (!properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ||
+      std::getenv("VKDISPATCH_NO_CALIBRATION") != nullptr) {
+    return false;
+  }
+  uint32_t count = 0;
+  vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(physical, &count, nullptr);
+  std::vector<VkTimeDomainEXT> domains(count);
+  vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(physical, &count, domains.data());
+  const auto has = [&](VkTimeDomainEXT domain) {
+    return std::find(domains.begin(), domains.end(), domain) != domains.end();
+  };
+  return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
 // Every shader feature that codegen can use and the device has; nothing else is switched on.
 VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   VkPhysicalDeviceFeatures features{};
@@ -69,6 +85,7 @@ VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
   features.shaderInt64 = has.shaderInt64;
   features.shaderInt16 = has.shaderInt16;
   features.shaderStorageImageExtendedFormats = has.shaderStorageImageExtendedFormats;
+  features.sparseBinding = has.sparseBinding;
   return features;
 }
 
@@ -98,6 +115,7 @@ VkPhysicalDeviceVulkan12Features wanted_features(const VkPhysicalDeviceVulkan12F
   features.shaderSharedInt64Atomics = has.shaderSharedInt64Atomics;
   features.shaderSubgroupExtendedTypes = has.shaderSubgroupExtendedTypes;
   features.bufferDeviceAddress = has.bufferDeviceAddress;
+  features.hostQueryReset = has.hostQueryReset;
   features.vulkanMemoryModel = has.vulkanMemoryModel;
   features.vulkanMemoryModelDeviceScope = has.vulkanMemoryModelDeviceScope;
   return features;
@@ -237,6 +255,10 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
   if (push_descriptors_) {
     extensions.push_back(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
   }
+  calibrated_ = has_calibrated_clock(physical_, properties_);
+  if (calibrated_) {
+    extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+  }
   if (properties_.has_extension("VK_KHR_portability_subset")) {
     extensions.push_back("VK_KHR_portability_subset");
   }
@@ -301,6 +323,40 @@ void Device::create_allocator(VkInstance instance) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+}
+
+const QueueHandle* Device::sparse_queue() const noexcept {
+  if (!properties_.features.sparseBinding) {
+    return nullptr;
+  }
+  const auto found = std::find_if(queues_.begin(), queues_.end(), [this](const QueueHandle& queue) {
+    return (properties_.queue_families[queue.family].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT) != 0;
+  });
+  return found == queues_.end() ? nullptr : &*found;
+}
+
+void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds) {
+  const QueueHandle& queue = *sparse_queue();
+  VkFenceCreateInfo fence_info{};
+  fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  VkFence fence = VK_NULL_HANDLE;
+  check(fn_.vkCreateFence(handle_, &fence_info, nullptr, &fence), "vkCreateFence");
+
+  const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(binds.size()), binds.data()};
+  VkBindSparseInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_BIND_SPARSE_INFO;
+  info.bufferBindCount = 1;
+  info.pBufferBinds = &whole;
+  VkResult result = VK_SUCCESS;
+  {
+    std::lock_guard lock(*queue.mutex);
+    result = fn_.vkQueueBindSparse(queue.handle, 1, &info, fence);
+  }
+  if (result == VK_SUCCESS) {
+    result = fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0});
+  }
+  fn_.vkDestroyFence(handle_, fence, nullptr);
+  check(result, "vkQueueBindSparse");
 }
 
 Device::~Device() {

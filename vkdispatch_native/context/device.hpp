@@ -63,8 +63,14 @@ class Device {
   // Memory that the device prefers is also cached host memory: transfers are one memcpy.
   bool host_mapped() const noexcept { return host_mapped_; }
   bool push_descriptors() const noexcept { return push_descriptors_; }
+  // VK_EXT_calibrated_timestamps, with the clock that host_now() reads.
+  bool calibrated() const noexcept { return calibrated_; }
   bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
+  // A queue that binds memory to sparse buffers; null where there is none.
+  const QueueHandle* sparse_queue() const noexcept;
+  // Waits until it is done.
+  void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
  private:
   Device() = default;
@@ -83,6 +89,7 @@ class Device {
   std::vector<std::unique_ptr<std::mutex>> queue_mutexes_;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
+  bool calibrated_ = false;
 };
 
 }  // namespace vkd

@@ -9,6 +9,8 @@ namespace vkd {
 
 namespace {
 
+constexpr VkDeviceSize kLargestPiece = VkDeviceSize{1} << 30;  // of a sparse buffer's memory
+
 VmaAllocationCreateInfo allocation_info(const Device& device, MemoryUse use) {
   VmaAllocationCreateInfo info{};
   switch (use) {
@@ -36,11 +38,6 @@ VmaAllocationCreateInfo allocation_info(const Device& device, MemoryUse use) {
 }  // namespace
 
 Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&device), size_(size) {
-  if (size > device.max_allocation()) {
-    throw Error(ErrorKind::out_of_memory, "a buffer of " + std::to_string(size) + " bytes is more than the " +
-                                              std::to_string(device.max_allocation()) +
-                                              " bytes that the device allocates at once");
-  }
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = size;
@@ -56,19 +53,76 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&devi
     info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());
     info.pQueueFamilyIndices = families.data();
   }
-  const VmaAllocationCreateInfo allocation = allocation_info(device, use);
-  VmaAllocationInfo result{};
-  check(vmaCreateBuffer(device.allocator(), &info, &allocation, &handle_, &allocation_, &result),
-        "vmaCreateBuffer");
-  mapped_ = static_cast<std::byte*>(result.pMappedData);
+  if (size > device.max_allocation()) {
+    try {
+      allocate_sparse(info);
+    } catch (...) {
+      release();
+      throw;
+    }
+  } else {
+    const VmaAllocationCreateInfo allocation = allocation_info(device, use);
+    VmaAllocationInfo result{};
+    check(vmaCreateBuffer(device.allocator(), &info, &allocation, &handle_, &allocation_, &result),
+          "vmaCreateBuffer");
+    mapped_ = static_cast<std::byte*>(result.pMappedData);
+  }
+  if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) != 0) {
+    VkBufferDeviceAddressInfo wanted{};
+    wanted.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
+    wanted.buffer = handle_;
+    address_ = device.fn().vkGetBufferDeviceAddress(device.handle(), &wanted);
+  }
+}
+
+void Memory::allocate_sparse(VkBufferCreateInfo info) {
+  Device& device = *device_;
+  if (device.sparse_queue() == nullptr || size_ > device.properties().core.limits.sparseAddressSpaceSize) {
+    throw Error(ErrorKind::out_of_memory,
+                "a buffer of " + std::to_string(size_) + " bytes is more than the " +
+                    std::to_string(device.max_allocation()) + " bytes that the device allocates at once");
+  }
+  info.flags |= VK_BUFFER_CREATE_SPARSE_BINDING_BIT;
+  check(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), "vkCreateBuffer");
+
+  VkMemoryRequirements needs{};
+  device.fn().vkGetBufferMemoryRequirements(device.handle(), handle_, &needs);
+  const VkDeviceSize most = std::min(device.max_allocation(), kLargestPiece);
+  const VkDeviceSize piece = std::max(most / needs.alignment, VkDeviceSize{1}) * needs.alignment;
+  VmaAllocationCreateInfo allocation{};
+  allocation.flags = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
+  allocation.requiredFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  std::vector<VkSparseMemoryBind> binds;
+  for (VkDeviceSize offset = 0; offset < needs.size; offset += piece) {
+    VkMemoryRequirements part = needs;
+    part.size = std::min(piece, needs.size - offset);
+    VmaAllocation made = VK_NULL_HANDLE;
+    VmaAllocationInfo result{};
+    pieces_.reserve(pieces_.size() + 1);
+    check(vmaAllocateMemory(device.allocator(), &part, &allocation, &made, &result), "vmaAllocateMemory");
+    pieces_.push_back(made);
+    binds.push_back({offset, part.size, result.deviceMemory, result.offset, 0});
+  }
+  device.bind_sparse(handle_, binds);
 }
 
 void Memory::release() noexcept {
-  if (handle_ != VK_NULL_HANDLE) {
-    vmaDestroyBuffer(device_->allocator(), handle_, allocation_);
-    handle_ = VK_NULL_HANDLE;
-    mapped_ = nullptr;
+  if (handle_ == VK_NULL_HANDLE) {
+    return;
   }
+  if (allocation_ != VK_NULL_HANDLE) {
+    vmaDestroyBuffer(device_->allocator(), handle_, allocation_);
+    allocation_ = VK_NULL_HANDLE;
+  } else {
+    device_->fn().vkDestroyBuffer(device_->handle(), handle_, nullptr);
+    for (VmaAllocation piece : pieces_) {
+      vmaFreeMemory(device_->allocator(), piece);
+    }
+    pieces_.clear();
+  }
+  handle_ = VK_NULL_HANDLE;
+  mapped_ = nullptr;
+  address_ = 0;
 }
 
 void Memory::swap(Memory& other) noexcept {
@@ -77,6 +131,8 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(allocation_, other.allocation_);
   std::swap(size_, other.size_);
   std::swap(mapped_, other.mapped_);
+  std::swap(address_, other.address_);
+  std::swap(pieces_, other.pieces_);
 }
 
 }  // namespace vkd

@@ -1,5 +1,10 @@
 // A VkBuffer with its memory.
+//
+// One that is larger than the device allocates at once is sparse: one VkBuffer over several allocations, all
+// of it bound for as long as it lives.
 #pragma once
+
+#include <vector>
 
 #include "context/device.hpp"
 
@@ -25,16 +30,20 @@ class Memory {
   void release() noexcept;
   VkBuffer handle() const noexcept { return handle_; }
   VkDeviceSize size() const noexcept { return size_; }
-  std::byte* mapped() const noexcept { return mapped_; }  // null when the host cannot reach it
+  std::byte* mapped() const noexcept { return mapped_; }         // null when the host cannot reach it
+  VkDeviceAddress address() const noexcept { return address_; }  // 0 where the device has none
 
  private:
   void swap(Memory& other) noexcept;
+  void allocate_sparse(VkBufferCreateInfo info);
 
   Device* device_ = nullptr;
   VkBuffer handle_ = VK_NULL_HANDLE;
   VmaAllocation allocation_ = VK_NULL_HANDLE;
   VkDeviceSize size_ = 0;
   std::byte* mapped_ = nullptr;
+  VkDeviceAddress address_ = 0;
+  std::vector<VmaAllocation> pieces_;  // of a sparse buffer
 };
 
 }  // namespace vkd

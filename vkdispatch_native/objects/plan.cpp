@@ -7,6 +7,8 @@
 
 namespace vkd {
 
+std::atomic<uint64_t> Plan::next_id_{1};
+
 namespace {
 
 constexpr size_t kPushDescriptors = 32;  // what every device with the extension grants

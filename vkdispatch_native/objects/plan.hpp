@@ -1,6 +1,7 @@
 // A compute pipeline with its layout, made on every device of the engine.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -44,6 +45,7 @@ class Plan final : public Resource {
   size_t binding_count() const noexcept { return types_.size(); }
   uint32_t push_constant_size() const noexcept { return push_constant_size_; }
   const std::string& name() const noexcept { return name_; }
+  uint64_t id() const noexcept { return id_; }  // never given twice
   // For each device the driver's form of the pipeline, empty where it is what was given.
   const std::vector<std::string>& new_cache_data() const noexcept { return new_cache_data_; }
 
@@ -51,6 +53,8 @@ class Plan final : public Resource {
   void create(Pipeline& pipeline, const std::vector<uint32_t>& spirv, const std::string& entry_point,
               const Specialization& specialization, VkPipelineCache cache);
 
+  static std::atomic<uint64_t> next_id_;
+  const uint64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
   std::vector<VkDescriptorType> types_;
   std::vector<DeclaredBinding> declared_;
   uint32_t push_constant_size_;

@@ -38,6 +38,32 @@ void CommandList::reset() {
   length_ = 0;
 }
 
+std::vector<std::pair<size_t, size_t>> CommandList::rearrange(const std::vector<size_t>& order) {
+  std::lock_guard lock(mutex_);
+  std::vector<Entry> entries;
+  std::vector<Binding> bindings;
+  std::vector<std::pair<size_t, size_t>> arguments;
+  size_t instance_size = 0;
+  for (const size_t index : order) {
+    if (index >= entries_.size()) {
+      throw Error(ErrorKind::invalid_value, "order: there is no dispatch " + std::to_string(index));
+    }
+    Entry entry = entries_[index];
+    const auto first = bindings_.begin() + static_cast<std::ptrdiff_t>(entry.first_binding);
+    arguments.emplace_back(entry.argument_offset, entry.dispatch.argument_size);
+    entry.first_binding = bindings.size();
+    entry.argument_offset = instance_size;
+    bindings.insert(bindings.end(), first, first + entry.dispatch.binding_count);
+    instance_size += entry.dispatch.argument_size;
+    entries.push_back(entry);
+  }
+  drop_segments();
+  entries_.swap(entries);
+  bindings_.swap(bindings);
+  instance_size_ = instance_size;
+  return arguments;
+}
+
 void CommandList::drop_segments() {
   for (std::vector<CachedSegment>& segments : cache_) {
     for (CachedSegment& cached : segments) {
@@ -61,6 +87,11 @@ void CommandList::gather(size_t begin, size_t end, const std::byte* arguments) {
 
 void CommandList::submit_segment(Queue& queue, CachedSegment& cached, size_t begin, size_t end,
                                  const std::byte* arguments) {
+  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
+    gather(begin, end, arguments);
+    queue.append(gathered_.data(), gathered_.size());
+    return;
+  }
   const std::byte* first = arguments + entries_[begin].argument_offset;
   const size_t size = entries_[end - 1].argument_offset + entries_[end - 1].dispatch.argument_size -
                       entries_[begin].argument_offset;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "queue/queue.hpp"
@@ -26,6 +27,9 @@ class CommandList {
   bool try_record(const Dispatch& dispatch, size_t& offset);
   void wait_until_free() { std::lock_guard lock(mutex_); }
   void reset();
+  // Keeps these dispatches, in this order, and drops the others. Returns for each where its arguments were
+  // and how many bytes they have: they lie one after another now.
+  std::vector<std::pair<size_t, size_t>> rearrange(const std::vector<size_t>& order);
   size_t instance_size() const noexcept { return instance_size_; }
   size_t length() const noexcept { return length_; }
 

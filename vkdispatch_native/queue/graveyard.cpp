@@ -7,9 +7,6 @@
 namespace vkd {
 
 bool Graveyard::finished(const Resource& resource) noexcept {
-  if (holds_.load() > 0) {
-    return false;
-  }
   try {
     for (size_t queue = 0; queue < timelines_.size(); ++queue) {
       if (timelines_[queue] != nullptr && !timelines_[queue]->passed(resource.last_use(queue))) {
@@ -23,11 +20,11 @@ bool Graveyard::finished(const Resource& resource) noexcept {
 }
 
 void Graveyard::retire(std::unique_ptr<Resource> resource) noexcept {
-  if (finished(*resource)) {
+  if (holds_.none() && finished(*resource)) {
     return;
   }
   std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(resource));
+  waiting_.push_back({std::move(resource), holds_.turns()});
   count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
@@ -35,19 +32,44 @@ void Graveyard::sweep() noexcept {
   if (empty()) {
     return;
   }
-  std::vector<std::unique_ptr<Resource>> dead;  // destroyed after the lock is given up
+  std::vector<Waiting> dead;  // destroyed after the lock is given up
   std::lock_guard lock(mutex_);
-  auto first = std::partition(waiting_.begin(), waiting_.end(),
-                              [this](const std::unique_ptr<Resource>& r) { return !finished(*r); });
+  // Looked at before the last uses: who has left has noted them.
+  const bool nobody = holds_.none();
+  holds_.turn();
+  const uint64_t turns = holds_.turns();
+  try {
+    for (size_t queue = 0; queue < timelines_.size(); ++queue) {
+      completed_[queue] = timelines_[queue] != nullptr ? timelines_[queue]->completed() : ~uint64_t{0};
+    }
+  } catch (const Error&) {
+    return;  // a lost device: Engine::close clears up
+  }
+  auto first = std::partition(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
+    if (!nobody && turns < each.turns + 2) {
+      return true;
+    }
+    for (size_t queue = 0; queue < completed_.size(); ++queue) {
+      if (each.resource->last_use(queue) > completed_[queue]) {
+        return true;
+      }
+    }
+    return false;
+  });
   std::move(first, waiting_.end(), std::back_inserter(dead));
   waiting_.erase(first, waiting_.end());
   count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
-void Graveyard::clear() noexcept {
+std::vector<std::unique_ptr<Resource>> Graveyard::take() noexcept {
+  std::vector<std::unique_ptr<Resource>> all;
   std::lock_guard lock(mutex_);
+  for (Waiting& each : waiting_) {
+    all.push_back(std::move(each.resource));
+  }
   waiting_.clear();
   count_.store(0, std::memory_order_relaxed);
+  return all;
 }
 
 }  // namespace vkd

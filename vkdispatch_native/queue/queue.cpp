@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "context/instance.hpp"
@@ -215,6 +216,7 @@ std::unique_ptr<Frame> Queue::take_frame() {
   while (!in_flight_.empty() &&
          (timeline_.passed(in_flight_.front().value) || in_flight_.size() >= kMaxFrames)) {
     timeline_.wait(in_flight_.front().value, kForever);
+    collect(in_flight_.front());
     in_flight_.front().frame->reset();
     spare_frames_.push_back(std::move(in_flight_.front().frame));
     in_flight_.pop_front();
@@ -227,10 +229,47 @@ std::unique_ptr<Frame> Queue::take_frame() {
   return frame;
 }
 
-void Queue::record(Batch& batch, Frame& frame) {
+// Under submit_mutex_. The device is done with the frame.
+void Queue::collect(InFlight& done) {
+  if (!done.frame->timed()) {
+    return;
+  }
+  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(slot_, done.value, clock_);
+  for (TimedCommand& command : commands) {
+    // A barrier holds back the command but not the timestamp before it.
+    if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
+      timed_floor_ = timed_end_;
+    }
+    command.begin = std::min(std::max(command.begin, timed_floor_), command.end);
+    timed_end_ = std::max(timed_end_, command.end);
+  }
+  TimingLog& log = shared_.timings;
+  if (log.on()) {
+    std::lock_guard lock(log.mutex);
+    std::move(commands.begin(), commands.end(), std::back_inserter(log.commands));
+  }
+}
+
+void Queue::set_clock(uint64_t ticks) {
+  std::lock_guard lock(submit_mutex_);
+  clock_.set(ticks, timestamp_mask(device_, handle_.family));
+  timed_end_ = timed_floor_ = 0;
+}
+
+void Queue::collect_timings() {
+  std::lock_guard lock(submit_mutex_);
+  for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].value); ++i) {
+    collect(in_flight_[i]);
+  }
+}
+
+void Queue::record(Batch& batch, Frame& frame, bool timed) {
   command_buffers_.clear();
   log_.clear();
   Recorder recorder(index_, frame, hazards_, shared_, log_);
+  if (timed) {
+    recorder.time();
+  }
   auto begin = [&] {
     if (!recorder.recording()) {
       recorder.begin(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
@@ -288,8 +327,10 @@ void Queue::record(Batch& batch, Frame& frame) {
 }
 
 void Queue::submit(Batch& batch) {
+  const bool timed = shared_.timings.on() && timestamp_mask(device_, handle_.family) != 0;
+  const int64_t begin = timed ? host_now() : 0;
   std::unique_ptr<Frame> frame = take_frame();
-  record(batch, *frame);
+  record(batch, *frame, timed);
 
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
@@ -322,6 +363,10 @@ void Queue::submit(Batch& batch) {
     check(device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
   }
   in_flight_.push_back({std::move(frame), batch.value});
+  if (timed) {
+    std::lock_guard lock(shared_.timings.mutex);
+    shared_.timings.submits.push_back({slot_, batch.value, batch.size(), begin, host_now()});
+  }
 }
 
 // What the oldest batch waits for is submitted before it is: queues may share one of the device's, where a

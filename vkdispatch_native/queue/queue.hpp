@@ -72,12 +72,17 @@ class Queue {
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
 
+  // From here on the ticks of what is timed count from these.
+  void set_clock(uint64_t ticks);
+  void collect_timings();  // of all that the device has done
+
   void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
   void close() noexcept;  // finishes what was given, then ends the thread
 
   size_t index() const noexcept { return index_; }
   size_t slot() const noexcept { return slot_; }
   Device& device() noexcept { return device_; }
+  const QueueHandle& handle() const noexcept { return handle_; }
   uint32_t family() const noexcept { return handle_.family; }
   SharedState& shared() noexcept { return shared_; }
   uint64_t command_count() const noexcept { return commands_.load(std::memory_order_relaxed); }
@@ -126,7 +131,8 @@ class Queue {
   void submit(Batch& batch);
   void submit_or_abandon(std::unique_ptr<Batch> batch);  // under submit_mutex_
   void await(uint64_t value) noexcept;                   // what was submitted
-  void record(Batch& batch, Frame& frame);
+  void record(Batch& batch, Frame& frame, bool timed);
+  void collect(InFlight& done);
   std::unique_ptr<Frame> take_frame();
   void keep_failure();
   void abandon(uint64_t value) noexcept;
@@ -161,6 +167,10 @@ class Queue {
   HazardLog log_;
   std::vector<VkCommandBuffer> command_buffers_;
   Ring<InFlight> in_flight_;
+  TickClock clock_;
+  uint64_t timed_epoch_ = 0;  // of the last command that was timed
+  int64_t timed_end_ = 0;     // when all timed so far had ended
+  int64_t timed_floor_ = 0;   // when all timed before the epoch had
   std::vector<std::unique_ptr<Frame>> spare_frames_;
   std::atomic<uint64_t> submitted_{0};
 

@@ -23,6 +23,9 @@ struct Binding {
   uint32_t index;
   bool reads;
   bool writes;
+  // Not bound, but reached by its address, which goes into the arguments at this offset.
+  bool addressed = false;
+  uint32_t address_offset = 0;
 
   Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
 };

@@ -108,6 +108,13 @@ UniformSlice Frame::allocate_uniform(VkDeviceSize size) {
   return {block.handle(), offset, block.mapped() + offset};
 }
 
+Stopwatch& Frame::stopwatch() {
+  if (!stopwatch_) {
+    stopwatch_ = std::make_unique<Stopwatch>(device_);
+  }
+  return *stopwatch_;
+}
+
 void Frame::reset() {
   check(device_.fn().vkResetCommandPool(device_.handle(), pool_, 0), "vkResetCommandPool");
   for (size_t i = 0; i < used_descriptor_pools_; ++i) {

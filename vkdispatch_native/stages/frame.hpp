@@ -2,9 +2,11 @@
 // uniforms.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "objects/memory.hpp"
+#include "stages/timing.hpp"
 
 namespace vkd {
 
@@ -14,11 +16,13 @@ struct UniformSlice {
   std::byte* mapped;
 };
 
-// Where descriptors are written down before Vulkan gets them: kept, as every dispatch needs some.
+// Where descriptors and arguments are written down before Vulkan gets them: kept, as every dispatch needs
+// some.
 struct DescriptorScratch {
   std::vector<VkDescriptorBufferInfo> buffers;
   std::vector<VkDescriptorImageInfo> images;
   std::vector<VkWriteDescriptorSet> writes;
+  std::vector<std::byte> arguments;
 };
 
 class Frame {
@@ -34,6 +38,9 @@ class Frame {
   VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
   UniformSlice allocate_uniform(VkDeviceSize size);
   void reset();  // the device must be done with everything recorded here
+
+  Stopwatch& stopwatch();  // made on first use
+  bool timed() const noexcept { return stopwatch_ != nullptr; }
 
   Device& device() noexcept { return device_; }
   bool only_copies() const noexcept { return device_.only_copies(family_); }
@@ -51,6 +58,7 @@ class Frame {
   std::vector<Memory> uniform_blocks_;
   size_t uniform_block_ = 0;
   VkDeviceSize uniform_offset_ = 0;
+  std::unique_ptr<Stopwatch> stopwatch_;
 };
 
 }  // namespace vkd

@@ -95,18 +95,43 @@ void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
   }
 }
 
-void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
-  const bool uniform = d.uniform_binding >= 0;
-  const size_t count = d.binding_count + (uniform ? 1u : 0u);
-  if (count == 0) {
-    return;
-  }
-  auto& [buffers, images, writes] = frame_.scratch();
-  buffers.resize(count);
-  images.resize(count);
-  writes.resize(count);
+const std::byte* Recorder::complete_arguments(const Dispatch& d) {
+  const std::byte* arguments = d.arguments;
+  std::vector<std::byte>& complete = frame_.scratch().arguments;
   for (size_t i = 0; i < d.binding_count; ++i) {
     const Binding& b = d.bindings[i];
+    if (!b.addressed) {
+      continue;
+    }
+    if (arguments == d.arguments) {
+      complete.assign(arguments, arguments + d.argument_size);
+      arguments = complete.data();
+    }
+    const VkDeviceAddress address = b.buffer->memory(queue_).address();
+    std::memcpy(complete.data() + b.address_offset, &address, sizeof(address));
+  }
+  return arguments;
+}
+
+void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
+  const bool uniform = d.uniform_binding >= 0;
+  if (d.binding_count == 0 && !uniform) {
+    return;
+  }
+  std::vector<VkDescriptorBufferInfo>& buffers = frame_.scratch().buffers;
+  std::vector<VkDescriptorImageInfo>& images = frame_.scratch().images;
+  std::vector<VkWriteDescriptorSet>& writes = frame_.scratch().writes;
+  // One place more than there may be bindings: the uniform block's is the last that is used.
+  buffers.resize(d.binding_count + 1);
+  images.resize(d.binding_count + 1);
+  writes.resize(d.binding_count + 1);
+  size_t count = 0;
+  for (size_t each = 0; each < d.binding_count; ++each) {
+    const Binding& b = d.bindings[each];
+    if (b.addressed) {
+      continue;
+    }
+    const size_t i = count++;
     writes[i].dstBinding = b.index;
     if (b.buffer != nullptr) {
       buffers[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
@@ -118,9 +143,13 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
   if (uniform) {
     const UniformSlice slice = frame_.allocate_uniform(d.argument_size);
-    std::memcpy(slice.mapped, d.arguments, d.argument_size);
-    buffers[count - 1] = {slice.buffer, slice.offset, d.argument_size};
-    writes[count - 1].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    std::memcpy(slice.mapped, complete_arguments(d), d.argument_size);
+    buffers[count] = {slice.buffer, slice.offset, d.argument_size};
+    writes[count].dstBinding = static_cast<uint32_t>(d.uniform_binding);
+    ++count;
+  }
+  if (count == 0) {
+    return;
   }
   VkDescriptorSet set = VK_NULL_HANDLE;
   if (!pipeline.push_descriptors) {
@@ -147,6 +176,22 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
   }
 }
 
+// Between the barrier before a command and the command itself.
+template <typename Command>
+void Recorder::start_timing(const Command& command) {
+  if (stopwatch_ != nullptr) {
+    TimedCommand noted = timed(command);
+    noted.epoch = hazards_.epoch;
+    stopwatch_->begin(commands_, std::move(noted));
+  }
+}
+
+void Recorder::end_timing() {
+  if (stopwatch_ != nullptr) {
+    stopwatch_->end(commands_);
+  }
+}
+
 void Recorder::dispatch(const Dispatch& d) {
   order(d.bindings, d.binding_count, d.plan);
   const VolkDeviceTable& fn = frame_.device().fn();
@@ -158,9 +203,11 @@ void Recorder::dispatch(const Dispatch& d) {
   bind_resources(d, pipeline);
   if (d.uniform_binding < 0 && d.argument_size > 0) {
     fn.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.argument_size,
-                          d.arguments);
+                          complete_arguments(d));
   }
+  start_timing(d);
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);
+  end_timing();
 }
 
 void Recorder::copy(const Copy& c) {
@@ -181,8 +228,10 @@ void Recorder::copy(const Copy& c) {
   region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
   region.dstOffset = c.to_buffer ? c.buffer_offset : c.staging_offset;
   region.size = c.size;
+  start_timing(c);
   frame_.device().fn().vkCmdCopyBuffer(commands_, c.to_buffer ? c.staging : buffer,
                                        c.to_buffer ? buffer : c.staging, 1, &region);
+  end_timing();
 }
 
 void Recorder::copy(const ImageCopy& c) {
@@ -196,11 +245,13 @@ void Recorder::copy(const ImageCopy& c) {
   region.imageExtent = r.extent;
   const VkImage image = c.image->handle(queue_);
   const VolkDeviceTable& fn = frame_.device().fn();
+  start_timing(c);
   if (c.to_image) {
     fn.vkCmdCopyBufferToImage(commands_, c.staging, image, VK_IMAGE_LAYOUT_GENERAL, 1, &region);
   } else {
     fn.vkCmdCopyImageToBuffer(commands_, image, VK_IMAGE_LAYOUT_GENERAL, c.staging, 1, &region);
   }
+  end_timing();
 }
 
 void Recorder::start(const Image& image) {

@@ -23,6 +23,7 @@ struct SharedState {
   std::atomic<bool> barriers_enabled{true};  // off only to show that the checker notices
   std::atomic<uint64_t> barriers{0};
   std::atomic<bool> lost{false};  // a device of the engine was lost
+  TimingLog timings;
 };
 
 class Recorder {
@@ -30,6 +31,7 @@ class Recorder {
   Recorder(size_t queue, Frame& frame, HazardTracker& hazards, SharedState& shared, HazardLog& log)
       : queue_(queue), frame_(frame), hazards_(hazards), shared_(shared), log_(log) {}
 
+  void time() { stopwatch_ = &frame_.stopwatch(); }  // what is recorded from here on
   void begin(VkCommandBufferUsageFlags usage);
   bool recording() const noexcept { return commands_ != VK_NULL_HANDLE; }
   VkCommandBuffer end();
@@ -43,7 +45,12 @@ class Recorder {
 
  private:
   void order(const Binding* bindings, size_t count, const Plan* plan);
+  template <typename Command>
+  void start_timing(const Command& command);
+  void end_timing();
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
+  // The dispatch's arguments, with the addresses of this queue's copies of buffers filled in.
+  const std::byte* complete_arguments(const Dispatch& dispatch);
 
   size_t queue_;
   Frame& frame_;
@@ -52,6 +59,7 @@ class Recorder {
   HazardLog& log_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
+  Stopwatch* stopwatch_ = nullptr;  // null: nobody profiles
 };
 
 }  // namespace vkd

@@ -1,0 +1,1 @@
+"""Benchmarks beside the peers and beside raw Vulkan: ``python -m benchmarks``. Not installed."""

@@ -1,0 +1,236 @@
+"""The command line: ``python -m benchmarks [case ...]``, and what is done with result files."""
+
+import datetime
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from benchmarks import cases, compare, plot, processes, report, runner, table
+from benchmarks.processes import OURS, PEER_NAMES, Participant
+
+
+class DefaultRun(click.Group):
+    """A group of commands in which arguments that name no command are those of `run`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the missing `run` in front."""
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=DefaultRun)
+def main() -> None:
+    """Measure vkdispatch beside its peers and raw Vulkan; `run` is the default and need not be written."""
+
+
+def _peer_names(_: click.Context, __: click.Parameter, value: str) -> list[str]:
+    if value == "none":
+        return []
+    if value == "all":
+        return list(PEER_NAMES)
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    wrong = [name for name in names if name not in PEER_NAMES]
+    if wrong:
+        raise click.BadParameter(f"{', '.join(wrong)}; there are: {', '.join(PEER_NAMES)}")
+    return names
+
+
+def _places(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    places = {}
+    for word in given:
+        name, equals, path = word.rpartition("=")
+        if equals and name not in processes.MODULES:
+            raise click.BadParameter(f"{name}; there are: {', '.join(processes.MODULES)}")
+        # not resolved: the python of a virtual environment is a link
+        places[name or processes.OLD] = Path(path).absolute()
+    return places
+
+
+@main.command()
+@click.argument("case", nargs=-1)
+@click.option(
+    "--size", type=click.Choice(["auto", *cases.SIZES]), default="auto", help="How much is measured."
+)
+@click.option("--rounds", type=click.IntRange(1), help="Rounds of each case; 5 on a GPU, 3 on a CPU.")
+@click.option(
+    "--peers",
+    callback=_peer_names,
+    default="all",
+    help=f"Who else takes part, with commas between: {', '.join(PEER_NAMES)}; all (that are there), none.",
+)
+@click.option(
+    "--peer-python",
+    "places",
+    metavar="[NAME=]PATH",
+    multiple=True,
+    callback=_places,
+    help="A Python that has a peer (without NAME: vkdispatch-0.1.0), or a folder of pip install --target.",
+)
+@click.option(
+    "--install-peers", is_flag=True, help="Make benchmarks/.peers: environments for vkdispatch 0.1.0 and kp."
+)
+@click.option("--list", "listing", is_flag=True, help="Say what the cases are, and measure nothing.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Where the results go.")
+@click.option("--tag", default="", help="A word for the name of the result file.")
+@click.option("--minutes", default=60.0, show_default=True, help="Begin no case after so many.")
+@click.option("--commit", default=None, help="The commit that is measured, where git cannot tell.")
+def run(
+    case: tuple[str, ...],
+    size: str,
+    rounds: int | None,
+    peers: list[str],
+    places: dict[str, Path],
+    install_peers: bool,
+    listing: bool,
+    path: Path | None,
+    tag: str,
+    minutes: float,
+    commit: str | None,
+) -> None:
+    """Measure cases: all, or those that are named or begun. Exit code 1: a result of ours was wrong."""
+    try:
+        chosen = cases.select(case)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if listing:
+        for each in chosen:
+            click.echo(f"{each.name:<26}{each.counts}")
+        return
+    if install_peers:
+        try:
+            processes.install_peers()
+        except subprocess.CalledProcessError as error:
+            raise click.ClickException(str(error)) from error
+    participants = [processes.participant(name, places) for name in [OURS, *peers]]
+    try:
+        ours = participants[0]
+        ours.start()
+        if "absent" in ours.about:
+            raise click.ClickException(f"vkdispatch does not start: {ours.about['absent']}")
+        kind = size if size != "auto" else ("cpu" if ours.about["device_type"] == 4 else "gpu")
+        path = path or report.default_path(ours.about["device"], tag)
+        commit = report.commit_of_checkout() if commit is None else commit
+        found = _measure(chosen, kind, rounds or cases.ROUNDS[kind], participants, minutes, commit, path)
+    finally:
+        for participant in participants:
+            participant.stop()
+    click.echo(table.as_text(found))
+    click.echo(f"written to {path}")
+    wrong = runner.failures(found["cases"], OURS)
+    if wrong:
+        raise click.ClickException("\n".join(wrong))
+
+
+def _measure(
+    chosen: list[cases.Case],
+    kind: str,
+    rounds: int,
+    participants: list[Participant],
+    minutes: float,
+    commit: str,
+    path: Path,
+) -> report.Report:
+    """Run the cases; the file is written after each, so that an end in between loses no more than one."""
+    started = time.perf_counter()
+    found: report.Report = {
+        "schema": report.SCHEMA,
+        "date": datetime.datetime.now().isoformat(timespec="seconds"),
+        "device": participants[0].about["device"],
+        "driver_version": participants[0].about["driver_version"],
+        "commit": commit,
+        "size": kind,
+        "rounds": rounds,
+        "machine": report.machine(),
+        "cases": {},
+    }
+    for case in chosen:
+        if time.perf_counter() - started > minutes * 60:
+            click.echo(f"{case.name}: left out, the {minutes:g} minutes are over", err=True)
+            continue
+        found["cases"][case.name] = runner.run_case(
+            case, kind, participants, rounds, lambda text: click.echo(text, err=True)
+        )
+        hidden = ("cases", "skips")
+        found["participants"] = {
+            each.name: {key: value for key, value in each.about.items() if key not in hidden}
+            for each in participants
+        }
+        found["seconds"] = time.perf_counter() - started
+        report.save(found, path)
+    return found
+
+
+def _load(path: Path) -> report.Report:
+    try:
+        return report.load(path)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@main.command("compare")
+@click.argument("before", type=_FILE)
+@click.argument("after", type=_FILE)
+@click.option("--least", default=0.05, show_default=True, help="Show changes of at least this share.")
+@click.option(
+    "--threshold", default=0.10, show_default=True, help="Exit with 1 if something is slower by more."
+)
+def compare_files(before: Path, after: Path, least: float, threshold: float) -> None:
+    """Say what got slower or faster from one result file to another, beyond the noise of their rounds."""
+    first, second = _load(before), _load(after)
+    for difference in compare.differences(first, second):
+        click.echo(f"note: {difference}")
+    found = compare.changes(first, second)
+    click.echo(compare.as_text(found, least))
+    gone = compare.lost(first, second)
+    if gone:
+        click.echo(f"no right result any more: {', '.join(gone)}")
+    if gone or any(change.beyond_noise and change.slowdown > 1 + threshold for change in found):
+        sys.exit(1)
+
+
+@main.command("plot")
+@click.argument("result", type=_FILE)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True)
+def plot_file(result: Path, output: Path) -> None:
+    """Draw a result file; the suffix of the output (.svg, .png, .pdf) is the format."""
+    try:
+        plot.draw(_load(result), output)
+    except ImportError as error:
+        raise click.ClickException(f"{error}; pip install matplotlib") from error
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command("table")
+@click.argument("result", type=_FILE)
+@click.option("--rst", is_flag=True, help="As reStructuredText.")
+def show_table(result: Path, rst: bool) -> None:
+    """Print the table of a result file."""
+    found = _load(result)
+    click.echo(table.as_rst(found) if rst else table.as_text(found))
+
+
+@main.command("docs")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=report.ROOT / "docs"
+)
+def write_docs(output: Path) -> None:
+    """Write tables and plots of each device's latest results, for docs/benchmarks.rst."""
+    parts = []
+    for path in report.latest():
+        found = report.load(path)
+        picture = output / "_static" / f"benchmarks-{report.slug(found['device'])}.svg"
+        plot.draw(found, picture)
+        parts.append(table.as_page(found, f"_static/{picture.name}"))
+    (output / "benchmarks-results.inc").write_text("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

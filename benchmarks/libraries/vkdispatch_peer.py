@@ -1,0 +1,52 @@
+"""vkdispatch 0.1.0 from PyPI, in a Python of its own: the import name is ours."""
+
+from importlib.metadata import version
+from typing import Any
+
+from benchmarks import fresh
+from benchmarks.libraries import vulkan
+from benchmarks.timing import Sizes, SkipCase, Trial
+
+# Its recording takes time that grows with the square of the count.
+LONGEST_GRAPH = 1000
+
+
+def describe() -> dict[str, Any]:
+    return vulkan.describe(version("vkdispatch"))
+
+
+def graph_dependent(sizes: Sizes) -> Trial:
+    refuse_long(sizes)
+    return vulkan.graph_dependent(sizes)
+
+
+def graph_independent(sizes: Sizes) -> Trial:
+    refuse_long(sizes)
+    return vulkan.graph_independent(sizes)
+
+
+def refuse_long(sizes: Sizes) -> None:
+    if sizes["length"] > LONGEST_GRAPH:
+        raise SkipCase("recording takes time that grows with the square of the length: minutes here")
+
+
+def startup(sizes: Sizes) -> Trial:
+    return fresh.trial("vkdispatch")
+
+
+CASES = {
+    **{name: case for name, case in vulkan.CASES.items() if name != "many-launches"},
+    "startup": startup,
+    "graph-dependent": graph_dependent,
+    "graph-independent": graph_independent,
+}
+SKIPS = {
+    "many-launches": "a million launches take minutes",
+    "copy": "has no copy between buffers; see copy-kernel",
+    "upload-pinned": "has no pinned arrays",
+    "download-pinned": "has no pinned arrays",
+    "download-into": "cannot read into an array",
+    "fusion-tiny": "has no graph.optimize()",
+    "fusion-saxpy": "has no graph.optimize()",
+    "overlap": "has no asynchronous transfers",
+}

@@ -1,0 +1,207 @@
+"""Python's lock is given up by whatever waits, compiles or copies much: other threads go on meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch_native as native
+
+from .conftest import first_device
+from .kernels import SPIN, Array, affine_launcher
+
+# What takes long enough to be caught holding the lock.
+LONG = 0.02
+BIG = 48 << 20  # bytes
+
+
+@pytest.fixture(params=["mapped", "staged"])
+def plain_engine(request: pytest.FixtureRequest) -> Iterator[native.Engine]:
+    """Yield an engine without debug mode."""
+    engine = native.Engine([first_device()], [[0]], False, request.param == "staged")
+    yield engine
+    engine.close()
+
+
+class Ticker:
+    """A thread that notes the time over and over, as long as it gets Python's lock."""
+
+    def __init__(self) -> None:
+        self._ticks: list[float] = []
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._done.is_set():
+            self._ticks.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    def __enter__(self) -> Ticker:
+        self._thread.start()
+        while not self._ticks:
+            time.sleep(0.001)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def longest_pause(self, begin: float, end: float) -> float:
+        within = [begin, *(tick for tick in self._ticks if begin < tick < end), end]
+        return max(after - before for before, after in itertools.pairwise(within))
+
+
+def lets_others_run(work: Callable[[], object], tries: int = 20) -> bool:
+    """Whether another thread runs Python while `work`, which must take `LONG` now and then, is under way."""
+    with Ticker() as ticker:
+        long_ones = 0
+        for _ in range(tries):
+            begin = time.perf_counter()
+            work()
+            end = time.perf_counter()
+            if end - begin < LONG:
+                continue
+            long_ones += 1
+            if ticker.longest_pause(begin, end) < (end - begin) / 2:
+                return True
+        assert long_ones, f"nothing took {LONG} s"
+    return False
+
+
+def spinning(engine: native.Engine) -> tuple[native.Plan, native.Launcher, Array]:
+    plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
+    slots = [("buffer", 0, -1, True, True), ("scalar", 0, "I")]
+    launcher = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
+    return plan, launcher, Array(engine, np.ones(1, np.uint32))
+
+
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no lock to hold")
+def test_a_ticker_tells_who_holds_the_lock() -> None:
+    numbers = np.ones(3_000_000, object)
+    assert not lets_others_run(numbers.sum, tries=3)
+    assert lets_others_run(lambda: time.sleep(0.05), tries=3)
+
+
+def test_waits(plain_engine: native.Engine) -> None:
+    _, launcher, array = spinning(plain_engine)
+
+    def start() -> None:
+        for _ in range(100):
+            launcher.launch((array, 60_000), 64, False)
+
+    def read() -> None:
+        start()
+        array.read()
+
+    def idle() -> None:
+        start()
+        plain_engine.wait_idle()
+
+    def wait_for() -> None:
+        start()
+        plain_engine.wait_for(0, plain_engine.last_value(0), True)
+
+    def write() -> None:
+        start()
+        array._native.write(0, np.ones(1, np.uint32))
+
+    # Staged, a write takes its place in the queue and need not wait.
+    for work in (read, idle, wait_for, write) if array._native.host_mapped else (read, idle, wait_for):
+        assert lets_others_run(work), work.__name__
+
+
+def test_copies(plain_engine: native.Engine) -> None:
+    buffer = native.Buffer(plain_engine, BIG)
+    host = np.ones(BIG, np.uint8)
+    assert lets_others_run(lambda: buffer.write(0, host))
+    assert lets_others_run(lambda: buffer.read_into(0, host))
+
+
+def test_copies_of_images(plain_engine: native.Engine) -> None:
+    image = native.Image(plain_engine, 1, 100, (2048, 4096, 1), 1, 1, False)  # of one float
+    host = np.ones(2048 * 4096, np.float32)
+    assert lets_others_run(lambda: image.write(0, host))
+    assert lets_others_run(lambda: image.read_into(0, host))
+
+
+def test_copies_of_strided_arrays() -> None:
+    buffer = vd.Buffer(BIG // 4, vd.float32)
+    pairs = np.ones((BIG // 4, 2), np.float32)
+    assert lets_others_run(lambda: buffer.write(pairs[:, 0]))
+    assert lets_others_run(lambda: buffer.write(memoryview(pairs[:, 0])))
+    assert lets_others_run(lambda: buffer.read(0))
+
+
+def long_source(statements: int) -> str:
+    body = "".join(f"    x = fma(x, {1.0 + i * 1e-4}, sin(x + {i}.0));\n" for i in range(statements))
+    return (
+        "#version 450\nlayout(local_size_x = 64) in;\n"
+        "layout(set = 0, binding = 0) buffer Data { float data[]; };\n"
+        f"void main() {{\n    float x = data[0];\n{body}    data[0] = x;\n}}\n"
+    )
+
+
+def test_compiling(plain_engine: native.Engine) -> None:
+    source = long_source(2000)
+    assert lets_others_run(lambda: native.compile_glsl(source))
+    made = 0
+
+    def plan() -> None:
+        nonlocal made
+        made += 1  # another module each time: drivers keep what they have compiled
+        native.Plan(plain_engine, spirv[made % len(spirv)], [1], 0, f"long {made}")
+
+    spirv = [native.compile_glsl(long_source(1000 + extra)) for extra in range(3)]
+    assert lets_others_run(plan)
+
+
+def test_recording_while_another_thread_submits(plain_engine: native.Engine) -> None:
+    """A submit that waits for room holds the list; who records into it meanwhile waits without the lock."""
+    _, launcher, array = spinning(plain_engine)
+
+    def record() -> None:
+        commands = native.CommandList(plain_engine)
+        for _ in range(1000):
+            launcher.record(commands, (array, 100), 64, False)
+        # What is the same again would be replayed from command buffers, which takes no room.
+        rows = struct.pack("I", 100) * 1000 + struct.pack("I", 101) * 1000
+        thread = threading.Thread(target=lambda: commands.submit(0, rows * 35, 70))
+        thread.start()
+        time.sleep(0.01)
+        launcher.record(commands, (array, 100), 64, False)
+        thread.join()
+        assert commands.length == 1001
+
+    assert lets_others_run(record, tries=3)
+
+
+def test_closing() -> None:
+    def close() -> None:
+        engine = native.Engine([first_device()], [[0]], False, False)
+        _, launcher, array = spinning(engine)
+        for _ in range(300):
+            launcher.launch((array, 60_000), 64, False)
+        engine.close()
+
+    assert lets_others_run(close)
+
+
+def test_graphs_that_are_far_ahead() -> None:
+    data = vd.asbuffer(np.zeros(1, np.float32))
+    engine = vd.get_context()._native
+    _, launcher = affine_launcher(engine)
+
+    def far_ahead() -> None:
+        for _ in range(70_000):
+            launcher.launch((data, 1.0), 1, False)
+
+    assert lets_others_run(far_ahead, tries=3)
+    vd.queue_wait_idle()

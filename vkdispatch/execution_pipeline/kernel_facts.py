@@ -1,0 +1,75 @@
+"""What profiles know of a compiled kernel: kept for as long as its plan, or a profile that saw it, lives."""
+
+import threading
+import weakref
+
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.codegen.ir import Kernel
+from vkdispatch.codegen.layout import ArgumentLayout
+
+
+class KernelFacts:
+    """A compiled kernel.
+
+    Attributes
+    ----------
+    name
+        Name of the kernel.
+    source
+        Where it is defined, such as "kernel.py:12", or None.
+    local_size
+        Invocations of a workgroup along x, y and z.
+    kernel
+        Its IR; None for one given as GLSL or SPIR-V.
+    layout
+        Its argument block.
+    internal
+        Whether it belongs to the package: profiles leave it out.
+    """
+
+    __slots__ = ("__weakref__", "internal", "kernel", "layout", "local_size", "name", "source")
+
+    def __init__(
+        self,
+        name: str,
+        source: str | None,
+        local_size: tuple[int, int, int],
+        kernel: Kernel | None,
+        layout: ArgumentLayout,
+        internal: bool = False,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.local_size = local_size
+        self.kernel = kernel
+        self.layout = layout
+        self.internal = internal
+
+
+_lock = threading.Lock()
+_known: "weakref.WeakValueDictionary[int, KernelFacts]" = weakref.WeakValueDictionary()
+_held: list[dict[int, KernelFacts]] = []
+
+
+def describe(plan: ComputePlan, facts: KernelFacts) -> None:
+    """Note what a plan is."""
+    plan.facts = facts
+    number = plan._native.id
+    with _lock:
+        _known[number] = facts
+        for holder in _held:
+            holder[number] = facts
+
+
+def hold() -> dict[int, KernelFacts]:
+    """Return all that is known, by the numbers of plans, and keep adding to it until `release`."""
+    with _lock:
+        holder = dict(_known)
+        _held.append(holder)
+        return holder
+
+
+def release(holder: dict[int, KernelFacts]) -> None:
+    """Stop adding to what `hold` returned."""
+    with _lock:
+        _held[:] = [other for other in _held if other is not holder]

@@ -1,0 +1,218 @@
+"""Fewer dispatches for the same work: neighbours of a recording that one kernel can do are replaced by it."""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.record import record
+from vkdispatch.codegen.layout import ArgumentLayout
+
+
+class Fusible(Protocol):
+    """A kernel as it was recorded, as far as fusing its launches needs it."""
+
+    @property
+    def layout(self) -> ArgumentLayout:
+        """Where its arguments lie."""
+
+    def fuse(
+        self, launches: "Sequence[Launch]", uses: Mapping[int, int], discarded: frozenset[int]
+    ) -> "list[Fusion]":
+        """Find chains among launches in a row, all of kernels of this class, each of which one kernel can do.
+
+        Parameters
+        ----------
+        uses
+            How many dispatches of the graph bind each resource, by handle.
+        discarded
+            Handles of the buffers whose contents nobody will read.
+        """
+
+
+class Chained(Protocol):
+    """A kernel that does the work of several."""
+
+    def record(self, graph: Any) -> None:
+        """Record a launch of it; `Fusion.values` say what its arguments are then given."""
+
+
+# What a graph keeps of a dispatch: its kernel, or None if it stays as it is; the buffers, images and samplers
+# that it binds, in the order of the kernel's slots; where its arguments lie in an instance. A plain tuple,
+# since one is made for every dispatch.
+Recorded = tuple[Fusible | None, Sequence[Handle], int]
+
+
+@record(eq=False)
+class Launch:
+    """A recorded dispatch that may be fused with others.
+
+    Attributes
+    ----------
+    kernel
+        The kernel.
+    resources
+        Buffers and samplers that it binds, in the order of the kernel's slots.
+    block
+        Its argument bytes.
+    bound
+        Offsets of the arguments that variables of the graph are bound to.
+    """
+
+    kernel: Any
+    resources: Sequence[Handle]
+    block: bytes
+    bound: frozenset[int]
+
+
+@record(eq=False)
+class Fusion:
+    """A chain of launches that one kernel can do.
+
+    Attributes
+    ----------
+    first, count
+        Which of the launches.
+    kernel
+        What to record instead.
+    values
+        For each argument: the launch's number in the chain, where its bytes lie there, how many they are, and
+        the name of the new kernel's member.
+    """
+
+    first: int
+    count: int
+    kernel: Chained
+    values: Sequence[tuple[int, int, int, str]]
+
+
+@record(eq=False)
+class Move:
+    """Where `size` bytes of a recording's arguments go."""
+
+    source: int
+    target: int
+    size: int
+
+
+@record(eq=False)
+class Plan:
+    """How to shorten a recording: in order what stays (its number), or a first number and what is fused."""
+
+    steps: "list[int | tuple[int, Fusion]]"
+
+    @property
+    def saved(self) -> int:
+        """How many dispatches are saved."""
+        return sum(step[1].count - 1 for step in self.steps if not isinstance(step, int))
+
+    def record(self, graph: Any, count: int) -> list[int]:
+        """Record the new kernels behind the `count` dispatches that a graph has; returns the final order."""
+        order = []
+        for step in self.steps:
+            if isinstance(step, int):
+                order.append(step)
+                continue
+            step[1].kernel.record(graph)
+            order.append(count)
+            count += 1
+        return order
+
+    def moves(self, recorded: Sequence[Recorded], order: Sequence[int]) -> "Moves":
+        """Return where the arguments of fused dispatches go."""
+        moves: list[Move] = []
+        for step, number in zip(self.steps, order, strict=True):
+            if isinstance(step, int):
+                continue
+            first, fusion = step
+            kernel, _, target = recorded[number]
+            assert kernel is not None
+            for position, offset, size, member in fusion.values:
+                source = recorded[first + position][2] + offset
+                moves.append(Move(source, target + kernel.layout.offset_of(member), size))
+        return Moves(moves)
+
+
+def plan_fusions(
+    recorded: Sequence[Recorded],
+    instance: "bytes | bytearray",
+    bound: Sequence[int],
+    discarded: frozenset[int],
+) -> Plan:
+    """Find what can be fused.
+
+    Parameters
+    ----------
+    recorded
+        All dispatches.
+    instance
+        The argument bytes of one instance.
+    bound
+        Offsets into it of bound variables, ascending.
+    discarded
+        Handles of the buffers whose contents nobody will read.
+    """
+    uses = Counter(
+        handle for _, resources, _ in recorded for handle in {resource._handle for resource in resources}
+    )
+    plan = Plan([])
+    start = 0
+    while start < len(recorded):
+        kernel = recorded[start][0]
+        end = start + 1
+        if kernel is None:
+            plan.steps.append(start)
+            start = end
+            continue
+        while end < len(recorded) and recorded[end][0] is not None:
+            end += 1
+        launches = [_launch(each, instance, bound) for each in recorded[start:end]]
+        position = 0
+        for fusion in kernel.fuse(launches, uses, discarded):
+            plan.steps.extend(range(start + position, start + fusion.first))
+            plan.steps.append((start + fusion.first, fusion))
+            position = fusion.first + fusion.count
+        plan.steps.extend(range(start + position, end))
+        start = end
+    return plan
+
+
+def _launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
+    kernel, resources, begin = recorded
+    assert kernel is not None
+    end = begin + kernel.layout.size
+    offsets = bound[bisect_left(bound, begin) : bisect_left(bound, end)]
+    return Launch(
+        kernel, resources, bytes(instance[begin:end]), frozenset(offset - begin for offset in offsets)
+    )
+
+
+class Moves:
+    """Where stretches of bytes go. They do not overlap."""
+
+    def __init__(self, moves: Sequence[Move]) -> None:
+        self._moves = sorted((move for move in moves if move.size), key=lambda move: move.source)
+        self._sources = [move.source for move in self._moves]
+
+    @classmethod
+    def together(cls, stretches: Sequence[tuple[int, int]]) -> "Moves":
+        """Put (offset, size) stretches one after another."""
+        moves, end = [], 0
+        for offset, size in stretches:
+            moves.append(Move(offset, end, size))
+            end += size
+        return cls(moves)
+
+    def followed(self, offset: int) -> int:
+        """Return where a byte is then; one that nobody moves stays."""
+        position = bisect_right(self._sources, offset) - 1
+        if position < 0:
+            return offset
+        move = self._moves[position]
+        return move.target + offset - move.source if offset < move.source + move.size else offset
+
+    def copy(self, source: "bytes | bytearray", target: bytearray) -> None:
+        """Copy the bytes."""
+        for move in self._moves:
+            target[move.target : move.target + move.size] = source[move.source : move.source + move.size]

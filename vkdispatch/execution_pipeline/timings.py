@@ -1,0 +1,171 @@
+"""Timed work as records: which kernel ran when, and how many bytes it moved."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.packing import component_dtype
+from vkdispatch.base.record import record
+from vkdispatch.base.timing import TimedCommand, TimedSubmit, Timing
+from vkdispatch.codegen.launch_values import Extent, Launch
+from vkdispatch.codegen.traffic import Known, Traffic, traffic
+from vkdispatch.execution_pipeline import kernel_facts
+from vkdispatch.execution_pipeline.kernel_facts import KernelFacts
+
+Kind = Literal["kernel", "write buffer", "read buffer", "write image", "read image"]
+Precision = Literal["exact", "about", "at least"]
+
+_KINDS: tuple[Kind, ...] = ("kernel", "write buffer", "read buffer", "write image", "read image")
+_KNOWN: dict[Known, Precision] = {
+    Known.EXACT: "exact",
+    Known.ABOUT: "about",
+    Known.AT_LEAST: "at least",
+}
+
+
+@record
+class ProfileRecord:
+    """One command that ran on the device.
+
+    Attributes
+    ----------
+    kind
+        "kernel", or what the host did: "write buffer", "read buffer", "write image", "read image".
+    name
+        Name of the kernel; of what is no kernel the kind.
+    source
+        Where the kernel is defined, such as "kernel.py:12"; None if that is not known.
+    queue
+        The queue of the context on which it ran.
+    begin, end
+        Seconds on the clock of `time.perf_counter`.
+    groups
+        Workgroups along x, y and z; None for copies.
+    invocations
+        Invocations along x, y and z: the `exec_size` where there is one. None for copies.
+    bytes_read, bytes_written
+        Bytes of the elements of buffers and images that it read and wrote, each counted once, as known from
+        the kernel's accesses; None where that is not known.
+    precision
+        How well these are known: "exact", "about" or "at least"; None where they are not.
+    """
+
+    kind: Kind
+    name: str
+    source: str | None
+    queue: int
+    begin: float
+    end: float
+    groups: Extent | None
+    invocations: Extent | None
+    bytes_read: int | None
+    bytes_written: int | None
+    precision: Precision | None
+
+    @property
+    def duration(self) -> float:
+        """Seconds from begin to end."""
+        return self.end - self.begin
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes read and written together; None where they are not known."""
+        if self.bytes_read is None or self.bytes_written is None:
+            return None
+        return self.bytes_read + self.bytes_written
+
+
+class Recording:
+    """Everything that a context runs is recorded from here on, until `stop`."""
+
+    def __init__(self, context: Context) -> None:
+        """Begin. Raises UnsupportedError where a queue has no timestamps."""
+        self._facts = kernel_facts.hold()
+        try:
+            self._timing = Timing(context)
+        except BaseException:
+            kernel_facts.release(self._facts)
+            raise
+
+    def finish(self, *, internal: bool = False) -> tuple[list[ProfileRecord], list[TimedSubmit]]:
+        """Wait for all work, and return what was recorded, in the order in which it began.
+
+        The package's own kernels are left out unless `internal`.
+        """
+        commands, submits = self._timing.finish()
+        reader = _Reader(self._facts, internal)
+        records = [found for command in commands if (found := reader.record(command)) is not None]
+        return sorted(records, key=lambda item: item.begin), submits
+
+    def stop(self) -> None:
+        """End. To be called once, whatever happened."""
+        kernel_facts.release(self._facts)
+        self._timing.stop()
+
+
+class _Reader:
+    """Makes records; equal launches are looked at once."""
+
+    def __init__(self, facts: Mapping[int, KernelFacts], internal: bool) -> None:
+        self._facts = facts
+        self._internal = internal
+        self._seen: dict[tuple[object, ...], tuple[Extent, Traffic | None]] = {}
+
+    def record(self, command: TimedCommand) -> ProfileRecord | None:
+        """Return the record of a command; None for what is not the user's."""
+        kind, queue, begin, end = _KINDS[command.kind], command.queue, command.begin, command.end
+        if kind != "kernel":
+            read = command.size if kind.startswith("read") else 0
+            written = command.size - read
+            return ProfileRecord(kind, kind, None, queue, begin, end, None, None, read, written, "exact")
+        facts, groups = self._facts.get(command.plan), command.groups
+        if facts is None:
+            return ProfileRecord(kind, command.name, None, queue, begin, end, groups, None, None, None, None)
+        if facts.internal and not self._internal:
+            return None
+        key = (command.plan, groups, command.block, command.bound)
+        if key not in self._seen:
+            self._seen[key] = _read_launch(facts, groups, command.block, command.bound)
+        extent, moved = self._seen[key]
+        known = (None, None, None) if moved is None else (moved.read, moved.written, _KNOWN[moved.known])
+        return ProfileRecord(kind, facts.name, facts.source, queue, begin, end, groups, extent, *known)
+
+
+def _read_launch(
+    facts: KernelFacts, groups: Extent, block: bytes, bound: tuple[tuple[int, int, int], ...]
+) -> tuple[Extent, Traffic | None]:
+    """Return how many invocations a launch has, and what it moves."""
+    layout = facts.layout
+    if layout.group_count_offset is not None:
+        groups = _extent(block, layout.group_count_offset)
+    if layout.exec_offset is not None:
+        invocations = _extent(block, layout.exec_offset)
+    else:
+        x, y, z = (count * size for count, size in zip(groups, facts.local_size, strict=True))
+        invocations = (x, y, z)
+    if facts.kernel is None:
+        return invocations, None
+    base = 1 if layout.uniform else 0
+    launch = Launch(
+        invocations,
+        groups,
+        facts.local_size,
+        {member.name: _components(block, member.offset, member.dtype) for member in layout.members},
+        {binding - base: size for binding, _, size in bound},
+        {binding - base: texel for binding, texel, _ in bound if texel},
+    )
+    return invocations, traffic(facts.kernel, launch)
+
+
+def _extent(block: bytes, offset: int) -> Extent:
+    x, y, z = np.frombuffer(block, np.uint32, 3, offset).tolist()
+    return (x, y, z)
+
+
+def _components(block: bytes, offset: int, kind: DType) -> tuple[int | float, ...]:
+    component = component_dtype(kind)
+    count = kind.item_size // component.itemsize
+    return tuple(np.frombuffer(block, component, count, offset).tolist())

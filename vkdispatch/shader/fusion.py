@@ -1,0 +1,434 @@
+"""Chains of recorded launches that one kernel can do: found, proven, and made into that kernel."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.packing import component_dtype
+from vkdispatch.base.record import field, record
+from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
+from vkdispatch.codegen.affine import Extent, Form, Space
+from vkdispatch.codegen.elementwise import Elementwise, decided, decisions, elementwise
+from vkdispatch.codegen.fuse import fuse
+from vkdispatch.codegen.ir import Argument, Storage
+from vkdispatch.codegen.places import Part, is_kept_in_registers
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.shader.fusible import FusibleKernel, MakeKernel
+from vkdispatch.shader.parameters import zero_of
+
+# Larger kernels take long to compile, and run out of registers.
+_MOST_EXPRESSIONS = 2000
+# Every device takes uniform blocks of 16 KiB.
+_MOST_ARGUMENT_BYTES = 8192
+_MOST_BUFFERS = 64
+_LONGEST_NAME = 80
+
+
+def find_fusions(
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
+) -> list[Fusion]:
+    """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
+    most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
+    return [
+        chain.fusion(first, uses, discarded)
+        for first, chain in _chains(launches, most)
+        if len(chain.links) > 1
+    ]
+
+
+# ---- one launch ----------------------------------------------------------------------------------
+
+
+@record(eq=False)
+class _Reach:
+    """A kernel as some launch runs it: without branches it never takes, and with what its indices are.
+
+    Attributes
+    ----------
+    element
+        The kernel.
+    forms
+        What the index of each of its elements is; None if it is not a linear form of the global id.
+    space
+        The invocations.
+    """
+
+    element: Elementwise
+    forms: tuple[Form | None, ...]
+    space: Space
+
+
+@functools.lru_cache(maxsize=1024)
+def _elementwise(description: ShaderDescription) -> Elementwise | None:
+    return elementwise(description.kernel)
+
+
+@functools.lru_cache(maxsize=1024)
+def _decided(description: ShaderDescription, known: tuple[bool | None, ...]) -> Elementwise | None:
+    return decided(description.kernel, known)
+
+
+@functools.lru_cache(maxsize=4096)
+def _reach(
+    description: ShaderDescription, extent: Extent, values: tuple[tuple[int, ...] | None, ...]
+) -> _Reach | None:
+    """Look at a kernel; `values` are those of the arguments that its indices and conditions are made of."""
+    whole = _elementwise(description)
+    assert whole is not None
+    known = dict(zip(whole.deciding, values, strict=True))
+    answers = decisions(whole, Space(extent, known.get, whole.definitions))
+    element = _decided(description, answers)
+    if element is None:
+        return None
+    space = Space(extent, known.get, element.definitions)
+    return _Reach(element, tuple(space.form(found.args[0]) for found in element.elements), space)
+
+
+# A resource of a chain: the handle of a buffer or sampler, and how the kernel sees it.
+_Key = tuple[int, Any]
+
+
+@record(eq=False, frozen=False)
+class _Use:
+    """What a chain does with a buffer."""
+
+    links: int = 0
+    written: bool = False
+    kinds: set[Any] = field(factory=set)
+    forms: set[Form | None] = field(factory=set)
+
+    def joined(self, other: "_Use") -> "_Use":
+        """Return what both do together."""
+        return _Use(
+            self.links + other.links,
+            self.written or other.written,
+            self.kinds | other.kinds,
+            self.forms | other.forms,
+        )
+
+    def is_apart(self, space: Space) -> bool:
+        """Whether no invocation reaches what another one writes in another link."""
+        if not self.written or self.links == 1:
+            return True
+        if len(self.kinds) > 1 or len(self.forms) > 1:
+            return False
+        (form,) = self.forms
+        return form is not None and space.is_injective(form)
+
+
+@record(eq=False)
+class _Link:
+    """A launch of a chain.
+
+    Attributes
+    ----------
+    launch, kernel
+        What was recorded.
+    reach
+        What the kernel does in it.
+    extent
+        Its invocations.
+    bound, keys
+        What lies at which of the kernel's resources, and what that is to the chain.
+    uses
+        What becomes of its buffers, by handle.
+    """
+
+    launch: Launch
+    kernel: FusibleKernel
+    reach: _Reach
+    extent: Extent
+    bound: dict[int, Handle]
+    keys: dict[int, _Key]
+    uses: dict[int, _Use]
+
+
+def _link(launch: Launch) -> _Link | None:
+    kernel = launch.kernel
+    if not isinstance(kernel, FusibleKernel):
+        return None
+    whole = _elementwise(kernel.description)
+    exec_offset = kernel.layout.exec_offset
+    if whole is None or exec_offset is None:
+        return None
+    x, y, z = (int(size) for size in np.frombuffer(launch.block, np.uint32, 3, exec_offset))
+    if not x * y * z:
+        return None
+    values = tuple(_integers(launch, argument) for argument in whole.deciding)
+    reach = _reach(kernel.description, (x, y, z), values)
+    if reach is None:
+        return None
+    bound = dict(zip(kernel.resources, launch.resources, strict=True))
+    keys = _keys(kernel, bound)
+    return _Link(launch, kernel, reach, (x, y, z), bound, keys, _uses(reach, bound))
+
+
+def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]:
+    resources = kernel.description.kernel.resources
+    keys: dict[int, _Key] = {}
+    for position, handle in bound.items():
+        resource = resources[position]
+        kind: Any = resource.dtype
+        if not isinstance(resource, Storage):
+            kind = (resource.dtype, resource.dimensions, resource.arrayed)
+        keys[position] = (handle._handle, kind)
+    return keys
+
+
+def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
+    element = reach.element
+    uses: dict[int, _Use] = {}
+    for expr, form in zip(element.elements, reach.forms, strict=True):
+        storage = expr.value
+        assert isinstance(storage, Storage)
+        use = uses.setdefault(bound[storage.index]._handle, _Use(1))
+        use.kinds.add(storage.dtype)
+        use.forms.add(form)
+        use.written = use.written or id(expr) in element.written
+    return uses
+
+
+def _integers(launch: Launch, argument: Argument) -> tuple[int, ...] | None:
+    """Return the components of an argument, or None if a submit may change them or they are no integers."""
+    kind = argument.dtype
+    offset = launch.kernel.layout.offset_of(argument.name)
+    plain = is_integer_dtype(kind) and (is_scalar(kind) or is_vector(kind))
+    if offset in launch.bound or not plain:
+        return None
+    host = component_dtype(kind)
+    count = kind.item_size // host.itemsize
+    return tuple(int(value) for value in np.frombuffer(launch.block, host, count, offset))
+
+
+# ---- chains --------------------------------------------------------------------------------------
+
+
+class _Chain:
+    """Launches in a row that one kernel can do."""
+
+    def __init__(self, most_buffers: int) -> None:
+        self.links: list[_Link] = []
+        self._most_buffers = most_buffers
+        self._uses: dict[int, _Use] = {}
+        self._keys: dict[_Key, None] = {}
+        self._size = 0
+        self._bytes = 0
+
+    def add(self, link: _Link) -> bool:
+        """Take a launch into the chain, if the proof holds for it."""
+        uses, keys = dict(self._uses), self._keys | dict.fromkeys(link.keys.values())
+        for handle, use in link.uses.items():
+            uses[handle] = uses[handle].joined(use) if handle in uses else use
+            if not uses[handle].is_apart(link.reach.space):
+                return False
+        element = link.reach.element
+        size = self._size + element.size
+        argument_bytes = self._bytes + sum(argument.dtype.item_size for argument in element.kernel.arguments)
+        if self.links:
+            last = self.links[-1]
+            if last.reach.element.returns or last.extent != link.extent:
+                return False
+            if type(last.kernel.description.backend) is not type(link.kernel.description.backend):
+                return False
+            if size > _MOST_EXPRESSIONS or argument_bytes > _MOST_ARGUMENT_BYTES:
+                return False
+            if len(keys) > self._most_buffers:
+                return False
+        self.links.append(link)
+        self._uses, self._keys, self._size, self._bytes = uses, keys, size, argument_bytes
+        return True
+
+    def fusion(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> Fusion:
+        """Make the kernel that does the work of the chain, whose first launch has the number `first`."""
+        numbers = {key: number for number, key in enumerate(self._keys)}
+        places = self._places(numbers)
+        parts = tuple(_part(link, numbers, places) for link in self.links)
+        here: dict[int, int] = {}
+        for link in self.links:
+            for handle in {resource._handle for resource in link.launch.resources}:
+                here[handle] = here.get(handle, 0) + 1
+        unread = frozenset(
+            number
+            for (handle, _), number in numbers.items()
+            if handle in discarded and here[handle] == uses[handle]
+        )
+        names = tuple(link.kernel.description.name for link in self.links)
+        kernel = self.links[0].kernel
+        sizes = {link.kernel.local_size for link in self.links} - {None}
+        planar = frozenset(
+            number for link in self.links for number, is_planar in _planar(link, numbers) if is_planar
+        )
+        made = _made(
+            _joined_name(names),
+            parts,
+            unread,
+            planar,
+            sizes.pop() if len(sizes) == 1 else None,
+            kernel.description.backend,
+            kernel.make,
+        )
+        handles = {
+            numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
+        }
+        resources = tuple(handles[number] for number in made.resources)
+        launch = _FusedLaunch(made, resources, self.links[0].extent)
+        return Fusion(first, len(self.links), launch, tuple(self._values(made)))
+
+    def _places(self, numbers: Mapping[_Key, int]) -> dict[tuple[int, Form], int]:
+        """Give numbers to the elements that every invocation has for itself and several launches touch."""
+        touched: dict[tuple[int, Form], set[int]] = {}
+        for position, link in enumerate(self.links):
+            keys, bound = link.keys, link.bound
+            for element, form in zip(link.reach.element.elements, link.reach.forms, strict=True):
+                storage = element.value
+                assert isinstance(storage, Storage)
+                if form is None or not is_kept_in_registers(storage.dtype):
+                    continue
+                buffer = bound[storage.index]
+                assert isinstance(buffer, Buffer)
+                low, high = link.reach.space.limits(form)
+                # what lies outside has no value that could be kept
+                if low >= 0 and high < buffer.mem_size // storage.dtype.item_size:
+                    touched.setdefault((numbers[keys[storage.index]], form), set()).add(position)
+        shared = [place for place, links in touched.items() if len(links) > 1]
+        return {place: number for number, place in enumerate(shared)}
+
+    def _values(self, made: "_Made") -> Iterator[tuple[int, int, int, str]]:
+        for position, (link, members) in enumerate(zip(self.links, made.members, strict=True)):
+            layout = link.kernel.layout
+            for argument in link.reach.element.kernel.arguments:
+                if argument.name in members:
+                    offset = layout.offset_of(argument.name)
+                    yield position, offset, argument.dtype.item_size, members[argument.name]
+
+
+def _chains(launches: Sequence[Launch], most_buffers: int) -> Iterator[tuple[int, _Chain]]:
+    """Cut launches in a row into chains, as long as possible; each with the number of its first launch."""
+    chain, first = _Chain(most_buffers), 0
+    for position, launch in enumerate(launches):
+        link = _link(launch)
+        if link is not None and chain.links and chain.add(link):
+            continue
+        if chain.links:
+            yield first, chain
+        chain, first = _Chain(most_buffers), position
+        if link is not None:
+            chain.add(link)
+    if chain.links:
+        yield first, chain
+
+
+def _part(link: _Link, numbers: Mapping[_Key, int], places: Mapping[tuple[int, Form], int]) -> Part:
+    element, keys = link.reach.element, link.keys
+    arguments = {argument.name: argument for argument in element.kernel.arguments}
+    of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))
+    found: list[int | None] = []
+    for expr, form in zip(element.elements, link.reach.forms, strict=True):
+        assert isinstance(expr.value, Storage)
+        place = None if form is None else places.get((of_resource[expr.value.index], form))
+        found.append(place)
+    shapes = tuple(
+        (arguments[info.shader_shape_name], of_resource[info.binding])
+        for info in link.kernel.description.shader_arg_infos
+        if info.shader_shape_name is not None and info.binding is not None
+    )
+    return Part(element, of_resource, tuple(found), shapes)
+
+
+def _planar(link: _Link, numbers: Mapping[_Key, int]) -> Iterator[tuple[int, bool]]:
+    keys = link.keys
+    for info in link.kernel.description.shader_arg_infos:
+        if info.binding is not None:
+            yield numbers[keys[info.binding]], info.planar
+
+
+def _joined_name(names: Sequence[str]) -> str:
+    """Join kernels' names: "a+b*3+c", or "a+...+c (17)" where that is long."""
+    runs = [(name, len(list(group))) for name, group in itertools.groupby(names)]
+    text = "+".join(name if count == 1 else f"{name}*{count}" for name, count in runs)
+    return text if len(text) <= _LONGEST_NAME else f"{names[0]}+...+{names[-1]} ({len(names)})"
+
+
+# ---- the fused kernel ----------------------------------------------------------------------------
+
+
+@record(eq=False)
+class _Made:
+    """A fused kernel: what to call, with which resources and values; what became of the parts' members."""
+
+    call: Callable[..., None]
+    resources: tuple[int, ...]
+    zeros: tuple[Any, ...]
+    members: tuple[dict[str, str], ...]
+
+
+@record(eq=False)
+class _FusedLaunch:
+    """A launch of a fused kernel, to be recorded."""
+
+    made: _Made
+    resources: tuple[Handle, ...]
+    extent: Extent
+
+    def record(self, graph: CommandGraph) -> None:
+        """Record it; the values come from the launches it stands for."""
+        self.made.call(*self.resources, *self.made.zeros, graph=graph, exec_size=self.extent)
+
+
+# The same chain is compiled once.
+@functools.lru_cache(maxsize=256)
+def _made(
+    name: str,
+    parts: tuple[Part, ...],
+    unread: frozenset[int],
+    planar: frozenset[int],
+    local_size: Extent | None,
+    backend: Any,
+    make: MakeKernel,
+) -> _Made:
+    fused = fuse(name, parts, unread)
+    kernel = fused.kernel
+    infos = []
+    for position, (number, resource) in enumerate(zip(fused.resources, kernel.resources, strict=True)):
+        is_buffer = isinstance(resource, Storage)
+        infos.append(
+            ShaderArgumentInfo(
+                f"{resource.label}_{position}",
+                ArgType.BUFFER if is_buffer else ArgType.IMAGE,
+                None,
+                resource.name,
+                fused.shapes.get(number),
+                position,
+                resource.dtype,
+                image=None if isinstance(resource, Storage) else resource,
+                planar=number in planar and number in fused.shapes,
+            )
+        )
+    shapes = set(fused.shapes.values())
+    values = [
+        argument
+        for argument in kernel.arguments
+        if argument is not kernel.exec_count and argument.name not in shapes
+    ]
+    infos.extend(
+        ShaderArgumentInfo(
+            argument.name,
+            ArgType.VARIABLE,
+            None,
+            argument.name,
+            dtype=argument.dtype,
+            members=(argument.name,),
+            member_dtypes=(argument.dtype,),
+        )
+        for argument in values
+    )
+    description = ShaderDescription(kernel, tuple(infos), backend)
+    zeros = tuple(zero_of(argument.dtype) for argument in values)
+    return _Made(make(description, local_size), fused.resources, zeros, fused.members)

@@ -1,0 +1,120 @@
+#include "context/clock.hpp"
+
+#include <string>
+
+#include "libs/error.hpp"
+
+namespace vkd {
+
+namespace {
+
+constexpr uint64_t kForever = ~uint64_t{0};
+constexpr int kTries = 8;
+
+// What a submit of a single timestamp takes, freed however it ends.
+struct Sample {
+  explicit Sample(Device& owner) : device(owner) {}
+  ~Sample() {
+    device.fn().vkDestroyFence(device.handle(), fence, nullptr);
+    device.fn().vkDestroyQueryPool(device.handle(), queries, nullptr);
+    device.fn().vkDestroyCommandPool(device.handle(), commands, nullptr);
+  }
+  Sample(const Sample&) = delete;
+  Sample& operator=(const Sample&) = delete;
+
+  Device& device;
+  VkCommandPool commands = VK_NULL_HANDLE;
+  VkQueryPool queries = VK_NULL_HANDLE;
+  VkFence fence = VK_NULL_HANDLE;
+};
+
+Calibration calibrate_by_driver(Device& device) {
+  VkCalibratedTimestampInfoEXT infos[2]{};
+  infos[0].sType = infos[1].sType = VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT;
+  infos[0].timeDomain = VK_TIME_DOMAIN_DEVICE_EXT;
+  infos[1].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
+  Calibration best{};
+  uint64_t least = ~uint64_t{0};
+  // The two clocks are read one after the other: the try with the least between them counts.
+  for (int i = 0; i < kTries; ++i) {
+    uint64_t values[2] = {};
+    uint64_t deviation = 0;
+    check(device.fn().vkGetCalibratedTimestampsEXT(device.handle(), 2, infos, values, &deviation),
+          "vkGetCalibratedTimestampsEXT");
+    if (deviation < least) {
+      least = deviation;
+      best = {static_cast<int64_t>(values[1]), values[0]};
+    }
+  }
+  return best;
+}
+
+Calibration calibrate_by_submit(Device& device, const QueueHandle& queue) {
+  const VolkDeviceTable& fn = device.fn();
+  Sample sample(device);
+  VkCommandPoolCreateInfo pool{};
+  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  pool.queueFamilyIndex = queue.family;
+  check(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), "vkCreateCommandPool");
+  VkQueryPoolCreateInfo queries{};
+  queries.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  queries.queryCount = 1;
+  check(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), "vkCreateQueryPool");
+  fn.vkResetQueryPool(device.handle(), sample.queries, 0, 1);
+  VkFenceCreateInfo fence{};
+  fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  check(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), "vkCreateFence");
+
+  VkCommandBufferAllocateInfo allocate{};
+  allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  allocate.commandPool = sample.commands;
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  check(fn.vkAllocateCommandBuffers(device.handle(), &allocate, &commands), "vkAllocateCommandBuffers");
+  VkCommandBufferBeginInfo begin{};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  check(fn.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+  fn.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, sample.queries, 0);
+  check(fn.vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+
+  VkSubmitInfo submit{};
+  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands;
+  const int64_t before = host_now();
+  {
+    std::lock_guard lock(*queue.mutex);
+    check(fn.vkQueueSubmit(queue.handle, 1, &submit, sample.fence), "vkQueueSubmit");
+  }
+  check(fn.vkWaitForFences(device.handle(), 1, &sample.fence, VK_TRUE, kForever), "vkWaitForFences");
+  const int64_t after = host_now();
+  uint64_t ticks = 0;
+  check(fn.vkGetQueryPoolResults(device.handle(), sample.queries, 0, 1, sizeof(ticks), &ticks, sizeof(ticks),
+                                 VK_QUERY_RESULT_64_BIT),
+        "vkGetQueryPoolResults");
+  return {before + (after - before) / 2, ticks};
+}
+
+}  // namespace
+
+uint64_t timestamp_mask(const Device& device, uint32_t family) noexcept {
+  const uint32_t bits = device.properties().queue_families[family].timestampValidBits;
+  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
+
+Calibration calibrate(Device& device, const QueueHandle& queue) {
+  const std::string name = device.properties().core.deviceName;
+  if (timestamp_mask(device, queue.family) == 0) {
+    throw Error(ErrorKind::invalid_value,
+                "queue family " + std::to_string(queue.family) + " of " + name + " has no timestamps");
+  }
+  if (!device.properties().features12.hostQueryReset) {
+    throw Error(ErrorKind::invalid_value, name + " lacks hostQueryReset");
+  }
+  return device.calibrated() ? calibrate_by_driver(device) : calibrate_by_submit(device, queue);
+}
+
+}  // namespace vkd

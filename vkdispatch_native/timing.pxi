@@ -1,0 +1,49 @@
+# What was timed, as plain tuples.
+
+# ---- timing
+
+
+def start_timing(Engine engine not None):
+    cdef CppEngine* e = engine.open()
+    cdef vector[uint64_t] before
+    with nogil:
+        before = e.start_timing()
+    return list(before)
+
+
+def stop_timing(Engine engine not None):
+    # Not open(): a profile may end after its context.
+    if engine.ptr.get() != NULL:
+        engine.ptr.get().stop_timing()
+
+
+def timings(Engine engine not None, since):
+    cdef CppEngine* e = engine.open()
+    cdef vector[uint64_t] values = since
+    cdef CppTimings found
+    cdef CppTimedCommand* c
+    cdef size_t i
+    if values.size() != 2 * e.queue_count():  # those of twins come last
+        raise ValueError(f"since: expected a value for each of {2 * e.queue_count()} queues, got {values.size()}")
+    with nogil:
+        found = e.timings(values)
+    commands = []
+    for i in range(found.commands.size()):
+        c = &found.commands[i]
+        commands.append((
+            <int>c.kind,
+            c.queue,
+            c.plan,
+            c.name.decode("utf-8", "replace"),
+            (c.groups.x, c.groups.y, c.groups.z),
+            c.bytes,
+            (<const char*>c.arguments.data())[: c.arguments.size()],
+            [(r.binding, r.texel, r.bytes) for r in c.resources],
+            c.begin,
+            c.end,
+        ))
+    return commands, [(s.queue, s.commands, s.begin, s.end) for s in found.submits]
+
+
+def host_clock():
+    return host_now()
