@@ -211,6 +211,12 @@ Image* Engine::create_image(const ImageShape& shape) {
 
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
   const Use using_engine(*this);
+  if (size > queue_at(queue).device().max_allocation()) {
+    throw Error(ErrorKind::out_of_memory, std::to_string(size) +
+                                              " bytes of pinned memory are more than the " +
+                                              std::to_string(queue_at(queue).device().max_allocation()) +
+                                              " bytes that the device allocates at once");
+  }
   std::shared_ptr<Device> device;
   for (const auto& candidate : devices_) {
     if (candidate.get() == &queue_at(queue).device()) {
@@ -504,6 +510,10 @@ void Engine::close() noexcept {
     pause();
   }
   for_each_queue([](Queue& queue) { queue.close(); });
+  // All has been waited for, but Mesa's own threads still look at a semaphore that a submit waited for.
+  for (const auto& device : devices_) {
+    device->fn().vkDeviceWaitIdle(device->handle());
+  }
   std::lock_guard lock(live_mutex_);
   for (CommandList* list : lists_) {
     list->reset();

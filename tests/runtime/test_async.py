@@ -83,7 +83,7 @@ def test_neither_waits_for_the_device() -> None:
     vd.queue_wait_idle()
     keep_busy(60_000)
     begin = time.perf_counter()
-    for _ in range(5):
+    for _ in range(50):
         keep_busy(60_000)
     event = buffer.write_async(np.full(SIZE, 2, np.float32))
     future = buffer.read_async()
@@ -136,7 +136,7 @@ def test_what_numpy_lacks_is_widened(kind: Any) -> None:
 def test_events() -> None:
     vd.queue_wait_idle()
     assert vd.record_event().done()
-    for _ in range(5):
+    for _ in range(50):
         keep_busy(60_000)
     event = vd.record_event(0)
     assert not event.wait(0) and not event.wait(0.0005) and not event.done() and "pending" in repr(event)
@@ -149,14 +149,10 @@ def test_events() -> None:
 
 
 def test_timeouts() -> None:
-    buffer = filled(1)
     vd.queue_wait_idle()
-    for _ in range(10):
-        keep_busy(60_000)
-    add(buffer, 1.0)
-    # on the buffer that is kept busy, so that no copy can overtake it
+    # of the buffer that is kept busy, so that the copy cannot overtake it
     busy = vd.asbuffer(np.zeros(2, np.uint32))
-    for _ in range(10):
+    for _ in range(100):
         spin(busy, 60_000)
     future = busy.read_async()
     with pytest.raises(TimeoutError, match=r"0\.001"):
@@ -212,7 +208,7 @@ def test_asyncio() -> None:
 
     async def slow() -> None:
         busy = vd.asbuffer(np.zeros(2, np.uint32))
-        for _ in range(5):
+        for _ in range(100):
             spin(busy, 60_000)
         await busy.read_async()
 
@@ -223,7 +219,7 @@ def test_asyncio() -> None:
 def test_cancelled_waits_leave_the_rest_alone() -> None:
     async def main() -> None:
         busy = vd.asbuffer(np.zeros(2, np.uint32))
-        for _ in range(5):
+        for _ in range(100):
             spin(busy, 60_000)
         future = busy.read_async()
         event = vd.record_event()
@@ -273,7 +269,7 @@ def test_callbacks() -> None:
     called.clear()
     reached.clear()
     busy = vd.asbuffer(np.zeros(2, np.uint32))
-    for _ in range(5):
+    for _ in range(100):
         spin(busy, 60_000)
     future = busy.read_async()
     future.add_done_callback(lambda _: 1 / 0)  # logged, and no more
@@ -287,7 +283,7 @@ def test_callbacks_come_as_things_are_done_not_as_they_were_asked_for() -> None:
     order: list[str] = []
     both = threading.Semaphore(0)
     quick = vd.record_event()
-    for _ in range(5):
+    for _ in range(100):
         spin(busy, 60_000)
     slow = vd.record_event()
     slow.add_done_callback(lambda _: (order.append("slow"), both.release()))

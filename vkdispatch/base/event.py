@@ -1,5 +1,6 @@
 """Moments in the work of the device that programs can wait for, and queues too."""
 
+import atexit
 import contextlib
 import math
 import threading
@@ -58,7 +59,8 @@ class _Moment(Generic[_T]):
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
 
         It is called at once, in this thread, if the work is done already. It must not wait: other callbacks
-        of the context come after it. What it raises is logged. A lost device calls back as well.
+        of the context come after it. What it raises is logged. A lost device calls back as well; what is
+        pending when the interpreter ends does not.
         """
         if not callable(callback):
             raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
@@ -240,6 +242,8 @@ class _Watcher:
         self._lock = threading.Condition()
         self._watched: list[tuple[_Moment[Any], Callable[[Any], object]]] = []
         self._running = False
+        self._stopped = False
+        self._thread: threading.Thread | None = None
 
     def watch(self, moment: "_Moment[Any]", callback: "Callable[[Any], object]") -> None:
         """Call `callback(moment)` when it is done."""
@@ -249,14 +253,24 @@ class _Watcher:
                 self._lock.notify()
                 return
             self._running = True
-        threading.Thread(target=self._run, name="vkdispatch events", daemon=True).start()
+            self._thread = threading.Thread(target=self._run, name="vkdispatch events", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and call nobody any more."""
+        with self._lock:
+            self._stopped = True
+            self._lock.notify()
+            thread = self._thread
+        if thread is not None:
+            thread.join(_IDLE_SECONDS)
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                if not self._watched:
+                if not self._watched and not self._stopped:
                     self._lock.wait(_IDLE_SECONDS)
-                if not self._watched:
+                if not self._watched or self._stopped:
                     self._running = False
                     return
                 watched = list(self._watched)
@@ -283,3 +297,14 @@ def _sleep_on(moment: "_Moment[Any]") -> None:
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
 _watchers_lock = threading.Lock()
+
+
+def _stop_watchers() -> None:
+    with _watchers_lock:
+        watchers = list(_watchers.values())
+    for watcher in watchers:
+        watcher.stop()
+
+
+# The interpreter must not end under a thread that waits for the device. Runs before the context goes.
+atexit.register(_stop_watchers)
