@@ -48,7 +48,7 @@ def main() -> int:
     each = options.launches // ROUNDS
     print(vd.get_context().device_infos[0].device_name)
     print(f"{'launches':>9} {'MiB':>8} {'allocations':>12} {'Python blocks':>14} {'s':>6}")
-    first = None
+    first = 0
     begin = time.perf_counter()
     for turn in range(ROUNDS):
         asked, blocks = allocations(), sys.getallocatedblocks()
@@ -57,7 +57,7 @@ def main() -> int:
         vd.queue_wait_idle()
         asked, blocks = allocations() - asked, sys.getallocatedblocks() - blocks
         now = resident()
-        first = now if first is None else first
+        first = first or now
         row = f"{(turn + 1) * each:9} {now / 2**20:8.1f} {asked:12} {blocks:14}"
         print(f"{row} {time.perf_counter() - begin:6.1f}")
     if not (data.read(0) == each * ROUNDS).all():
