@@ -40,11 +40,12 @@ test-staged:
 	@$(SAY) "tests with staged transfers"
 	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) tests/runtime tests/shader tests/language
 
-# Every kernel in the form for large buffers, and each invocation doing several elements where it may.
+# Every kernel in the form for large buffers, and each invocation doing several elements where it may. Random
+# kernels index by numbers that wrap around at 32 bits, which positions of 64 bits do not.
 test-variants:
 	@$(SETUP) dev
 	@$(SAY) "tests with 64-bit positions and device addresses"
-	@VKDISPATCH_FORCE_VARIANT=wide,coarse $(PYTEST) tests/shader tests/language
+	@VKDISPATCH_FORCE_VARIANT=wide,coarse $(PYTEST) tests/shader tests/language --ignore-glob='*/test_random_*'
 
 test-asan:
 	@$(SETUP) asan

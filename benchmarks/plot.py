@@ -61,7 +61,7 @@ def draw(report: Report, path: Path) -> None:
         draw_bars(axis, title, chosen)
     if graphs:
         draw_graphs(axes[-1, 0], report)
-    figure.suptitle(f"{report['device']}, {report['date']}")
+    figure.suptitle(f"{report['device']}, {report['date'][:10]}")
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata: dict[str, Any] | None = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(path, metadata=metadata)
@@ -71,6 +71,11 @@ def draw(report: Report, path: Path) -> None:
 def bars_of(line: Line) -> int:
     """Return how many bars a row has, and a gap."""
     return 2 + len(line.peers) + (line.floor is not None)
+
+
+def shown(name: str) -> str:
+    """Return what the pictures call a library: one of the peers has our name."""
+    return "ours" if name == OURS else name
 
 
 def draw_bars(axis: "Axes", title: str, chosen: Sequence[Line]) -> None:
@@ -85,7 +90,7 @@ def draw_bars(axis: "Axes", title: str, chosen: Sequence[Line]) -> None:
         first = place
         for name, value in bars.items():
             axis.barh(place, value, 0.9, color=COLOURS.get(name, "black"))
-            axis.text(value, place, f" {name} {value:,.3g}", va="center", fontsize=7)
+            axis.text(value, place, f" {shown(name)} {value:,.3g}", va="center", fontsize=7)
             place += 1
         if line.goal:
             axis.vlines(line.goal, first - 0.5, place - 0.5, colors="black", linestyles="dashed")
@@ -109,7 +114,7 @@ def draw_graphs(axis: "Axes", report: Report) -> None:
             points = [(n, middle(report, f"{work}-{n}", name, figure)) for n in LENGTHS]
             known = [(n, value) for n, value in points if value is not None]
             if known:
-                label = f"{name}: {work.removeprefix('graph-')} {figure.removesuffix('_us')}"
+                label = f"{shown(name)}: {work.removeprefix('graph-')} {figure.removesuffix('_us')}"
                 axis.plot(
                     *zip(*known, strict=True), style, color=COLOURS.get(name), label=label, markersize=4
                 )

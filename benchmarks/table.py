@@ -141,7 +141,9 @@ def as_page(report: Report, picture: str) -> str:
     """Return a section of the documentation: what was measured on what, the table and the picture."""
     machine = report["machine"]
     versions = [
-        f"{name} {about['version']}" for name, about in report["participants"].items() if "version" in about
+        f"{name} ({about['version']})"
+        for name, about in report["participants"].items()
+        if name != OURS and "version" in about
     ]
     title = report["device"]
     return "\n".join(
@@ -152,7 +154,7 @@ def as_page(report: Report, picture: str) -> str:
             (
                 f"{report['date'][:10]}, commit {report['commit'] or 'unknown'}; {machine['cores']} cores,"
                 f" {machine['processor']}; {report['rounds']} rounds in {report['seconds'] / 60:.1f} minutes;"
-                f" {', '.join(versions)}."
+                f" beside {', '.join(versions)}."
             ),
             "",
             as_rst(report),

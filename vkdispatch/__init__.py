@@ -170,7 +170,6 @@ from vkdispatch.execution_pipeline.command_graph import (
     set_global_graph,
 )
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.map import MappingFunction, map
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
 
 # Submodules that programs reach as attributes.
@@ -178,6 +177,7 @@ from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
     from vkdispatch.shader.copying import copyto
+    from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.profile import Profile, profile
     from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 
@@ -185,10 +185,12 @@ __version__ = "0.1.0"
 
 # What most programs do without is imported when it is first asked for.
 _LAZY = {
+    "MappingFunction": "vkdispatch.shader.map",
     "Profile": "vkdispatch.shader.profile",
     "RawKernel": "vkdispatch.shader.raw",
     "copyto": "vkdispatch.shader.copying",
     "glsl_kernel": "vkdispatch.shader.raw",
+    "map": "vkdispatch.shader.map",
     "profile": "vkdispatch.shader.profile",
     "spirv_kernel": "vkdispatch.shader.raw",
 }

@@ -346,23 +346,34 @@ class Launcher:
         """
 
 # What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
-# plan id and name, workgroups, bytes copied, argument block, what was bound (binding, bytes of a texel or 0,
-# bytes), begin and end in nanoseconds of `host_clock`.
+# whether it was the queue beside it that only moves data, plan id and name, workgroups, bytes copied, the
+# argument block, what was used (binding or -1, where its address lies in the block or -1, bytes of a texel or
+# 0, bytes), begin and end in nanoseconds of `host_clock`.
 TimedCommand = tuple[
-    int, int, int, str, tuple[int, int, int], int, bytes, list[tuple[int, int, int]], int, int
+    int,
+    int,
+    bool,
+    int,
+    str,
+    tuple[int, int, int],
+    int,
+    bytes,
+    list[tuple[int, int, int, int]],
+    int,
+    int,
 ]
-# A submit: queue, how many commands, begin and end on the host.
-TimedSubmit = tuple[int, int, int, int]
+# A submit: queue and whether the one beside it, how many commands, begin and end on the host.
+TimedSubmit = tuple[int, bool, int, int, int]
 
 def start_timing(engine: Engine) -> list[int]:
     """Time every command given to the engine from here on, until `stop_timing` was called as often.
 
-    Returns the number of the last batch of each queue before. Command lists are streamed rather than replayed
-    meanwhile. Raises ValueError where a queue has no timestamps.
+    Returns the numbers of the last batches before, those of the queues beside last. Command lists are
+    streamed rather than replayed meanwhile. Raises ValueError where a queue has no timestamps.
     """
 
 def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
-    """Return what was timed after these batches, one number for each queue, and is done."""
+    """Return what was timed after these batches, as `start_timing` gave them, and is done."""
 
 def stop_timing(engine: Engine) -> None: ...
 def host_clock() -> int:

@@ -191,6 +191,7 @@ cdef class Buffer(Data):
         cdef vector[CppPoint] points
         cdef CppPinned* block = NULL
         cdef const byte* source
+        cdef uint64_t done, size
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -205,13 +206,17 @@ cdef class Buffer(Data):
                 if engine.is_pinned(q, source, host.view.len):
                     points.push_back(engine.start_upload(q, buffer[0], offset, source, host.view.len))
                     continue
-                with nogil:
-                    block = engine.create_pinned(q, host.view.len, UPLOAD)
-                    copy_bytes(block.data(), source, host.view.len)
-                try:
-                    points.push_back(engine.start_upload(q, buffer[0], offset, block.data(), host.view.len))
-                finally:
-                    engine.retire(block)
+                done = 0
+                while done < <uint64_t>host.view.len:
+                    size = min(<uint64_t>host.view.len - done, <uint64_t>MOST_PINNED)
+                    with nogil:
+                        block = engine.create_pinned(q, size, UPLOAD)
+                        copy_bytes(block.data(), source + done, size)
+                    try:
+                        points.push_back(engine.start_upload(q, buffer[0], offset + done, block.data(), size))
+                    finally:
+                        engine.retire(block)
+                    done += size
         finally:
             self.leave()
         return _points(points)

@@ -218,12 +218,13 @@ cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
 
 cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
     ctypedef struct CppTimedResource "vkd::TimedResource":
-        uint32_t binding
+        int64_t binding
+        int64_t address
         uint32_t texel
         uint64_t bytes
     cdef cppclass CppTimedCommand "vkd::TimedCommand":
         int kind
-        size_t queue
+        size_t slot
         uint64_t plan
         string name
         CppGroups groups
@@ -233,7 +234,7 @@ cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
         int64_t begin
         int64_t end
     ctypedef struct CppTimedSubmit "vkd::TimedSubmit":
-        size_t queue
+        size_t slot
         size_t commands
         int64_t begin
         int64_t end
@@ -325,4 +326,5 @@ DEF MAX_ARGUMENTS = 16384  # bytes: the uniform range that every device grants
 DEF MAX_BINDINGS = 256
 DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
 DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
+DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices allocate no more than some GiB
 DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <thread>
 
 #include "libs/error.hpp"
@@ -539,10 +540,17 @@ void Engine::abandon() noexcept {
 // ---- timing
 
 std::vector<Calibration> Engine::calibrations() {
-  std::vector<Calibration> found;
-  for (const auto& queue : queues_) {
-    found.push_back(calibrate(queue->device(), queue->handle()));
-  }
+  std::vector<Calibration> found(2 * queues_.size());
+  // Queues of one device share its clock, and are to be compared: they share the calibration too.
+  std::map<const Device*, Calibration> clocks;
+  for_each_queue([&](Queue& queue) {
+    const auto known = clocks.find(&queue.device());
+    if (known != clocks.end() && queue.has_timestamps()) {
+      found[queue.slot()] = known->second;
+    } else if (queue.slot() < queues_.size()) {  // one that only moves data may go untimed
+      found[queue.slot()] = clocks[&queue.device()] = calibrate(queue.device(), queue.handle());
+    }
+  });
   return found;
 }
 
@@ -550,17 +558,15 @@ std::vector<uint64_t> Engine::start_timing() {
   const Use use(*this);
   std::lock_guard lock(timing_mutex_);
   // What was given before is not to be timed, and submitting ends its batch.
-  std::vector<uint64_t> before;
-  for (const auto& queue : queues_) {
-    before.push_back(queue->last_value());
-    queue->flush(before.back());
-  }
+  std::vector<uint64_t> before(2 * queues_.size());
+  for_each_queue([&](Queue& queue) {
+    before[queue.slot()] = queue.last_value();
+    queue.flush(before[queue.slot()]);
+  });
   TimingLog& log = shared_.timings;
   if (!log.on()) {
     clocks_ = calibrations();
-    for (const auto& queue : queues_) {
-      queue->set_clock(clocks_[queue->index()].ticks);
-    }
+    for_each_queue([&](Queue& queue) { queue.set_clock(clocks_[queue.slot()].ticks); });
     std::lock_guard log_lock(log.mutex);
     log.commands.clear();
     log.submits.clear();
@@ -571,28 +577,30 @@ std::vector<uint64_t> Engine::start_timing() {
 
 Timings Engine::timings(const std::vector<uint64_t>& since) {
   const Use use(*this);
-  std::lock_guard lock(timing_mutex_);
-  for (const auto& queue : queues_) {
-    queue->collect_timings();
+  if (since.size() != 2 * queues_.size()) {
+    throw Error(ErrorKind::invalid_value, "since: expected the " + std::to_string(2 * queues_.size()) +
+                                              " values of start_timing, got " + std::to_string(since.size()));
   }
+  std::lock_guard lock(timing_mutex_);
+  for_each_queue([](Queue& queue) { queue.collect_timings(); });
   const std::vector<Calibration> now = calibrations();
   Timings found;
   TimingLog& log = shared_.timings;
   std::lock_guard log_lock(log.mutex);
   for (const TimedCommand& command : log.commands) {
-    if (command.batch > since.at(command.queue)) {
+    if (command.batch > since[command.slot]) {
       found.commands.push_back(command);
     }
   }
   for (const TimedSubmit& submit : log.submits) {
-    if (submit.batch > since.at(submit.queue)) {
+    if (submit.batch > since[submit.slot]) {
       found.submits.push_back(submit);
     }
   }
   for (TimedCommand& command : found.commands) {
-    Queue& queue = *queues_[command.queue];
-    const Calibration& clock = clocks_.at(command.queue);
-    const double length = tick_length(queue.device(), queue.family(), clock, now[command.queue]);
+    Queue& queue = queue_at(command.slot);
+    const Calibration& clock = clocks_.at(command.slot);
+    const double length = tick_length(queue.device(), queue.family(), clock, now[command.slot]);
     command.begin = clock.host_ns + std::llround(static_cast<double>(command.begin) * length);
     command.end = clock.host_ns + std::llround(static_cast<double>(command.end) * length);
   }

@@ -96,7 +96,7 @@ class Engine {
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
   // Times every command from here on, until stop_timing() was called as often. Returns the last value that
-  // each queue was given before. Throws where a queue has no timestamps.
+  // each queue was given before, by slot. Throws where a queue of the context has no timestamps.
   std::vector<uint64_t> start_timing();
   // What was timed after these values and is done, on the host's clock.
   Timings timings(const std::vector<uint64_t>& since);
@@ -119,7 +119,7 @@ class Engine {
  private:
   class Use;
 
-  std::vector<Calibration> calibrations();  // of each queue
+  std::vector<Calibration> calibrations();  // by slot
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
@@ -151,7 +151,7 @@ class Engine {
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
   std::mutex timing_mutex_;
-  std::vector<Calibration> clocks_;  // of each queue, from the start of timing
+  std::vector<Calibration> clocks_;  // by slot, from the start of timing
 };
 
 }  // namespace vkd

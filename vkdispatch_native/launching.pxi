@@ -104,7 +104,7 @@ cdef class Launcher:
         cdef vector[Slot] bound_slots
         cdef int axis
         cdef int resources = 0
-        cdef int64_t farthest = max(exec_offset + (12 if wide else 0), groups_offset)
+        cdef int64_t farthest = max(exec_offset + (12 if wide and exec_offset >= 0 else 0), groups_offset)
         if self.engine is not None:
             raise RuntimeError("a launcher is initialized once")
         if plan.engine is not engine:

@@ -23,8 +23,6 @@ def timings(Engine engine not None, since):
     cdef CppTimings found
     cdef CppTimedCommand* c
     cdef size_t i
-    if values.size() != e.queue_count():
-        raise ValueError(f"since: expected a value for each of {e.queue_count()} queues, got {values.size()}")
     with nogil:
         found = e.timings(values)
     commands = []
@@ -32,17 +30,19 @@ def timings(Engine engine not None, since):
         c = &found.commands[i]
         commands.append((
             <int>c.kind,
-            c.queue,
+            c.slot % e.queue_count(),
+            c.slot >= e.queue_count(),
             c.plan,
             c.name.decode("utf-8", "replace"),
             (c.groups.x, c.groups.y, c.groups.z),
             c.bytes,
             (<const char*>c.arguments.data())[: c.arguments.size()],
-            [(r.binding, r.texel, r.bytes) for r in c.resources],
+            [(r.binding, r.address, r.texel, r.bytes) for r in c.resources],
             c.begin,
             c.end,
         ))
-    return commands, [(s.queue, s.commands, s.begin, s.end) for s in found.submits]
+    count = e.queue_count()
+    return commands, [(s.slot % count, s.slot >= count, s.commands, s.begin, s.end) for s in found.submits]
 
 
 def host_clock():

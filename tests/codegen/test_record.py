@@ -1,6 +1,8 @@
 """Records behave as the dataclasses they stand in for."""
 
 import dataclasses
+import functools
+import inspect
 from typing import Any
 
 import pytest
@@ -63,3 +65,42 @@ def test_slots_factories_identity_and_copies() -> None:
     assert copy.items is first.items and (copy.name, first.name) == ("crate", "box")
     with pytest.raises(TypeError):
         replace(first, colour="red")
+
+
+@record(sealed=True, slots=False)
+class Sealed:
+    """Users get to see it."""
+
+    name: str
+    rest: tuple[int, ...] = field(default=(), hidden=True)
+    items: list[int] = field(factory=list)
+
+    @functools.cached_property
+    def length(self) -> int:
+        return len(self.name)
+
+
+def test_hidden_fields_and_sealed_records() -> None:
+    item = Sealed("a", (1,))
+    assert (
+        repr(item) == "Sealed(name='a', items=[])" and item == Sealed("a", (2,)) and item != Sealed("b", (1,))
+    )
+    assert (item.rest, item.length) == ((1,), 1)
+    with pytest.raises(AttributeError, match="name"):
+        item.name = "b"  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        del item.name
+    assert replace(item, name="bc").length == 2
+
+
+def test_the_module_dataclasses_takes_them_for_its_own() -> None:
+    assert dataclasses.is_dataclass(Point) and dataclasses.is_dataclass(Sealed("a"))
+    for kind, twin in ((Point, Twin), (Point(1), Twin(1))):
+        ours, theirs = dataclasses.fields(kind), dataclasses.fields(twin)  # type: ignore[arg-type]
+        assert [(f.name, f.type, f.default) for f in ours] == [(f.name, f.type, f.default) for f in theirs]
+    assert dataclasses.replace(Point(1), y=5) == Point(1, 5)  # type: ignore[type-var]
+    assert dataclasses.asdict(Box([1])) == {"items": [1], "name": "box"}  # type: ignore[call-overload]
+    assert inspect.signature(Sealed).parameters.keys() == {"name", "rest", "items"}
+    assert inspect.signature(Point) == inspect.signature(Point.__init__).replace(
+        parameters=list(inspect.signature(Point.__init__).parameters.values())[1:]
+    )

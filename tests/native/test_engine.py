@@ -176,6 +176,37 @@ def test_recording_after_submits(engine: native.Engine) -> None:
     assert array.read()[0] == total
 
 
+def test_rearranged_recordings(engine: native.Engine) -> None:
+    array = Array(engine, np.zeros(1, np.float32))
+    plan, _ = affine_launcher(engine)
+    commands = native.CommandList(engine)
+    factors = [float(k % 3) for k in range(300)]  # two segments
+    for _ in factors:
+        commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
+
+    def submit() -> float:
+        expected = float(array.read()[0])
+        for _ in range(3):  # streamed, recorded, replayed
+            commands.submit(-2, b"".join(struct.pack("3If", 1, 1, 1, f) for f in factors), 1)
+            for factor in factors:
+                expected = float(np.float32(expected * factor + 1))
+        return expected
+
+    assert submit() == array.read()[0]
+    with pytest.raises(ValueError, match="there is no dispatch 300"):
+        commands.rearrange([0, 300])
+    assert commands.length == 300
+    order = [299, 5, 5, *range(100, 200), 0]
+    assert commands.rearrange(order) == [(16 * number, 16) for number in order]
+    assert (commands.length, commands.instance_size) == (len(order), 16 * len(order))
+    factors = [factors[number] for number in order]
+    assert submit() == array.read()[0]
+    assert commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16) == 16 * len(order)
+    assert commands.rearrange([]) == []
+    assert (commands.length, commands.instance_size) == (0, 0)
+    commands.submit(-2, b"", 1)
+
+
 def test_reset_right_after_submit(engine: native.Engine) -> None:
     array = Array(engine, np.zeros(1, np.float32))
     plan, _ = affine_launcher(engine)

@@ -240,7 +240,10 @@ def test_the_compiler_gets_ready_for_new_programs_only(
     monkeypatch.setattr(compiler, "_program_noted", False)
     monkeypatch.setattr(compiler, "_kernels_expected", False)
     compiler.vulkan_comes_up()
-    assert calls == []  # a program without kernels
+    assert calls == []  # a look at the devices
+    compiler.context_comes_up()
+    assert calls == [1]
+    calls.clear()
     monkeypatch.setattr(compiler, "_kernels_expected", True)
     compiler.vulkan_comes_up()
     assert calls == [1]

@@ -8,7 +8,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, u8, u32, u64, uv4
+from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.shader import variants
 
@@ -375,3 +375,52 @@ def test_parts_that_do_not_fit() -> None:
     buffer.destroy()
     with pytest.raises(RuntimeError, match="destroyed"):
         buffer.read_range(0, 1, 0)
+
+
+def test_bounds_of_wide_kernels_are_told_in_64_bits(forced: Callable[[str], None]) -> None:
+    forced("wide")
+
+    @vd.shader(3, check="bounds,nan")
+    def reach(data: Buff[f32], far: Const[u32], back: Const[i32]) -> None:
+        tid = vc.global_invocation_id().x
+        data[tid * far * 4] = 1.0
+        data[vc.clamp(tid.to_dtype(vd.int32), 0, 2) + back] = 2.0
+        vc.print("here", tid)
+
+    data = vd.asbuffer(np.zeros(9, np.float32))
+    reach(data, 1, 0)
+    assert data.read(0).tolist() == [2, 2, 2, 0, 1, 0, 0, 0, 1]
+    with pytest.raises(IndexError, match=rf"index {4 * 3_000_000_000} is out of bounds for buffer 'data' of"):
+        reach(data, 3_000_000_000, 0)
+    with pytest.raises(
+        IndexError, match=r"index -2 is out of bounds .* of shape \(9,\).*invocation \(0, 0, 0\)"
+    ):
+        reach(data, 1, -2)
+
+    graph = vd.CommandGraph()
+    reach(data, 1, 0, graph=graph)
+    reach(data, 3_000_000_000, 0, graph=graph)
+    with pytest.raises(IndexError, match="index 12000000000"):
+        graph.submit()
+
+
+def test_many_arguments_travel_in_a_uniform_block_with_the_addresses(forced: Callable[[str], None]) -> None:
+    forced("wide")
+
+    @vd.shader("a.size")
+    def combine(
+        a: Buff[f32], b: Buff[f32], c: Buff[f32], d: Buff[f32], m: Const[m4], n: Const[m4], k: Const[u32]
+    ) -> None:
+        tid = vc.global_invocation_id().x
+        total = b[tid % b.shape.w] + c[tid % c.shape.w] + d[tid % d.shape.w]
+        a[tid] = total + m[1][2] + n[3][3] + k
+
+    rng = np.random.default_rng(2)
+    a, (b, c, d) = vd.Buffer(11, vd.float32), (rng.integers(0, 9, n).astype(np.float32) for n in (3, 5, 7))
+    m, n = (rng.integers(0, 9, (4, 4)).astype(np.float32) for _ in range(2))
+    combine(a, *map(vd.asbuffer, (b, c, d)), m, n, 5)
+    plain = vd.Buffer(11, vd.float32)
+    forced("")
+    combine.interpret(plain, b, c, d, m, n, 5)
+    np.testing.assert_array_equal(a.read(0), plain.read(0))
+    assert combine.shader_description.layout(Variant(addressed=True, wide=True)).uniform

@@ -311,7 +311,7 @@ def test_timing_ends_with_the_last_profile() -> None:
 def test_native_refuses_wrong_calls() -> None:
     engine = vd.get_context()._native
     with pytest.raises(ValueError, match="since"):
-        native.timings(engine, [0] * (engine.queue_count + 1))
+        native.timings(engine, [0])
     timing = Timing(vd.get_context())
     commands, submits = timing.finish()
     timing.stop()
@@ -546,3 +546,60 @@ def test_overlapping_commands_get_tracks_of_their_own(tmp_path: Path) -> None:
     assert len(tracks) == 2
     for spans in tracks.values():
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+FORMS = """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, f32
+@vd.shader("y.size")
+def smooth(y: Buff[f32], x: Buff[f32]):
+    tid = vc.global_invocation_id().x
+    with vc.if_block(vc.all(tid > 0, tid < y.shape.w - 1)):
+        y[tid] = x[tid - 1] + x[tid + 1]
+x, y = (vd.asbuffer(np.ones(3001, np.float32)) for _ in range(2))
+with vd.profile() as p:
+    smooth(y, x)
+(item,) = (item for item in p.records if item.kind == "kernel")
+print(item.invocations, item.bytes_read, item.bytes_written, item.precision)
+"""
+
+
+@pytest.mark.parametrize("form", ["", "coarse", "addressed", "wide"])
+def test_all_forms_of_a_kernel_count_the_same(run_python: Callable[..., Any], form: str) -> None:
+    done = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=form)
+    assert done.stdout.strip() == f"(3001, 1, 1) {4 * 3001} {4 * 2999} exact", done.stderr
+
+
+TRANSFERS = """
+import json, sys
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, f32
+@vd.shader("data.size")
+def bump(data: Buff[f32]):
+    data[vc.global_invocation_id().x] += 1
+data, pinned = vd.Buffer(1 << 16, f32), vd.empty_pinned((1 << 16,), np.float32)
+pinned[:] = 3
+data.write_async(pinned)  # before the profile
+with vd.profile() as p:
+    data.write_async(pinned)
+    bump(data)
+    data.read_async(0, out=pinned).result()
+assert (pinned == 4).all()
+print([(item.kind, item.transfer, item.bytes) for item in p.records])
+assert all(a.end <= b.begin for a, b in zip(p.records, p.records[1:]))
+p.to_chrome_trace(sys.argv[1])
+events = json.load(open(sys.argv[1]))["traceEvents"]
+print(sorted({e["args"]["name"] for e in events if e["ph"] == "M"}))
+"""
+
+
+def test_queues_that_move_data_are_timed(run_python: Callable[..., Any], tmp_path: Path) -> None:
+    setting = {"VKDISPATCH_FORCE_STAGING": "1", "VKDISPATCH_FORCE_TRANSFER_QUEUE": "1"}
+    done = run_python(TRANSFERS, str(tmp_path / "trace.json"), **setting)
+    assert done.returncode == 0, done.stderr
+    records, names = done.stdout.splitlines()
+    assert records == str(
+        [("write buffer", True, 4 << 16), ("kernel", False, 8 << 16), ("read buffer", True, 4 << 16)]
+    )
+    assert "queue 0, transfers" in names
+    assert "submits to queue 0, transfers" in names

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import vkdispatch_native as native
 from vkdispatch.base import disk_cache
@@ -18,13 +18,28 @@ _identity = ""
 _program_noted = False
 
 
-def compile_glsl(source: str, name: str) -> bytes:
-    """Compile a compute shader to SPIR-V, without a device. Raises ShaderBuildError with the whole log."""
+def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = None) -> bytes:
+    """Compile a compute shader to SPIR-V, without a device.
+
+    Parameters
+    ----------
+    source
+        GLSL.
+    name
+        What messages call it.
+    with_lines
+        Returns the source with #line directives, where it is to be compiled: they are for messages alone.
+
+    Raises
+    ------
+    ShaderBuildError
+        The compiler refused it; the whole log is in the message.
+    """
     key = f"{_compiler()}\n{_without_lines(source)}"
     code = disk_cache.load(_SPIRV, key)
     if code is None:
         try:
-            code = native.compile_glsl(source)
+            code = native.compile_glsl(with_lines() if with_lines else source)
         except ValueError as error:
             log = str(error).strip()
             raise ShaderBuildError(
@@ -75,9 +90,19 @@ def expect_kernels() -> None:
 
 
 def vulkan_comes_up() -> None:
-    """Have the compiler get ready, on another thread, while the driver is loaded."""
+    """Have the compiler get ready, on another thread, while the driver is loaded: if there are kernels."""
     if _kernels_expected:
         _prepare()
+
+
+def context_comes_up() -> None:
+    """Have the compiler get ready: kernels are what a context is for."""
+    _prepare()
+
+
+def context_ends() -> None:
+    """Take note that the program has run: the next time it will find in the cache what it needs."""
+    _note_program()
 
 
 def _prepare() -> None:

@@ -9,9 +9,10 @@ import weakref
 from collections.abc import Iterable, Sequence
 
 import vkdispatch_native as native
+from vkdispatch.base.compiler import context_comes_up, context_ends
 from vkdispatch.base.devices import DeviceInfo, by_preference
 from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, UnsupportedError, UsageError
-from vkdispatch.base.init import debug_enabled, get_devices, initialize, is_dummy, no_driver_error
+from vkdispatch.base.init import debug_enabled, get_devices, initialize, is_dummy, is_vulkan, no_driver_error
 from vkdispatch.base.logging import log_info, log_warning
 
 _COMPUTE = 0x2
@@ -97,6 +98,7 @@ class Context:
             handle.destroy()
         if self._engine is not None:
             self._engine.close()
+            context_ends()
 
 
 class Handle:
@@ -218,6 +220,8 @@ def make_context(
     with _lock:
         if _context is not None and _context.usable:
             return _context
+        if is_vulkan():
+            context_comes_up()
         initialize()
         lost, _context = _context, None
         if lost is not None:

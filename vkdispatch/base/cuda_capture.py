@@ -1,14 +1,14 @@
 """Capturing submissions into a CUDA graph: part of the interface, and only the CUDA backend could do it."""
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any
 
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.init import get_backend
+from vkdispatch.base.record import field, record
 
 
-@dataclass
+@record(frozen=False)
 class CUDAGraphCapture:
     """A capture under way.
 
@@ -21,7 +21,7 @@ class CUDAGraphCapture:
     """
 
     cuda_stream: Any = None
-    uniform_buffers: list[Any] = field(default_factory=list)
+    uniform_buffers: list[Any] = field(factory=list)
 
     def add_uniform_buffer(self, buffer: Any) -> None:
         """Keep `buffer` alive with the capture."""

@@ -1,7 +1,8 @@
 """What a device offers, as plain data, and which device to prefer. Touches no driver."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from vkdispatch.base.record import field, record
 
 CPU_DEVICE = 4
 _TYPE_NAMES = {0: "Other", 1: "Integrated GPU", 2: "Discrete GPU", 3: "Virtual GPU", 4: "CPU driver (no GPU)"}
@@ -14,7 +15,7 @@ _ARITHMETIC_OPERATIONS = 0x4
 
 
 # Compared and hashed by identity: programs keep devices in sets and as keys.
-@dataclass(eq=False)
+@record(eq=False, frozen=False)
 class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
@@ -65,7 +66,7 @@ class DeviceInfo:
     storage_image_extended_formats: int = 0
     sampler_mirror_clamp_to_edge: int = 0
     max_bound_storage_buffers: int = 4
-    missing: list[str] = field(default_factory=list)
+    missing: list[str] = field(factory=list)
     features: frozenset[str] = frozenset()
 
     def is_nvidia(self) -> bool:

@@ -9,12 +9,12 @@ component.
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -306,7 +306,7 @@ _VECTORS: dict[tuple[DType, int], DType] = {
 _MATRICES: dict[int, DType] = {kind.child_count: kind for kind in _Matrix.__subclasses__()}
 
 
-@dataclass(frozen=True)
+@record(sealed=True, slots=False)
 class HostDtype:
     """A type of host memory that NumPy lacks.
 

@@ -2,7 +2,6 @@
 
 import os
 import threading
-from dataclasses import fields
 
 import vkdispatch_native as native
 from vkdispatch.base.compiler import vulkan_comes_up
@@ -171,5 +170,5 @@ def get_cuda_device_map() -> dict[int, int]:
 
 
 def _device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
-    known = {item.name: entry[item.name] for item in fields(DeviceInfo) if item.name in entry}
+    known = {name: entry[name] for name in DeviceInfo.__match_args__ if name in entry}
     return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]

@@ -1,19 +1,21 @@
 """Arrays in pinned host memory, which the device copies to and from by itself."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 import vkdispatch_native as native
 from vkdispatch.base.context import Context, as_int, get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
+if TYPE_CHECKING:  # a third of the import that we allow ourselves
+    from numpy.typing import DTypeLike
+
 Array = np.ndarray[Any, Any]
 
 
-def empty_pinned(shape: "int | tuple[int, ...]", dtype: DTypeLike = np.float32) -> Array:
+def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32) -> Array:
     """Return a new array in pinned memory, its contents undefined.
 
     `Buffer.write`, `read(out=...)`, `write_async` and `read_async(out=...)` copy between device memory and
@@ -35,7 +37,7 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: DTypeLike = np.float32) 
     ValueError
         A size is negative.
     MemoryError
-        The system has no memory of this kind left.
+        The system has no memory of this kind left, or the device allocates less at once (NVIDIA: 4 GiB).
     """
     return pinned_array(get_context(), 0, _checked_shape(shape), _checked_dtype(dtype))
 
@@ -49,7 +51,7 @@ def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "n
     return np.frombuffer(block, dtype, count).reshape(shape)
 
 
-def _checked_dtype(given: DTypeLike) -> "np.dtype[Any]":
+def _checked_dtype(given: "DTypeLike") -> "np.dtype[Any]":
     try:
         dtype = np.dtype(given)
     except TypeError as error:

@@ -1,7 +1,8 @@
 """Records: classes of named fields, as `dataclasses` makes them, at a tenth of what those cost an import.
 
 `@record` gives a class slots, an `__init__`, a `__repr__`, and comparison by fields unless `eq=False`. Fields
-are not to be assigned to, which type checkers see to, unless `frozen=False`.
+are not to be assigned to, which type checkers see to, unless `frozen=False`. To the functions of the module
+`dataclasses` a record is a dataclass.
 """
 
 from collections.abc import Callable
@@ -10,28 +11,44 @@ from typing import Any, TypeVar, dataclass_transform, overload
 _Record = TypeVar("_Record")
 
 
-class _Factory:
-    """A default that is made anew for each record."""
+class _Default:
+    """A default that is more than a value: made anew for each record, or of a field that is no part of it."""
 
-    __slots__ = ("make",)
+    __slots__ = ("hidden", "make", "value")
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, value: Any, make: Callable[[], Any] | None, hidden: bool) -> None:
+        self.value = value
         self.make = make
+        self.hidden = hidden
 
 
-def field(*, factory: Callable[[], Any]) -> Any:
-    """Return the default of a field that `factory` makes for each record."""
-    return _Factory(factory)
+def field(*, default: Any = None, factory: Callable[[], Any] | None = None, hidden: bool = False) -> Any:
+    """Return the default of a field.
+
+    Parameters
+    ----------
+    default
+        The value.
+    factory
+        Instead: makes the value, for each record.
+    hidden
+        Whether the field is left out where records are shown and compared.
+    """
+    return _Default(default, factory, hidden)
 
 
 @overload
 def record(cls: type[_Record], /) -> type[_Record]: ...
 @overload
-def record(*, eq: bool = True, frozen: bool = True) -> Callable[[type[_Record]], type[_Record]]: ...
+def record(
+    *, eq: bool = True, frozen: bool = True, sealed: bool = False, slots: bool = True
+) -> Callable[[type[_Record]], type[_Record]]: ...
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(cls: Any = None, /, *, eq: bool = True, frozen: bool = True) -> Any:
+def record(
+    cls: Any = None, /, *, eq: bool = True, frozen: bool = True, sealed: bool = False, slots: bool = True
+) -> Any:
     """Make a record of a class: its annotations are the fields, in order, its values their defaults.
 
     Parameters
@@ -40,8 +57,14 @@ def record(cls: Any = None, /, *, eq: bool = True, frozen: bool = True) -> Any:
         Whether records of equal fields are equal, and have one hash; without, each equals itself alone.
     frozen
         Whether a type checker is to refuse assignments.
+    sealed
+        Whether an assignment raises AttributeError: for what users get to see.
+    slots
+        Whether records hold their fields and no more; without, there may be cached properties.
     """
-    return _made(cls, eq) if cls is not None else lambda decorated: _made(decorated, eq)
+    if cls is not None:
+        return _made(cls, eq, sealed, slots)
+    return lambda decorated: _made(decorated, eq, sealed, slots)
 
 
 def replace(item: _Record, **changes: Any) -> _Record:
@@ -50,14 +73,29 @@ def replace(item: _Record, **changes: Any) -> _Record:
     return type(item)(**{name: getattr(item, name) for name in fields} | changes)
 
 
-def _made(cls: type[Any], eq: bool) -> type[Any]:
+def _made(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     fields = tuple(cls.__annotations__)
+    defaults = {name: value for name, value in vars(cls).items() if name in fields}
     body = {
         name: value
         for name, value in vars(cls).items()
         if name not in fields and name not in ("__dict__", "__weakref__")
     }
-    body |= {"__slots__": fields, "__match_args__": fields, "__init__": _initializer(cls, fields)}
+    shown = tuple(
+        name
+        for name in fields
+        if not (isinstance(default := defaults.get(name), _Default) and default.hidden)
+    )
+    body |= {
+        "__match_args__": fields,
+        "__init__": _Initializer(fields, defaults, sealed),
+        "__dataclass_fields__": _DataclassFields(fields, defaults, cls.__annotations__),
+        "_shown": shown,
+    }
+    if sealed:
+        body |= {"__setattr__": _refuse, "__delattr__": _refuse}
+    if slots:
+        body["__slots__"] = fields
     body.setdefault("__repr__", _repr)
     if eq:
         body |= {"__eq__": _eq, "__hash__": _hash}
@@ -66,31 +104,81 @@ def _made(cls: type[Any], eq: bool) -> type[Any]:
     return made
 
 
-def _initializer(cls: type[Any], fields: tuple[str, ...]) -> Any:
-    defaults = vars(cls)
-    scope: dict[str, Any] = {"unset": _Factory}
+class _Initializer:
+    """An `__init__` that is compiled when the first record is made: most of what a class costs an import."""
+
+    __slots__ = ("defaults", "fields", "owner", "sealed")
+
+    def __init__(self, fields: tuple[str, ...], defaults: dict[str, Any], sealed: bool) -> None:
+        self.fields = fields
+        self.defaults = defaults
+        self.sealed = sealed
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self.owner = owner
+
+    def __get__(self, item: Any, owner: type[Any]) -> Any:
+        made = _initializer(self.fields, self.defaults, self.sealed)
+        made.__qualname__ = f"{self.owner.__qualname__}.__init__"
+        self.owner.__init__ = made
+        return made.__get__(item, owner)
+
+
+class _DataclassFields:
+    """The fields as the module `dataclasses` wants them, made when it asks."""
+
+    __slots__ = ("defaults", "fields", "types")
+
+    def __init__(self, fields: tuple[str, ...], defaults: dict[str, Any], types: dict[str, Any]) -> None:
+        self.fields = fields
+        self.defaults = defaults
+        self.types = types
+
+    def __get__(self, item: Any, owner: type[Any]) -> dict[str, Any]:
+        import dataclasses
+
+        body: dict[str, Any] = {"__annotations__": self.types}
+        for name, default in self.defaults.items():
+            if isinstance(default, _Default):
+                shown = not default.hidden
+                if default.make is not None:
+                    default = dataclasses.field(default_factory=default.make, repr=shown, compare=shown)
+                else:
+                    default = dataclasses.field(default=default.value, repr=shown, compare=shown)
+            body[name] = default
+        twin: Any = dataclasses.dataclass(type(owner.__name__, (), body))
+        fields: dict[str, Any] = twin.__dataclass_fields__
+        return fields
+
+
+def _initializer(fields: tuple[str, ...], defaults: dict[str, Any], sealed: bool) -> Any:
+    scope: dict[str, Any] = {"unset": _Default, "assign": object.__setattr__}
     parameters, lines = ["self"], ["    pass"]
     for name in fields:
         given = name
         if name in defaults:
             default = defaults[name]
-            made_anew = isinstance(default, _Factory)
-            scope[f"{name}_"] = default.make if made_anew else default
-            parameters.append(f"{name}=unset" if made_anew else f"{name}={name}_")
-            given = f"{name}_() if {name} is unset else {name}" if made_anew else name
+            make = default.make if isinstance(default, _Default) else None
+            scope[f"{name}_"] = make or (default.value if isinstance(default, _Default) else default)
+            parameters.append(f"{name}=unset" if make else f"{name}={name}_")
+            given = f"{name}_() if {name} is unset else {name}" if make else name
         else:
             parameters.append(name)
-        lines.append(f"    self.{name} = {given}")
+        lines.append(f"    assign(self, {name!r}, {given})" if sealed else f"    self.{name} = {given}")
     exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines), scope)
     return scope["__init__"]
 
 
+def _refuse(self: Any, name: str, value: Any = None) -> None:
+    raise AttributeError(f"{type(self).__name__}.{name}: its fields stay as they are")
+
+
 def _values(item: Any) -> tuple[Any, ...]:
-    return tuple([getattr(item, name) for name in type(item).__match_args__])
+    return tuple([getattr(item, name) for name in type(item)._shown])
 
 
 def _repr(self: Any) -> str:
-    parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self).__match_args__)
+    parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self)._shown)
     return f"{type(self).__name__}({parts})"
 
 

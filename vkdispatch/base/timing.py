@@ -16,8 +16,8 @@ class TimedCommand:
     ----------
     kind
         0 a dispatch; the host wrote (1) or read (2) a buffer, wrote (3) or read (4) an image.
-    queue
-        Its queue.
+    queue, transfer
+        Its queue, and whether it was the one beside that only moves data.
     plan, name
         The number and the name of the plan that was dispatched.
     groups
@@ -27,28 +27,34 @@ class TimedCommand:
     block
         The argument block.
     bound
-        (binding, bytes of a texel or 0, bytes) of each buffer and image.
+        (binding or -1, offset of its address in the block or -1, bytes of a texel or 0, bytes) of each buffer
+        and image.
     begin, end
         Seconds.
     """
 
     kind: int
     queue: int
+    transfer: bool
     plan: int
     name: str
     groups: tuple[int, int, int]
     size: int
     block: bytes
-    bound: tuple[tuple[int, int, int], ...]
+    bound: tuple[tuple[int, int, int, int], ...]
     begin: float
     end: float
 
 
 @record
 class TimedSubmit:
-    """Commands that the host recorded and gave to a queue, from `begin` to `end`: seconds of the host's."""
+    """Commands that the host recorded and gave to a queue, from `begin` to `end`.
+
+    `transfer`: to the one beside it that only moves data.
+    """
 
     queue: int
+    transfer: bool
     commands: int
     begin: float
     end: float
@@ -73,8 +79,8 @@ class Timing:
         return (
             [_command(command, offset) for command in commands],
             [
-                TimedSubmit(queue, count, (begin + offset) * 1e-9, (end + offset) * 1e-9)
-                for queue, count, begin, end in submits
+                TimedSubmit(queue, transfer, count, (begin + offset) * 1e-9, (end + offset) * 1e-9)
+                for queue, transfer, count, begin, end in submits
             ],
         )
 
@@ -84,9 +90,9 @@ class Timing:
 
 
 def _command(raw: "native.TimedCommand", offset: int) -> TimedCommand:
-    kind, queue, plan, name, groups, size, block, bound, begin, end = raw
+    kind, queue, transfer, plan, name, groups, size, block, bound, begin, end = raw
     times = ((begin + offset) * 1e-9, (end + offset) * 1e-9)
-    return TimedCommand(kind, queue, plan, name, groups, size, block, tuple(bound), *times)
+    return TimedCommand(kind, queue, transfer, plan, name, groups, size, block, tuple(bound), *times)
 
 
 def _host_offset() -> int:

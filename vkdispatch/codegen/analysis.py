@@ -40,7 +40,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import Loc, located
 
-_RESOURCE_NAME = re.compile(r"\b(?:buf|tex|img)(\d+)\b")
+_RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
 # Operations whose value is the same wherever they are computed from the same operands.
 PURE = frozenset(
     (
@@ -67,16 +67,17 @@ _NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.R
 _DEEPEST = 40
 
 
-def nodes(roots: Iterable[Expr]) -> Iterator[Expr]:
+def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
     """Every expression reachable from the roots, each object once."""
     stack = list(roots)
-    seen: set[int] = set()
+    found: dict[int, Expr] = {}
     while stack:
         expr = stack.pop()
-        if id(expr) not in seen:
-            seen.add(id(expr))
-            yield expr
-            stack.extend(expr.args)
+        if id(expr) not in found:
+            found[id(expr)] = expr
+            if expr.args:
+                stack += expr.args
+    return found.values()
 
 
 def place_operands(place: Expr) -> Iterator[Expr]:
@@ -130,7 +131,7 @@ def resource_access(kernel: Kernel) -> Access:
 
 
 def _mentioned(text: str) -> set[int]:
-    return {int(number) for number in _RESOURCE_NAME.findall(text)}
+    return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
 
 
 def _note_read(expr: Expr, access: Access) -> None:
@@ -265,7 +266,7 @@ def _check_block(block: Block, outer: set[int]) -> set[int]:
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
-    if isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)) and id(thing) not in known:
+    if id(thing) not in known and isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)):
         what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
         raise located(
             UsageError,
@@ -281,7 +282,7 @@ class Numbering:
     """Numbers expressions so that structurally equal ones share a number; operands have smaller numbers.
 
     Attributes, all indexed by number: `exprs` (a representative), `args` (numbers of the operands), `pure`
-    (the value is the same wherever it is computed), `depth`.
+    (the value is the same wherever it is computed).
     """
 
     def __init__(self) -> None:
@@ -290,26 +291,30 @@ class Numbering:
         self.exprs: list[Expr] = []
         self.args: list[tuple[int, ...]] = []
         self.pure: list[bool] = []
-        self.depth: list[int] = []
 
     def number(self, root: Expr) -> int:
         """Return the number of an expression, which must stay alive."""
+        by_id = self._by_id
+        known = by_id.get(id(root))
+        if known is not None:
+            return known
         stack = [root]
         while stack:
             expr = stack[-1]
-            if id(expr) in self._by_id:
+            if id(expr) in by_id:
                 stack.pop()
                 continue
-            pending = [arg for arg in expr.args if id(arg) not in self._by_id]
+            pending = [arg for arg in expr.args if id(arg) not in by_id]
             if pending:
-                stack.extend(reversed(pending))
+                pending.reverse()
+                stack += pending
                 continue
-            self._by_id[id(expr)] = self._intern(expr)
+            by_id[id(expr)] = self._intern(expr)
             stack.pop()
-        return self._by_id[id(root)]
+        return by_id[id(root)]
 
     def _intern(self, expr: Expr) -> int:
-        args = tuple(self._by_id[id(arg)] for arg in expr.args)
+        args = tuple([self._by_id[id(arg)] for arg in expr.args])
         # repr tells 0.0 from -0.0 and makes nan equal to itself
         value = repr(expr.value) if expr.op is Op.LITERAL else expr.value
         key = (expr.op, expr.dtype, value, args)
@@ -318,8 +323,7 @@ class Numbering:
             number = self._by_key[key] = len(self.exprs)
             self.exprs.append(expr)
             self.args.append(args)
-            self.pure.append(expr.op in PURE and all(self.pure[arg] for arg in args))
-            self.depth.append(1 + max((self.depth[arg] for arg in args), default=0))
+            self.pure.append(expr.op in PURE and False not in [self.pure[arg] for arg in args])
         return number
 
 
@@ -329,7 +333,7 @@ _Path = tuple[tuple[int, int], ...]
 
 def _common(a: _Path | None, b: _Path) -> _Path:
     """Last place that comes before both and whose block encloses both."""
-    if a is None:
+    if a is None or a == b:
         return b
     shared: list[tuple[int, int]] = []
     for left, right in zip(a, b, strict=False):
@@ -371,7 +375,8 @@ def plan_names(kernel: Kernel) -> NamingPlan:
     heights = [0] * len(numbering.exprs)
     for number in range(len(numbering.exprs)):
         # height above the last cut, to cut deep pure trees evenly
-        heights[number] = 1 + max((heights[arg] % _DEEPEST for arg in numbering.args[number]), default=0)
+        args = numbering.args[number]
+        heights[number] = 1 + max([heights[arg] % _DEEPEST for arg in args]) if args else 1
     for number in range(len(numbering.exprs) - 1, -1, -1):
         count = uses.get(number, 0)
         if not count:
@@ -484,8 +489,8 @@ def _measure(plan: NamingPlan, order: list[int]) -> tuple[dict[int, int], dict[i
     heights: dict[int, int] = {}
     for number in order:
         args = plan.numbering.args[number]
-        sizes[number] = 1 + sum(sizes.get(arg, 1) for arg in args)
-        heights[number] = 1 + max((heights.get(arg, 0) % _DEEPEST for arg in args), default=0)
+        sizes[number] = 1 + sum([sizes.get(arg, 1) for arg in args])
+        heights[number] = 1 + max([heights.get(arg, 0) % _DEEPEST for arg in args]) if args else 1
     return sizes, heights
 
 

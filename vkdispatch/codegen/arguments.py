@@ -1,6 +1,5 @@
 """Annotations of kernel arguments, and what each becomes inside the kernel."""
 
-import dataclasses
 import typing
 from typing import Any, Generic, TypeVar
 
@@ -90,7 +89,7 @@ def declare_argument(
 
     Raises TypeError for an annotation without a dtype and ValueError for one that is not known.
     """
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and hasattr(annotation, "__dataclass_fields__"):
         return _declare_dataclass(recorder, name, annotation, default)
     origin, kind = _split(name, annotation)
     if origin is Buffer:
@@ -230,7 +229,8 @@ def _field_types(annotation: type[Any]) -> dict[str, Any]:
     except Exception:
         # names that are not visible here: the fields' own annotations must do
         hints = {}
-    return {field.name: hints.get(field.name, field.type) for field in dataclasses.fields(annotation)}
+    fields = annotation.__dataclass_fields__.values()
+    return {field.name: hints.get(field.name, field.type) for field in fields}
 
 
 def _instance(annotation: type[Any], values: dict[str, ShaderVariable]) -> Any:

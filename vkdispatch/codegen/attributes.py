@@ -1,7 +1,5 @@
 """What the attributes of GPU values may be called, and what to say about others."""
 
-import difflib
-
 COMPONENTS = "xyzw"
 
 
@@ -51,6 +49,8 @@ _SELDOM_MEANT = frozenset(
 
 def unknown_attribute(name: str, owner: str, offered: list[str]) -> str:
     """Say that something has no such attribute, what was probably meant, and what there is."""
+    import difflib
+
     offered = [each for each in offered if each not in _SELDOM_MEANT]
     meant = difflib.get_close_matches(name, offered, 1)
     advice = _ADVICE.get(name) or (f"did you mean .{meant[0]}?" if meant else "")

@@ -1,6 +1,5 @@
 """Tracing a kernel: the builder that the functions of this package record into."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -162,7 +161,7 @@ class ShaderBuilder(Recorder):
         shape = None if info.binding is None else self._shapes.get(info.binding)
         if shape is None:
             return info
-        return dataclasses.replace(info, shader_shape_name=shape.name, planar=info.binding in self._planar)
+        return replace(info, shader_shape_name=shape.name, planar=info.binding in self._planar)
 
 
 def _check_texts(kernel: Kernel) -> None:

@@ -1,13 +1,13 @@
 """A traced kernel as the launcher sees it: arguments, bindings, and the source for a workgroup size."""
 
 import functools
-import re
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import Any
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.base.record import field, record
 from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
 from vkdispatch.codegen.glsl import GlslText, write_kernel
@@ -18,7 +18,12 @@ from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.codegen.widen import widen
 
 # What GLSL cannot write in a string: it has no escapes.
-_UNQUOTABLE = re.compile(r'["\\\x00-\x1f]')
+
+
+@lru_cache(maxsize=256)
+def _quotable(file: str) -> bool:
+    """Whether a #line directive can name a file."""
+    return not any(letter in '"\\' or letter < " " for letter in file)
 
 
 class BindingType(IntEnum):
@@ -48,7 +53,7 @@ def binding_type(resource: Storage | ImageBinding) -> BindingType:
     return BindingType.STORAGE_IMAGE if resource.storage else BindingType.SAMPLER
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class Place:
     """Where a kernel finds a resource: bound, or by an address in the argument block; -1 is nowhere.
 
@@ -60,7 +65,7 @@ class Place:
     length: int = -1
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class ShaderBinding:
     """A bound resource: its element type, dimensions (0 for a buffer) and kind."""
 
@@ -69,7 +74,7 @@ class ShaderBinding:
     binding_type: BindingType
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class ShaderArgumentInfo:
     """An argument of a kernel.
 
@@ -113,7 +118,7 @@ class ShaderArgumentInfo:
     planar: bool = False
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class ShaderSource:
     """Generated source of a kernel for one workgroup size.
 
@@ -123,7 +128,7 @@ class ShaderSource:
     name: str
     code: str
     local_size: tuple[int, int, int]
-    line_map: tuple[Loc | None, ...] = field(default=(), repr=False, compare=False)
+    line_map: tuple[Loc | None, ...] = field(default=(), hidden=True)
 
     def __repr__(self) -> str:
         return f"// ====== {self.name}, workgroup_size={tuple(self.local_size)} ======\n{self.code}"
@@ -145,7 +150,7 @@ class ShaderSource:
         for number, text in enumerate(rest, 2):
             loc = self.python_line(number)
             place = ("GLSL", number)
-            if loc is not None and not _UNQUOTABLE.search(loc.file):
+            if loc is not None and _quotable(loc.file):
                 place = (loc.file, loc.line)
             if place != expected:
                 lines.append(f'#line {place[1]} "{place[0]}"')
@@ -166,7 +171,7 @@ class ShaderSource:
         return self.line_map[line - 1] if 0 < line <= len(self.line_map) else None
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False, slots=False, sealed=True)
 class ShaderDescription:
     """A traced kernel: all that is known of it without a device.
 

@@ -15,8 +15,8 @@ from vkdispatch.codegen.messages import word_count
 
 # Words of the head: the end of the ring so far, how many messages there were, how many violations, the most
 # rounds of a loop, then the first violation: its site, launch number, invocation, index (low, high) and
-# length; of an image the texel (x, y, z) and the size of the image; of several axes the index and the size
-# along each.
+# length (and of a wide kernel its high word); of an image the texel (x, y, z) and the size of the image; of
+# several axes the index and the size along each.
 CURSOR, MESSAGES, VIOLATIONS, ROUNDS, SITE, LAUNCH, INVOCATION, INDEX, LENGTH = 0, 1, 2, 3, 4, 5, 6, 9, 11
 HEAD_WORDS = 16
 MESSAGE_HEAD_WORDS = 5
@@ -39,7 +39,7 @@ class Checks:
         return self.bounds or self.nan or self.loops or self.asserts
 
 
-_CHECK = re.compile(r"(bounds|nan|loops|asserts)(?:=(\d+))?")
+_CHECK = r"(bounds|nan|loops|asserts)(?:=(\d+))?"
 
 
 def parse_checks(value: object, what: str = "check") -> Checks:
@@ -75,7 +75,7 @@ def parse_checks(value: object, what: str = "check") -> Checks:
     rounds = None
     known = set()
     for name in names:
-        found = _CHECK.fullmatch(name) if isinstance(name, str) else None
+        found = re.fullmatch(_CHECK, name) if isinstance(name, str) else None
         if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
             raise ArgumentValueError(f"{what}: {_wanted(value)}")
         known.add(found[1])

@@ -153,12 +153,18 @@ def is_bool_like(kind: DType) -> bool:
     return kind is bool_
 
 
+# Types that meet in themselves.
+_USUAL = frozenset((float32, float64, int32, uint32))
+
+
 def meet(values: Sequence[Operand], what: str) -> tuple[DType, list[Expr]]:
     """Bring operands to one scalar type: returns the promoted type, and all operands with its component type.
 
     Scalars stay scalars beside vectors and matrices. At least one operand is an expression.
     """
     known = [value.dtype for value in values if isinstance(value, Expr)]
+    if known[0] in _USUAL and len(known) == len(values) and known.count(known[0]) == len(known):
+        return known[0], list(values)  # type: ignore[arg-type]
     kind = int32 if known[0] is bool_ else known[0]
     for other in known[1:]:
         kind = promote(kind, other, what)

@@ -17,7 +17,6 @@ from vkdispatch.base.dtype import (
     float64,
     is_float_dtype,
     is_scalar,
-    ivec4,
     to_vector,
     uint32,
     uvec2,
@@ -162,9 +161,11 @@ class _Chain:
         self._place_of: dict[int, int] = {}
 
     def _shape_names(self) -> None:
-        numbers = sorted({number for part in self._parts for _, number in part.shapes})
-        for number in numbers:
-            self._shapes[number] = Argument(self._claim(f"{self.resources[number].name}_shape"), ivec4)
+        """Give each buffer whose shape is used one argument for it."""
+        found = {number: argument for part in self._parts for argument, number in part.shapes}
+        for number, argument in sorted(found.items(), key=lambda item: item[0]):
+            name = self._claim(f"{self.resources[number].name}_shape")
+            self._shapes[number] = replace(argument, name=name)
 
     def _claim(self, wanted: str) -> str:
         name, copies = wanted, 1
@@ -190,7 +191,7 @@ class _Chain:
             elif id(argument) in shapes:
                 new = self._shapes[shapes[id(argument)]]
             else:
-                new = Argument(self._claim(argument.name), argument.dtype)
+                new = replace(argument, name=self._claim(argument.name))
                 self._arguments.append(new)
                 members[argument.name] = new.name
             self._substitutes[id(argument)] = new

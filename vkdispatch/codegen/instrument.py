@@ -111,7 +111,9 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
         return None
     storage = Storage(len(kernel.resources), uint32, "diagnostics")
     launch = Argument(_free_member(kernel, "launch_number"), uint32)
-    wide = any(isinstance(resource, ImageBinding) for resource in kernel.resources) or any(
+    # for an index and a length of 64 bits, a texel and a size, or several indices and sizes
+    wide = kernel.wide or any(isinstance(resource, ImageBinding) for resource in kernel.resources)
+    wide = wide or any(
         expr.axes for statement in walk(kernel.body) for expr in nodes(expressions_of(statement))
     )
     lowering = _Lowering(kernel, checks, Report(storage, launch, Names(kernel), wide=wide))
@@ -158,6 +160,7 @@ class _Lowering:
     def __init__(self, kernel: Kernel, checks: Checks, report: Report) -> None:
         self.report = report
         self._checks = checks
+        self._length = uint64 if kernel.wide else uint32
         self._numbering = Numbering()
         self._needed: list[bool] = []
         # Checked indices, (what is indexed, numbers of the indices) -> (index, whether it is good): of pure
@@ -487,23 +490,24 @@ class _Lowering:
         found = self._known.get(key) or self._local.get(key)
         if found is not None:
             return found
-        wide = written.op is Op.CONSTRUCT and written.args[0].dtype in (int64, uint64)
-        original = written.args[0] if wide else written
+        narrowed = written.op is Op.CONSTRUCT and written.args[0].dtype in (int64, uint64)
+        original = written.args[0] if narrowed and written.dtype.item_size == 4 else written
+        wide = original.dtype in (int64, uint64)
         value = self._steady(self._value(original, out), self._numbering.number(original), out)
         index = cast(value, written.dtype)
         size = _static_size(expr)
         thing = expr.value
         assert isinstance(thing, (Storage, SharedArray)) or size is not None
-        length = Expr(Op.LENGTH, uint32, (), thing) if size is None else uint(size)
+        length = Expr(Op.LENGTH, self._length, (), thing) if size is None else uint(size)
         good = self.report.names.register(bool_)
-        unsigned = uint64 if wide else uint32
+        unsigned = uint64 if wide or length.dtype is uint64 else uint32
         within = less(cast(value, unsigned), cast(length, unsigned))
         along = self._check_axes(expr, out) if expr.axes else []
         out.append(Declare(good, all_of([*along, within]), expr.loc))
         resource = thing.index if isinstance(thing, Storage) else None
         bits = 64 if wide else 32
         site = BoundsSite(_noun(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
-        told = self.report.violation(site, expr.loc, (*wide_words(value), length))
+        told = self.report.violation(site, expr.loc, (*wide_words(value), *wide_words(length)))
         out.append(If(((all_of([*along, negation(read(good))]), told),), None, expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
         kept[key] = index, read(good)
@@ -514,7 +518,7 @@ class _Lowering:
         parts, limits, fits = [], [], []
         for index, size in expr.axes:
             value = self._steady(self._value(index, out), self._numbering.number(index), out)
-            unsigned = uint64 if value.dtype.item_size == 8 else uint32
+            unsigned = uint64 if max(value.dtype.item_size, size.dtype.item_size) == 8 else uint32
             fits.append(less(cast(value, unsigned), cast(size, unsigned)))
             parts.append(shown_word(value))
             limits.append(cast(size, uint32))

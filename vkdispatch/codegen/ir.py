@@ -31,6 +31,9 @@ class ShaderFlags(IntFlag):
 class Op(Enum):
     """Kinds of expressions. The comment says what `args` and `value` hold."""
 
+    # Members are the keys of dictionaries all over the place, and Enum's own hash is slow.
+    __hash__ = object.__hash__
+
     LITERAL = auto()  # value: int, float or bool
     ARGUMENT = auto()  # value: Argument, a member of the argument block
     BUILTIN = auto()  # value: Builtin
@@ -60,6 +63,8 @@ class Op(Enum):
 
 class Builtin(Enum):
     """Values that the device gives every invocation."""
+
+    __hash__ = object.__hash__
 
     GLOBAL_INVOCATION_ID = auto()
     LOCAL_INVOCATION_ID = auto()
@@ -388,8 +393,8 @@ class Kernel:
     """A whole kernel.
 
     `resources` are the bound buffers and images in binding order; `exec_count` is the argument (uvec3) that
-    limits the global invocation id, or None without a limit. `touched` names storage marked as (read,
-    written) by hand.
+    limits the global invocation id, or None without a limit. `reads` and `writes` have the storage marked by
+    hand. The positions of a `wide` one have 64 bits; see `widen`.
     """
 
     name: str
@@ -401,6 +406,7 @@ class Kernel:
     flags: ShaderFlags = ShaderFlags.NONE
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
+    wide: bool = False
 
 
 def is_place(expr: Expr) -> bool:
@@ -423,6 +429,8 @@ def is_encoded(expr: Expr) -> bool:
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
     """Blocks nested in a statement, in order."""
+    if isinstance(statement, (Store, Declare)):
+        return ()  # most are
     if isinstance(statement, If):
         bodies = tuple(body for _, body in statement.branches)
         return bodies if statement.orelse is None else (*bodies, statement.orelse)

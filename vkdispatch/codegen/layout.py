@@ -1,9 +1,8 @@
 """Where each host value lies in a kernel's argument block."""
 
-from dataclasses import dataclass, field
-
 from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec3
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import field, record
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
 from vkdispatch.codegen.variant import PLAIN, Variant
@@ -13,7 +12,7 @@ PUSH_CONSTANT_BYTES = 128
 GROUP_COUNT = "group_count"
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class StructElement:
     """A member of the argument block: `count` values of type `dtype` at byte `offset`."""
 
@@ -23,7 +22,7 @@ class StructElement:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class ArgumentLayout:
     """The argument block of a kernel.
 
@@ -38,8 +37,8 @@ class ArgumentLayout:
     uniform: bool
     exec_offset: int | None
     group_count_offset: int | None
-    addresses: dict[int, str] = field(default_factory=dict)
-    lengths: dict[int, str] = field(default_factory=dict)
+    addresses: dict[int, str] = field(factory=dict)
+    lengths: dict[int, str] = field(factory=dict)
 
     def offset_of(self, name: str) -> int:
         """Byte offset of a member. Raises ValueError if there is none of that name."""

@@ -4,14 +4,15 @@ import linecache
 import os
 import sys
 from itertools import islice
-from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TypeVar
 
 from vkdispatch.base.errors import VkDispatchError
 
 # With the separator, so that a folder such as vkdispatch_tests is not taken for it.
-_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Of these it was found out already: every operation asks for each of its callers.
+_own_files: set[str] = set()
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
@@ -58,7 +59,7 @@ class Loc:
         return f"{shown}\n    {' ' * (start - margin)}{'^' * max(stop - start, 1)}"
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
+        return f"{os.path.basename(self.file)}:{self.line}"
 
     def __repr__(self) -> str:
         return f"<Loc {self}>"
@@ -66,12 +67,16 @@ class Loc:
 
 def here() -> Loc | None:
     """Place of the nearest caller outside this package, or None when there is none."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE):
-        if frame.f_back is None:
-            return None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        if file not in _own_files:
+            if not file.startswith(_PACKAGE):
+                return Loc(code, frame.f_lasti)
+            _own_files.add(file)
         frame = frame.f_back
-    return Loc(frame.f_code, frame.f_lasti)
+    return None
 
 
 def located(error: type[_Error], message: str, loc: Loc | None = None) -> _Error:

@@ -26,7 +26,7 @@ from vkdispatch.base.dtype import (
 PERCENT, BRACES = "%", "{}"
 
 # A conversion of C's printf, with Vulkan's %v3f for vectors; Python knows no length modifiers but h, l and L.
-_CONVERSION = re.compile(
+_CONVERSION = (
     r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<precision>\.\d*)?(?:v(?P<copies>[234]))?"
     r"(?:hh|ll|[hlLqjzt])?(?P<type>[diouxXeEfFgGcrs%])"
 )
@@ -147,16 +147,20 @@ def parse_format(text: str) -> tuple[str, str, list[str]]:
     A text with % conversions has that style; any other the style of `str.format`, whose conversions are not
     listed. Raises FormatError for a % that starts no conversion.
     """
-    found = list(_CONVERSION.finditer(text))
+    found = list(re.finditer(_CONVERSION, text))
     if not found:
         if "%" in text and "{" not in text:
             raise FormatError(f"{text!r} has a % that starts no conversion; write %% for the sign")
         return text, BRACES, []
-    rest = _CONVERSION.sub("", text)
+    rest = re.sub(_CONVERSION, "", text)
     if "%" in rest:
         raise FormatError(f"{text!r} has a % that starts no conversion; write %% for the sign")
     conversions = [each["type"] for each in found for _ in range(int(each["copies"] or 1))]
-    return _CONVERSION.sub(_python_conversion, text), PERCENT, [each for each in conversions if each != "%"]
+    return (
+        re.sub(_CONVERSION, _python_conversion, text),
+        PERCENT,
+        [each for each in conversions if each != "%"],
+    )
 
 
 def _python_conversion(found: "re.Match[str]") -> str:

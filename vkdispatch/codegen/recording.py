@@ -41,7 +41,7 @@ from vkdispatch.codegen.names import legal_name
 
 # An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
 # for those who look. The characters are of Unicode's private use area.
-_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001[^\ue002]*\ue002")
+_PLACEHOLDER = "\ue000([0-9]+)\ue001[^\ue002]*\ue002"
 MARK_LETTERS = "\ue000\ue001\ue002"
 
 
@@ -241,7 +241,7 @@ class Recorder:
 
     def split_placeholders(self, text: str) -> list[str | _Placeholder]:
         """Split a text into text and marked values."""
-        pieces = _PLACEHOLDER.split(text)
+        pieces = re.split(_PLACEHOLDER, text)
         found: list[str | _Placeholder] = []
         for position, piece in enumerate(pieces):
             if position % 2 == 0:

@@ -42,6 +42,9 @@ _POSTFIX = (Op.ELEMENT, Op.INDEX, Op.COMPONENT, Op.SWIZZLE, Op.CALL, Op.CONSTRUC
 _UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
 
 
+_assign = object.__setattr__
+
+
 class ShaderVariable(Operators):
     """A GPU value. Made by the functions of `vkdispatch.codegen` and by operators, not by its constructor."""
 
@@ -50,8 +53,9 @@ class ShaderVariable(Operators):
     is_conjugate: bool
 
     def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-        self.is_conjugate = False
+        # past __setattr__, which is for the user's assignments
+        _assign(self, "expr", expr)
+        _assign(self, "is_conjugate", False)
 
     def _wrap(self, expr: Expr) -> "ShaderVariable":
         return ShaderVariable(expr)

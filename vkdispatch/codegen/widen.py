@@ -68,8 +68,11 @@ def widen(kernel: Kernel, *, bounded: bool = True) -> Kernel:
     """Return the form of a kernel whose positions have 64 bits.
 
     Its shapes are four int64 arguments each, of which the first has the name of the shape, and its limit is
-    three uint64 likewise. If `bounded`, its own statements turn away invocations beyond the limit.
+    three uint64 likewise. If `bounded`, its own statements turn away invocations beyond the limit. One that
+    is wide already stays as it is.
     """
+    if kernel.wide:
+        return kernel
     return _Widening(kernel).kernel(bounded=bounded)
 
 
@@ -355,6 +358,7 @@ class _Widening:
             arguments=arguments,
             body=(*start, *((bound,) if bound is not None else ()), *body),
             exec_count=None if count is None else self._members[count][0],
+            wide=True,
         )
 
     def _register(self, name: str, kind: DType, *, counter: bool = False, fixed: bool = False) -> Register:

@@ -2,7 +2,6 @@
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.packing import pack_rows
+from vkdispatch.base.record import record
 
 
 class BufferUsage(enum.Enum):
@@ -20,7 +20,7 @@ class BufferUsage(enum.Enum):
     UNIFORM_BUFFER = 1
 
 
-@dataclass(frozen=True)
+@record(sealed=True)
 class BufferedStructEntry:
     """Where one member lies within a row: byte offset, dtype, how many."""
 

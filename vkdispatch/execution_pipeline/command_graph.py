@@ -3,7 +3,6 @@
 import struct
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -49,7 +48,7 @@ class Described(Protocol):
         """Return where the arguments lie."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(sealed=True)
 class BufferBindInfo:
     """A buffer, where a kernel finds it, and what the kernel does with it."""
 
@@ -60,7 +59,7 @@ class BufferBindInfo:
     write_access: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(sealed=True)
 class ImageBindInfo:
     """A sampler, where a kernel finds it, and what the kernel does with its image."""
 

@@ -233,6 +233,7 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
     where = f"in invocation ({x}, {y}, {z})"
     others = f"; {total} violations in all" if total > 1 else ""
     if isinstance(site, BoundsSite):
+        length |= int(head[words.LENGTH + 1]) << 32
         index = _index_text(site, low, high)
         of = _extent(site, length, probe.shapes)
         message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
@@ -254,7 +255,7 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
         )
         return located(BoundsError, message, site.loc)
     if isinstance(site, NanSite):
-        what = f"{site.what} at index {low}" if site.indexed else site.what
+        what = f"{site.what} at index {low | high << 32}" if site.indexed else site.what
         return located(NanError, f"{probe.who}: NaN stored in {what}, {where}{others}", site.loc)
     if isinstance(site, AssertSite):
         said = f": {site.message}" if site.message else ""

@@ -1,16 +1,19 @@
 """Timed work as records: which kernel ran when, and how many bytes it moved."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, uint64
 from vkdispatch.base.packing import component_dtype
 from vkdispatch.base.record import record
 from vkdispatch.base.timing import TimedCommand, TimedSubmit, Timing
+from vkdispatch.codegen.ir import Kernel
 from vkdispatch.codegen.launch_values import Extent, Launch
+from vkdispatch.codegen.layout import ArgumentLayout, resource_bindings
 from vkdispatch.codegen.traffic import Known, Traffic, traffic
 from vkdispatch.execution_pipeline import kernel_facts
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts
@@ -51,6 +54,8 @@ class ProfileRecord:
         the kernel's accesses; None where that is not known.
     precision
         How well these are known: "exact", "about" or "at least"; None where they are not.
+    transfer
+        Whether a queue of the device that only moves data has done it, beside the queue of the context.
     """
 
     kind: Kind
@@ -64,6 +69,7 @@ class ProfileRecord:
     bytes_read: int | None
     bytes_written: int | None
     precision: Precision | None
+    transfer: bool = False
 
     @property
     def duration(self) -> float:
@@ -119,8 +125,20 @@ class _Reader:
         kind, queue, begin, end = _KINDS[command.kind], command.queue, command.begin, command.end
         if kind != "kernel":
             read = command.size if kind.startswith("read") else 0
-            written = command.size - read
-            return ProfileRecord(kind, kind, None, queue, begin, end, None, None, read, written, "exact")
+            times = (begin, end)
+            return ProfileRecord(
+                kind,
+                kind,
+                None,
+                queue,
+                *times,
+                None,
+                None,
+                read,
+                command.size - read,
+                "exact",
+                command.transfer,
+            )
         facts, groups = self._facts.get(command.plan), command.groups
         if facts is None:
             return ProfileRecord(kind, command.name, None, queue, begin, end, groups, None, None, None, None)
@@ -135,33 +153,50 @@ class _Reader:
 
 
 def _read_launch(
-    facts: KernelFacts, groups: Extent, block: bytes, bound: tuple[tuple[int, int, int], ...]
+    facts: KernelFacts, groups: Extent, block: bytes, bound: tuple[tuple[int, int, int, int], ...]
 ) -> tuple[Extent, Traffic | None]:
     """Return how many invocations a launch has, and what it moves."""
     layout = facts.layout
     if layout.group_count_offset is not None:
-        groups = _extent(block, layout.group_count_offset)
+        groups = _extent(block, layout, layout.group_count_offset)
     if layout.exec_offset is not None:
-        invocations = _extent(block, layout.exec_offset)
+        invocations = _extent(block, layout, layout.exec_offset)
     else:
         x, y, z = (count * size for count, size in zip(groups, facts.local_size, strict=True))
         invocations = (x, y, z)
     if facts.kernel is None:
         return invocations, None
-    base = 1 if layout.uniform else 0
+    index_of = {binding: index for index, binding in resource_bindings(facts.kernel, layout).items()}
+    addressed = {layout.offset_of(name): index for index, name in layout.addresses.items()}
+    found = [
+        (addressed[address] if binding < 0 else index_of[binding], texel, size)
+        for binding, address, texel, size in bound
+    ]
     launch = Launch(
         invocations,
         groups,
         facts.local_size,
-        {member.name: _components(block, member.offset, member.dtype) for member in layout.members},
-        {binding - base: size for binding, _, size in bound},
-        {binding - base: texel for binding, texel, _ in bound if texel},
+        _arguments(facts.kernel, layout, block),
+        {index: size for index, _, size in found},
+        {index: texel for index, texel, _ in found if texel},
     )
     return invocations, traffic(facts.kernel, launch)
 
 
-def _extent(block: bytes, offset: int) -> Extent:
-    x, y, z = np.frombuffer(block, np.uint32, 3, offset).tolist()
+def _arguments(kernel: Kernel, layout: ArgumentLayout, block: bytes) -> dict[str, tuple[int | float, ...]]:
+    """Return the components of each argument of a kernel."""
+    values = {member.name: _components(block, member.offset, member.dtype) for member in layout.members}
+    for argument in kernel.arguments:
+        if len(values.get(argument.name, ())) == 1:
+            # In forms of 64 bits each component of a shape is a member of its own.
+            rest = (values.get(f"{argument.name}_{letter}", ()) for letter in "yzw")
+            values[argument.name] = tuple(chain(values[argument.name], *rest))
+    return values
+
+
+def _extent(block: bytes, layout: ArgumentLayout, offset: int) -> Extent:
+    wide = any(member.offset == offset and member.dtype is uint64 for member in layout.members)
+    x, y, z = np.frombuffer(block, np.uint64 if wide else np.uint32, 3, offset).tolist()
     return (x, y, z)
 
 

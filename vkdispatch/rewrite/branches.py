@@ -1,10 +1,9 @@
 """Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import (
@@ -46,12 +45,12 @@ from vkdispatch.rewrite.values import (
 )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Way:
     """What one way records, the variables that it leaves changed, and its value or signal."""
 
-    statements: list[Statement] = field(default_factory=list)
-    changed: dict[int, Any] = field(default_factory=dict)
+    statements: list[Statement] = field(factory=list)
+    changed: dict[int, Any] = field(factory=dict)
     result: Any = None
 
     @property
@@ -60,7 +59,7 @@ class Way:
         return not self.statements and not self.changed
 
 
-def record(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
+def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
     """Trace one way; the variables are then again as in `state`."""
     if body is None:
         return Way()

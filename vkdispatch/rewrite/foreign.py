@@ -2,15 +2,19 @@
 
 import functools
 import os
-import sysconfig
-from pathlib import Path
 
 import numpy as np
 
-_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
-_NUMPY = str(Path(np.__file__).resolve().parent) + os.sep
-_STANDARD = tuple({str(Path(sysconfig.get_path(name))) + os.sep for name in ("stdlib", "platstdlib")})
-_INSTALLED = tuple({str(Path(sysconfig.get_path(name))) + os.sep for name in ("purelib", "platlib")})
+
+def _folder(file: str) -> str:
+    return os.path.dirname(os.path.abspath(file)) + os.sep
+
+
+_OWN = _folder(os.path.dirname(__file__))
+_NUMPY = _folder(np.__file__)
+_STANDARD = _folder(os.__file__)
+# Folders of installed packages lie inside of it.
+_INSTALLED = (f"{_STANDARD}site-packages{os.sep}", f"{_STANDARD}dist-packages{os.sep}")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -5,12 +5,12 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
+from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While, is_place
 from vkdispatch.codegen.location import here, located
@@ -21,7 +21,7 @@ from vkdispatch.rewrite.branches import (
     emit_if,
     join_variables,
     joined_kind,
-    record,
+    record_way,
     register,
     tidy,
     without_last_breaks,
@@ -50,10 +50,10 @@ from vkdispatch.rewrite.values import (
 Block = Callable[[], Any]
 # What Python knows the end of may be deeper; each level takes many of Python's own.
 _DEEPEST_RECURSION = 25
-_UNBOUND_NAME = re.compile(r"variable '(\w+)'")
+_UNBOUND_NAME = r"variable '(\w+)'"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Nothing:
     """The result of a function that returns none."""
 
@@ -131,7 +131,7 @@ class Frame:
 
     def _explain(self, error: NameError) -> None:
         """Say why a variable has no value. Raises NameError if it is known."""
-        found = _UNBOUND_NAME.search(str(error))
+        found = re.search(_UNBOUND_NAME, str(error))
         name = found.group(1) if found else ""
         reason = self.scope.reasons.get(name)
         if reason is not None and not isinstance(error, UnassignedError):
@@ -318,8 +318,8 @@ class Frame:
         line = here()
         where = f"the if ({line})"
         with active.watched() as state, self.entered(Entry("branch", active.recorder.depth + 1)):
-            first = record(active, state, then)
-            second = record(active, state, orelse)
+            first = record_way(active, state, then)
+            second = record_way(active, state, orelse)
         state.check_containers(where)
         gone = (first.result is GONE, second.result is GONE)
         if not any(gone):

@@ -8,10 +8,10 @@ import threading
 import types
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
+from vkdispatch.base.record import record
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
@@ -29,7 +29,7 @@ _METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"s
 _DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class__"))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Code:
     """What is known about a function's code: its source, and once it was wanted, the rewritten code.
 

@@ -2,22 +2,23 @@
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from vkdispatch.base.record import field, record
 
 Names = frozenset[str]
 _NOTHING: Names = frozenset()
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Liveness:
     """For each if, loop and match: names read afterwards, and for a loop those read from its head."""
 
-    after: dict[ast.stmt, Names] = field(default_factory=dict)
-    head: dict[ast.stmt, Names] = field(default_factory=dict)
+    after: dict[ast.stmt, Names] = field(factory=dict)
+    head: dict[ast.stmt, Names] = field(factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Targets:
     broken: Names = _NOTHING
     continued: Names = _NOTHING

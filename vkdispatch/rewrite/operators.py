@@ -18,7 +18,15 @@ from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Assert, Expr, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.branches import Way, emit_if, join_values, join_variables, joined_kind, record, tidy
+from vkdispatch.rewrite.branches import (
+    Way,
+    emit_if,
+    join_values,
+    join_variables,
+    joined_kind,
+    record_way,
+    tidy,
+)
 from vkdispatch.rewrite.order import all_settled, early, settled
 from vkdispatch.rewrite.state import State, write
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
@@ -60,7 +68,7 @@ def asserted(test: Thunk, message: Callable[[], Any] | None) -> bool:
 def _asserted(active: Tracer, test: Thunk, message: Callable[[], Any] | None) -> bool:
     recorder = active.recorder
     with active.watched() as state:
-        way = record(active, state, test)
+        way = record_way(active, state, test)
         if not is_gpu(way.result):
             for statement in way.statements:
                 recorder.emit(statement)
@@ -127,7 +135,7 @@ def _join_to(active: Tracer, symbol: str, left: ShaderVariable, thunk: Thunk, as
     active.need_gpu()
     condition = truth(left)
     with active.watched() as state:
-        way = record(active, state, thunk)
+        way = record_way(active, state, thunk)
         if as_value and not (_is_truth(left) and _is_truth(way.result)):
             other = Way(result=left)
             ways = (way, other) if symbol == "&&" else (other, way)
@@ -168,7 +176,7 @@ def _choose(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Thunk) ->
     active.need_gpu()
     condition = truth(test)
     with active.watched() as state:
-        one, other = record(active, state, then), record(active, state, orelse)
+        one, other = record_way(active, state, then), record_way(active, state, orelse)
         return _chosen(active, state, condition, one, other)
 
 

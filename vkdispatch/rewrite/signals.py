@@ -1,7 +1,8 @@
 """What a block of a rewritten function returns when a jump leaves it, and what is open around it."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from vkdispatch.base.record import record
 
 
 class Signal:
@@ -20,14 +21,14 @@ CONTINUE = Signal("continue")
 GONE = Signal("gone")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Returned:
     """The function returns a value at trace time."""
 
     value: Any
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Entry:
     """Something open: the function, a branch on the GPU, a loop at trace time, or one on the GPU.
 

@@ -3,9 +3,10 @@
 import ast
 import linecache
 import types
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from vkdispatch.base.record import record
 
 # What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
 _FUTURE_FLAGS = 0x1FF0000
@@ -13,7 +14,7 @@ _FUTURE_FLAGS = 0x1FF0000
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """A function's tree. `class_name` is the class around it, by which Python mangles private names."""
 
@@ -21,7 +22,7 @@ class Source:
     class_name: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _File:
     functions: dict[int, list[Source]]
     codes: dict[tuple[int, str], list[types.CodeType]]

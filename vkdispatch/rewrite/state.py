@@ -3,13 +3,13 @@
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import UsageError
+from vkdispatch.base.record import field, record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.values import UNBOUND, same
@@ -38,7 +38,7 @@ def write(cell: CellType, value: object) -> None:
         del cell.cell_contents
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Scope:
     """The cells of one running function by name.
 
@@ -50,13 +50,13 @@ class Scope:
     cells: dict[str, CellType]
     free: frozenset[str] = frozenset()
     aliases: frozenset[str] = frozenset()
-    module: dict[str, Any] = field(default_factory=dict)
+    module: dict[str, Any] = field(factory=dict)
     shared: tuple[str, ...] = ()
     mentioned: tuple[str, ...] = ()
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(factory=dict)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Variable:
     """A local variable of some running function."""
 
@@ -77,7 +77,7 @@ def variables(scopes: list[Scope]) -> dict[int, Variable]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Global:
     """A variable of a module."""
 
@@ -85,14 +85,14 @@ class _Global:
     name: str
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class State:
     """All local variables at one moment, and what the Python containers among them held."""
 
     variables: dict[int, Variable]
     values: Values
-    containers: list[tuple[str, Any, list[Any]]] = field(default_factory=list)
-    _seen: set[object] = field(default_factory=set)
+    containers: list[tuple[str, Any, list[Any]]] = field(factory=list)
+    _seen: set[object] = field(factory=set)
 
     def changed(self) -> dict[int, Any]:
         """Variables that have another value by now, with that value."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
 
 from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.record import field, record
 from vkdispatch.codegen.ir import Expr, Op, Register, is_place
 from vkdispatch.codegen.location import Loc, here
 from vkdispatch.codegen.recording import Mark, Recorder, current, is_tracing
@@ -38,7 +38,7 @@ class Retry(BaseException):
         self.target = target
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Tracer:
     """The rewritten functions that run at the moment, the innermost last.
 
@@ -53,9 +53,9 @@ class Tracer:
     gpu: bool = False
     reached: bool = False
     kernel_next: bool = False
-    frames: list[Running] = field(default_factory=list)
+    frames: list[Running] = field(factory=list)
     waiting: object | None = None
-    open_states: list[State] = field(default_factory=list)
+    open_states: list[State] = field(factory=list)
     abandoned: Loc | None = None
 
     def abandon(self, error: Exception) -> None:

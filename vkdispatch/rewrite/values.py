@@ -1,7 +1,6 @@
 """Values of local variables: which can live in registers, of which type, and how two of them meet."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +21,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
+from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import PURE, nodes
 from vkdispatch.codegen.ir import Expr, Register
@@ -91,21 +91,21 @@ def registers_in(expr: Expr) -> set[int]:
     return {id(node.value) for node in nodes((expr,)) if isinstance(node.value, Register)}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Weak:
     """A Python number, which takes the type of the GPU value that it meets."""
 
     value: bool | int | float | complex
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Typed:
     """A GPU value."""
 
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """A tuple of values that live in registers."""
 

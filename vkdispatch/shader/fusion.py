@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector
+from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype
 from vkdispatch.base.record import field, record
@@ -158,10 +158,14 @@ def _link(launch: Launch) -> _Link | None:
     exec_offset = kernel.layout.exec_offset
     if whole is None or exec_offset is None:
         return None
-    x, y, z = (int(size) for size in np.frombuffer(launch.block, np.uint32, 3, exec_offset))
+    # a form for many invocations has limit and shapes in 64 bits
+    limits = {member.dtype for member in kernel.layout.members if member.offset == exec_offset}
+    wide = uvec3 not in limits
+    sizes = np.frombuffer(launch.block, np.uint64 if wide else np.uint32, 3, exec_offset)
+    x, y, z = (int(size) for size in sizes)
     if not x * y * z:
         return None
-    values = tuple(_integers(launch, argument) for argument in whole.deciding)
+    values = tuple(_integers(launch, argument, wide=wide) for argument in whole.deciding)
     reach = _reach(kernel.description, (x, y, z), values)
     if reach is None:
         return None
@@ -195,7 +199,7 @@ def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
     return uses
 
 
-def _integers(launch: Launch, argument: Argument) -> tuple[int, ...] | None:
+def _integers(launch: Launch, argument: Argument, *, wide: bool) -> tuple[int, ...] | None:
     """Return the components of an argument, or None if a submit may change them or they are no integers."""
     kind = argument.dtype
     offset = launch.kernel.layout.offset_of(argument.name)
@@ -204,6 +208,9 @@ def _integers(launch: Launch, argument: Argument) -> tuple[int, ...] | None:
         return None
     host = component_dtype(kind)
     count = kind.item_size // host.itemsize
+    infos = launch.kernel.description.shader_arg_infos
+    if wide and any(info.shader_shape_name == argument.name for info in infos):
+        host = np.dtype(np.int64)
     return tuple(int(value) for value in np.frombuffer(launch.block, host, count, offset))
 
 

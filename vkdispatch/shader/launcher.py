@@ -8,6 +8,7 @@ from typing import Any
 import vkdispatch_native as native
 from vkdispatch.base import dtype
 from vkdispatch.base.command_list import ALL_QUEUES
+from vkdispatch.base.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
@@ -34,7 +35,7 @@ from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, spanned
 
-_COMPILER_LINE = re.compile(r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)")
+_COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
 
 
 @record
@@ -334,8 +335,9 @@ def _compiled(
     who: str, source: ShaderSource, description: ShaderDescription, variant: Variant, pc_size: int
 ) -> ComputePlan:
     try:
-        text = source.with_line_directives()
-        return ComputePlan(text, description.binding_types(variant), pc_size, description.name)
+        types = description.binding_types(variant)
+        spirv = compile_glsl(source.code, description.name, source.with_line_directives)
+        return ComputePlan(source.code, types, pc_size, description.name, spirv=spirv)
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(
@@ -355,7 +357,7 @@ def explained_log(source: ShaderSource, log: str) -> str:
     """Return a compiler's messages, each with the user's line, a caret, and the GLSL that it is about."""
     lines: list[str] = []
     for message in filter(None, map(str.strip, log.splitlines())):
-        found = _COMPILER_LINE.match(message)
+        found = re.match(_COMPILER_LINE, message)
         if found is None:
             lines.append(message)
             continue

@@ -1,29 +1,28 @@
 """Kernels that print or are checked: what is launched instead of them, and how."""
 
-import dataclasses
 import functools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.diagnostics import Checks, parse_checks
 from vkdispatch.codegen.instrument import Instrumented, instrument
-from vkdispatch.codegen.ir import Storage
+from vkdispatch.codegen.ir import Kernel, Storage
+from vkdispatch.codegen.variant import Variant
+from vkdispatch.codegen.widen import widen
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.launcher import BuiltKernel
-from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot
+from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_parameters
 
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Observation:
     """A kernel as it is launched so that it reports, and what its reports mean.
 
@@ -34,18 +33,32 @@ class Observation:
     instrumented
         What became of the kernel's program.
     slots
-        What the launcher takes besides the kernel's own arguments: launch number and buffer.
+        What the launcher takes: the kernel's own arguments, launch number and buffer.
+    source, kernel, checks
+        The kernel as it was, which of its programs is observed, and what is checked.
     """
 
     description: ShaderDescription
     instrumented: Instrumented
-    slots: tuple[Slot, Slot]
+    slots: tuple[Slot, ...]
+    source: ShaderDescription
+    kernel: Kernel
+    checks: Checks
+
+    def form(self, variant: Variant) -> "Observation":
+        """Return how a form of the kernel is observed: of a wide one, indices are told of in 64 bits."""
+        return self._widened if variant.wide else self
+
+    @functools.cached_property
+    def _widened(self) -> "Observation":
+        found = _observed(self.source, widen(self.kernel), self.checks)
+        assert found is not None
+        return found
 
     def run(
         self,
         who: str,
         kernel: BuiltKernel,
-        own_slots: Sequence[Slot],
         diagnostics: Diagnostics,
         call: CheckedCall,
         extent: Extent,
@@ -66,7 +79,7 @@ class Observation:
         ValueError
             A buffer has less than one element.
         """
-        probe_shapes = self._shapes(who, own_slots, call)
+        probe_shapes = self._shapes(who, call)
         probe = Probe(who, self.instrumented.sites, probe_shapes)
         target = diagnostics if graph is None else graph.diagnostics
         resources = (*call.resources, target.buffer)
@@ -77,10 +90,10 @@ class Observation:
         place = kernel.layout.offset_of(self.instrumented.launch)
         return kernel.run(call, extent, in_groups, graph, (place, probe))
 
-    def _shapes(self, who: str, own_slots: Sequence[Slot], call: CheckedCall) -> dict[int, tuple[int, ...]]:
+    def _shapes(self, who: str, call: CheckedCall) -> dict[int, tuple[int, ...]]:
         """Shape of each buffer of a call, by its position among the resources."""
         shapes: dict[int, tuple[int, ...]] = {}
-        for slot, value in zip(own_slots, call.slots, strict=True):
+        for slot, value in zip(self.slots[:-2], call.slots, strict=True):
             if not isinstance(slot, BufferSlot):
                 continue
             position = slot.binding - self.description.resource_binding_base
@@ -100,16 +113,22 @@ class Observation:
 def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
     """Return how a kernel is launched if it prints or these checks find something to do in it, else None."""
     kernel = description.asserting if checks.asserts else None
-    instrumented = instrument(kernel or description.kernel, checks)
+    return _observed(description, kernel or description.kernel, checks)
+
+
+def _observed(description: ShaderDescription, kernel: Kernel, checks: Checks) -> Observation | None:
+    instrumented = instrument(kernel, checks)
     if instrumented is None:
         return None
-    observed = dataclasses.replace(description, kernel=instrumented.kernel)
+    observed = replace(description, kernel=instrumented.kernel)
     binding = instrumented.binding + observed.resource_binding_base
+    own = tuple(slot for parameter in read_parameters(observed) for slot in parameter.slots)
     slots = (
+        *own,
         ValueSlot("launch number", instrumented.launch, uint32),
         BufferSlot("diagnostics", binding, None, reads=True, writes=True, item_size=uint32.item_size),
     )
-    return Observation(observed, instrumented, slots)
+    return Observation(observed, instrumented, slots, description, kernel, checks)
 
 
 def checks_of(check: object) -> Checks:

@@ -1,6 +1,5 @@
 """From the values of a call to what a launcher takes: bound by name, checked, dataclasses flattened."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -251,7 +250,7 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+    if not hasattr(value, "__dataclass_fields__") or isinstance(value, type):
         raise ArgumentTypeError(
             f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
         )

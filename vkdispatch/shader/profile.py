@@ -25,8 +25,10 @@ class ProfileRow:
 
     Attributes
     ----------
-    name, source
-        As in `ProfileRecord`.
+    name
+        Name of the kernel, or the kind of copy.
+    source
+        Where the kernel is defined, or None.
     calls
         How many there were.
     total, mean, least

@@ -24,27 +24,31 @@ def write_trace(
     events = [_name("process_name", _HOST, 0, "host"), _name("process_name", _DEVICE, 0, "device")]
     ends: dict[int, list[float]] = {}  # of each queue: where each of its lanes ends
     for item in records:
-        lanes = ends.setdefault(item.queue, [])
+        queue = _number(item)
+        lanes = ends.setdefault(queue, [])
         lane = next((lane for lane, end in enumerate(lanes) if end <= item.begin), len(lanes))
+        track = queue * _LANES + lane
         if lane == len(lanes):
             lanes.append(item.end)
             suffix = f", beside {lane}" if lane else ""
-            events.append(
-                _name("thread_name", _DEVICE, _track(item.queue, lane), f"queue {item.queue}{suffix}")
-            )
+            events.append(_name("thread_name", _DEVICE, track, f"{_title(queue)}{suffix}"))
         lanes[lane] = item.end
-        track = _track(item.queue, lane)
         events.append(_event(item.name, item.kind, _DEVICE, track, item, origin, _arguments(item)))
-    queues = sorted({submit.queue for submit in submits})
-    events += [_name("thread_name", _HOST, queue, f"submits to queue {queue}") for queue in queues]
+    queues = sorted({_number(submit) for submit in submits})
+    events += [_name("thread_name", _HOST, queue, f"submits to {_title(queue)}") for queue in queues]
     for submit in submits:
         arguments = {"commands": submit.commands}
-        events.append(_event("submit", "submit", _HOST, submit.queue, submit, origin, arguments))
+        events.append(_event("submit", "submit", _HOST, _number(submit), submit, origin, arguments))
     Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}), encoding="utf-8")
 
 
-def _track(queue: int, lane: int) -> int:
-    return queue * _LANES + lane
+def _number(span: ProfileRecord | TimedSubmit) -> int:
+    """Return a number for a queue, another one for the queue that moves data beside it."""
+    return 2 * span.queue + span.transfer
+
+
+def _title(number: int) -> str:
+    return f"queue {number // 2}" + (", transfers" if number % 2 else "")
 
 
 def _name(what: str, process: int, track: int, name: str) -> dict[str, Any]:

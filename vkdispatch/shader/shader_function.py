@@ -221,13 +221,14 @@ class ShaderFunction:
         )
         kernel = self._kernel(context, local_size, variant)
         for _ in range(_ATTEMPTS):
-            if self._run(kernel, call, extent, size.in_groups, graph, queue):
+            if self._run(kernel, variant, call, extent, size.in_groups, graph, queue):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
 
     def _run(
         self,
         kernel: BuiltKernel,
+        variant: Variant,
         call: CheckedCall,
         extent: Extent,
         in_groups: bool,
@@ -237,9 +238,8 @@ class ShaderFunction:
         observation, diagnostics = self._observation, self._diagnostics
         if observation is None or diagnostics is None:
             return kernel.run(call, extent, in_groups, graph, queue=queue)
-        return observation.run(
-            self._who, kernel, self._slots, diagnostics, call, extent, in_groups, graph, queue
-        )
+        observation = observation.form(variant)
+        return observation.run(self._who, kernel, diagnostics, call, extent, in_groups, graph, queue)
 
     def _checked_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
         if queue_index is None:
@@ -494,11 +494,11 @@ class ShaderFunction:
             return kernel
 
     def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
-        observation = self._observation
-        slots = self._slots if observation is None else (*self._slots, *observation.slots)
+        observation = self._observation.form(variant) if self._observation is not None else None
+        slots = self._slots if observation is None else observation.slots
         kernel = build_kernel(
             self._who,
-            self._launched,
+            self._launched if observation is None else observation.description,
             slots,
             context,
             local_size,
@@ -506,6 +506,9 @@ class ShaderFunction:
             coarsening=self._coarsening_on(context),
             observed=observation is not None,
         )
+        if observation is None and variant.addressed:
+            # Fusing reads recorded arguments as the plain form has them.
+            return kernel
         if observation is None:
             fusible = FusibleKernel(
                 self._launched,

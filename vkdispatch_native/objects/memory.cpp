@@ -55,7 +55,7 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&devi
   }
   if (size > device.max_allocation()) {
     try {
-      allocate_sparse(info);
+      allocate_sparse(info, use);
     } catch (...) {
       release();
       throw;
@@ -75,9 +75,11 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&devi
   }
 }
 
-void Memory::allocate_sparse(VkBufferCreateInfo info) {
+void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
   Device& device = *device_;
-  if (device.sparse_queue() == nullptr || size_ > device.properties().core.limits.sparseAddressSpaceSize) {
+  // The host could not map the pieces as one.
+  const bool able = use == MemoryUse::device && device.sparse_queue() != nullptr;
+  if (!able || size_ > device.properties().core.limits.sparseAddressSpaceSize) {
     throw Error(ErrorKind::out_of_memory,
                 "a buffer of " + std::to_string(size_) + " bytes is more than the " +
                     std::to_string(device.max_allocation()) + " bytes that the device allocates at once");

@@ -35,7 +35,7 @@ class Memory {
 
  private:
   void swap(Memory& other) noexcept;
-  void allocate_sparse(VkBufferCreateInfo info);
+  void allocate_sparse(VkBufferCreateInfo info, MemoryUse use);
 
   Device* device_ = nullptr;
   VkBuffer handle_ = VK_NULL_HANDLE;

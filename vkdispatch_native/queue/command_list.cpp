@@ -61,6 +61,7 @@ std::vector<std::pair<size_t, size_t>> CommandList::rearrange(const std::vector<
   entries_.swap(entries);
   bindings_.swap(bindings);
   instance_size_ = instance_size;
+  length_ = entries_.size();
   return arguments;
 }
 

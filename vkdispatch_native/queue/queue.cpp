@@ -234,7 +234,7 @@ void Queue::collect(InFlight& done) {
   if (!done.frame->timed()) {
     return;
   }
-  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(index_, done.value, clock_);
+  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(slot_, done.value, clock_);
   for (TimedCommand& command : commands) {
     // A barrier holds back the command but not the timestamp before it.
     if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
@@ -327,7 +327,7 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
 }
 
 void Queue::submit(Batch& batch) {
-  const bool timed = shared_.timings.on();
+  const bool timed = shared_.timings.on() && has_timestamps();
   const int64_t begin = timed ? host_now() : 0;
   std::unique_ptr<Frame> frame = take_frame();
   record(batch, *frame, timed);
@@ -365,7 +365,7 @@ void Queue::submit(Batch& batch) {
   in_flight_.push_back({std::move(frame), batch.value});
   if (timed) {
     std::lock_guard lock(shared_.timings.mutex);
-    shared_.timings.submits.push_back({index_, batch.value, batch.size(), begin, host_now()});
+    shared_.timings.submits.push_back({slot_, batch.value, batch.size(), begin, host_now()});
   }
 }
 

@@ -72,6 +72,7 @@ class Queue {
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
 
+  bool has_timestamps() const noexcept { return timestamp_mask(device_, handle_.family) != 0; }
   // From here on the ticks of what is timed count from these.
   void set_clock(uint64_t ticks);
   void collect_timings();  // of all that the device has done

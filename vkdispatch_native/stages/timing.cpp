@@ -22,10 +22,12 @@ TimedCommand timed(const Dispatch& dispatch) {
   for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
     const Binding& b = dispatch.bindings[i];
     if (b.buffer != nullptr) {
-      command.resources.push_back({b.index, 0, b.range});
+      const int64_t address = b.addressed ? static_cast<int64_t>(b.address_offset) : -1;
+      const int64_t binding = b.addressed ? -1 : static_cast<int64_t>(b.index);
+      command.resources.push_back({binding, address, 0, b.range});
     } else {
       const uint32_t texel = format_info(b.image->shape().format).texel_size;
-      command.resources.push_back({b.index, texel, b.image->level_size(0)});
+      command.resources.push_back({b.index, -1, texel, b.image->level_size(0)});
     }
   }
   return command;
@@ -89,7 +91,7 @@ void Stopwatch::end(VkCommandBuffer commands) {
   write(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 2 * commands_.size() - 1);
 }
 
-std::vector<TimedCommand> Stopwatch::collect(size_t queue, uint64_t batch, TickClock& clock) {
+std::vector<TimedCommand> Stopwatch::collect(size_t slot, uint64_t batch, TickClock& clock) {
   std::vector<TimedCommand> commands = std::exchange(commands_, {});
   std::vector<uint64_t> ticks(2 * commands.size());
   for (size_t first = 0; first < ticks.size(); first += kQueries) {
@@ -105,7 +107,7 @@ std::vector<TimedCommand> Stopwatch::collect(size_t queue, uint64_t batch, TickC
     check(result, "vkGetQueryPoolResults");
   }
   for (size_t i = 0; i < commands.size(); ++i) {
-    commands[i].queue = queue;
+    commands[i].slot = slot;
     commands[i].batch = batch;
     commands[i].begin = clock.since_set(ticks[2 * i]);
     commands[i].end = clock.since_set(ticks[2 * i + 1]);

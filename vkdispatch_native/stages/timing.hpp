@@ -13,8 +13,9 @@ namespace vkd {
 
 // What a timed dispatch bound.
 struct TimedResource {
-  uint32_t binding;
-  uint32_t texel;  // bytes; 0: a buffer
+  int64_t binding;  // -1: it was not bound
+  int64_t address;  // where its address lies in the arguments; -1: nowhere
+  uint32_t texel;   // bytes; 0: a buffer
   uint64_t bytes;
 };
 
@@ -23,7 +24,7 @@ struct TimedCommand {
   enum class Kind : int { dispatch, write_buffer, read_buffer, write_image, read_image };
 
   Kind kind = Kind::dispatch;
-  size_t queue = 0;
+  size_t slot = 0;  // of the queue
   uint64_t batch = 0;
   uint64_t plan = 0;  // Plan::id()
   std::string name;   // of the plan
@@ -43,7 +44,7 @@ TimedCommand timed(const ImageCopy& copy);
 
 // When the host recorded and submitted a batch.
 struct TimedSubmit {
-  size_t queue;
+  size_t slot;
   uint64_t batch;
   size_t commands;
   int64_t begin;  // nanoseconds of the host's clock
@@ -83,7 +84,7 @@ class Stopwatch {
   void begin(VkCommandBuffer commands, TimedCommand&& command);
   void end(VkCommandBuffer commands);
   // What was timed, in order; the device must be done with it.
-  std::vector<TimedCommand> collect(size_t queue, uint64_t batch, TickClock& clock);
+  std::vector<TimedCommand> collect(size_t slot, uint64_t batch, TickClock& clock);
 
  private:
   void write(VkCommandBuffer commands, VkPipelineStageFlagBits stage, size_t query);

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from vkdispatch.base import dtype
@@ -16,12 +17,14 @@ from vkdispatch.codegen.variables import ShaderVariable, scalar_parts
 
 _RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "c": int32, "u": uint32, "o": uint32}
 _RAW_TYPES.update(x=uint32, X=uint32)
-# How the repr of a GPU value begins.
-_REPR = re.compile(
-    "<(?:"
-    + "|".join(kind.name for kind in vars(dtype).values() if isinstance(kind, type) and hasattr(kind, "name"))
-    + ") "
-)
+
+
+@cache
+def _repr_of_value() -> "re.Pattern[str]":
+    """How the repr of a GPU value begins."""
+    kinds = (kind for kind in vars(dtype).values() if isinstance(kind, type))
+    names = [name for kind in kinds if isinstance(name := getattr(kind, "name", None), str)]
+    return re.compile(f"<(?:{'|'.join(names)}) ")
 
 
 def print(*args: Any, sep: str = " ", end: str = "\n", separator: str | None = None) -> None:
@@ -75,7 +78,7 @@ def _resolved(text: str, values: list[Expr]) -> str:
     parts: list[str] = []
     for piece in current().resolve_placeholders(text):
         if isinstance(piece, str):
-            if _REPR.search(piece):
+            if _repr_of_value().search(piece):
                 raise located(
                     ArgumentValueError,
                     "print: {x=} and {x!r} in an f-string give the repr of a GPU value, not what it will be; "
