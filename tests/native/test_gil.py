@@ -19,8 +19,8 @@ from .conftest import first_device
 from .kernels import SPIN, Array, affine_launcher
 
 # What takes long enough to be caught holding the lock.
-LONG = 0.02
-BIG = 48 << 20  # bytes
+LONG = 0.01
+BIG = 128 << 20  # bytes
 
 
 @pytest.fixture(params=["mapped", "staged"])
