@@ -213,9 +213,9 @@ class _Positions:
             found |= more
 
     def _is_source(self, expr: Expr) -> bool:
-        """Whether an expression is an id, a shape or a length."""
+        """Whether an expression is an id, a shape or a length; a workgroup's, as ids are made of it."""
         if expr.op is Op.BUILTIN:
-            return expr.value is Builtin.GLOBAL_INVOCATION_ID
+            return expr.value in (Builtin.GLOBAL_INVOCATION_ID, Builtin.WORKGROUP_ID)
         if expr.op is Op.ARGUMENT:
             return isinstance(expr.value, Argument) and (
                 expr.value.shape or expr.value is self._kernel.exec_count
