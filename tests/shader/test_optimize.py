@@ -86,7 +86,7 @@ def length(graph: vd.CommandGraph) -> int:
 
 def source(graph: vd.CommandGraph, position: int = 0) -> str:
     """GLSL of a dispatch that is left."""
-    kernel: Any = graph._recorded[position][0]
+    kernel: Any = graph._recorded.dispatches()[position][0]
     return str(kernel.description.body)
 
 
@@ -772,7 +772,7 @@ def test_temporaries_are_not_written() -> None:
 
     arrays = [floats(300) for _ in range(4)]
     graph = check(record, arrays, 2, temporaries=(2, 3))
-    kernel: Any = graph._recorded[0][0]
+    kernel: Any = graph._recorded.dispatches()[0][0]
     assert len(kernel.description.kernel.resources) == 2
     assert source(graph).count(".data[") == 3
 
@@ -874,7 +874,7 @@ def test_the_same_chain_is_compiled_once() -> None:
         for _ in range(4):
             step(data, graph=graph)
         graph.optimize()
-        plans.append(graph._recorded[0][0])
+        plans.append(graph._recorded.dispatches()[0][0])
     assert plans[0] is plans[1]
 
 
@@ -931,7 +931,7 @@ def test_names() -> None:
     mul(*data, graph=graph)
     mul(*data, graph=graph)
     graph.optimize()
-    kernel: Any = graph._recorded[0][0]
+    kernel: Any = graph._recorded.dispatches()[0][0]
     assert kernel.description.name == "add+mul*2"
 
 

@@ -4,8 +4,8 @@ What flows into the index of a buffer is computed anew in 64 bits: invocation id
 them. So are comparisons of such positions, the bounds of loops, and conversions of an id to 64 bits or to a
 float. A register that takes part gets companions of 64 bits, one for each component, that are assigned
 wherever it is. Quotients, remainders and right shifts of an id are those of all its bits, as these never
-wrapped around. All else keeps the 32 bits that it was written with: a hash of an id that is stored is the same
-hash as ever.
+wrapped around. All else keeps the 32 bits that it was written with: a hash of an id that is stored is the
+same hash as ever.
 """
 
 import re

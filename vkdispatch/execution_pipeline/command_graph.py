@@ -21,7 +21,7 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
-from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recorded, plan_fusions
+from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
 
 
 class Recorder(Protocol):
@@ -138,7 +138,7 @@ class CommandGraph(CommandList):
         self._probes: list[tuple[int, Probe]] = []
         self._diagnostics: Diagnostics | None = None
         # What `optimize` needs of each dispatch, in order.
-        self._recorded: list[Recorded] = []
+        self._recorded = Recording()
 
     def record_launch(
         self,
@@ -183,9 +183,11 @@ class CommandGraph(CommandList):
                 self._instance += block
             else:
                 self._keep_block(offset, block)
-            self._recorded.append((kernel, resources, offset))
+            self._recorded.add(kernel, resources, offset)
             parents = self.parents
-            for parent in (plan, *resources):
+            if plan._handle not in parents:
+                self.register_parent(plan)
+            for parent in resources:
                 if parent._handle not in parents:
                     self.register_parent(parent)
             if variables:
@@ -269,7 +271,7 @@ class CommandGraph(CommandList):
             bindings = descriptors.bindings(uniform_binding)
             offset = self._native.record(plan._native, bindings, groups, len(block), uniform_binding)
             self._keep_block(offset, block)
-            self._recorded.append((None, tuple(descriptors.parents.values()), offset))
+            self._recorded.add(None, tuple(descriptors.parents.values()), offset)
             self.register_parent(plan)
             self.register_parent(descriptors)
             self.recorded_descriptor_sets.append(descriptors)
@@ -286,7 +288,7 @@ class CommandGraph(CommandList):
         with self._lock:
             offset = self.get_instance_size()
             super().record_compute_plan(plan, descriptor_set, blocks)
-            self._recorded.append((None, tuple(descriptor_set.parents.values()), offset))
+            self._recorded.add(None, tuple(descriptor_set.parents.values()), offset)
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
@@ -322,27 +324,30 @@ class CommandGraph(CommandList):
         discarded = _handles_of(temporaries)
         with self._lock:
             count = self._native.length
-            if self.submit_on_record or len(self._recorded) != count:
+            recorded = self._recorded.dispatches()
+            if self.submit_on_record or len(recorded) != count:
                 return 0
             self._complete_instance()
             bound = sorted(slot.offset for slots in self._slots.values() for slot in slots)
-            plan = plan_fusions(self._recorded, self._instance, bound, discarded)
+            plan = plan_fusions(recorded, self._instance, bound, discarded)
             if not plan.saved:
                 return 0
             try:
                 order = plan.record(self, count)
-                moves = plan.moves(self._recorded, order)
+                recorded = self._recorded.dispatches()
+                moves = plan.moves(recorded, order)
                 arranged = self._native.rearrange(order)
             except BaseException:
                 self._native.rearrange(range(count))
-                del self._recorded[count:], self._instance[self.get_instance_size() :]
+                self._recorded.truncate(count)
+                del self._instance[self.get_instance_size() :]
                 raise
             self._relocate(moves, self._instance)
             self._relocate(Moves.together(arranged), bytearray(self.get_instance_size()))
             ends = accumulate((size for _, size in arranged), initial=0)
-            self._recorded = [
-                (*self._recorded[number][:2], end) for number, end in zip(order, ends, strict=False)
-            ]
+            self._recorded = Recording(
+                (*recorded[number][:2], end) for number, end in zip(order, ends, strict=False)
+            )
             return plan.saved
 
     def _relocate(self, moves: Moves, target: bytearray) -> None:
@@ -526,7 +531,7 @@ class CommandGraph(CommandList):
             self.uniform_values = {}
             self.recorded_descriptor_sets = []
             self._probes = []
-            self._recorded = []
+            self._recorded = Recording()
 
 
 def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from vkdispatch.base.handle import Handle
@@ -38,10 +38,49 @@ class Chained(Protocol):
         """Record a launch of it; `Fusion.values` say what its arguments are then given."""
 
 
-# What a graph keeps of a dispatch: its kernel, or None if it stays as it is; the buffers, images and samplers
-# that it binds, in the order of the kernel's slots; where its arguments lie in an instance. A plain tuple,
-# since one is made for every dispatch.
+# What there is to know of a dispatch: its kernel, or None if it stays as it is; the buffers, images and
+# samplers that it binds, in the order of the kernel's slots; where its arguments lie in an instance.
 Recorded = tuple[Fusible | None, Sequence[Handle], int]
+
+
+class Recording:
+    """What a graph keeps of its dispatches.
+
+    Flat lists: an object for each dispatch would have the garbage collector look at all of them again and
+    again.
+    """
+
+    __slots__ = ("bound", "ends", "kernels", "offsets")
+
+    def __init__(self, dispatches: Iterable[Recorded] = ()) -> None:
+        self.kernels: list[Fusible | None] = []
+        self.bound: list[Handle] = []
+        self.ends: list[int] = []  # of each dispatch's part of `bound`
+        self.offsets: list[int] = []
+        for dispatch in dispatches:
+            self.add(*dispatch)
+
+    def add(self, kernel: Fusible | None, resources: Sequence[Handle], offset: int) -> None:
+        """Append a dispatch."""
+        bound = self.bound
+        bound += resources
+        self.kernels.append(kernel)
+        self.ends.append(len(bound))
+        self.offsets.append(offset)
+
+    def dispatches(self) -> list[Recorded]:
+        """Return all of them, in order."""
+        starts = (0, *self.ends)
+        spans = zip(starts, self.ends, strict=False)
+        return [
+            (kernel, self.bound[start:end], offset)
+            for kernel, (start, end), offset in zip(self.kernels, spans, self.offsets, strict=True)
+        ]
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` only."""
+        del self.kernels[count:], self.ends[count:], self.offsets[count:]
+        del self.bound[self.ends[-1] if self.ends else 0 :]
 
 
 @record(eq=False)

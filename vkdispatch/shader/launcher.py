@@ -3,6 +3,7 @@
 import bisect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import vkdispatch_native as native
@@ -104,8 +105,8 @@ class FastPath:
         self._kernels: tuple[BuiltKernel, ...] = ()
         self._launches: tuple[Callable[[tuple[Any, ...], Any, bool], bool], ...] = ()
         self._in_groups = in_groups
-        self._resources = tuple(
-            index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))
+        self._resources = _picker(
+            [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
         )
 
     def add(self, kernel: BuiltKernel, variant: Variant) -> None:
@@ -143,9 +144,9 @@ class FastPath:
                 return False
             if not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
-            resources = [values[index] for index in self._resources]
-            return any(
-                graph.record_launch(
+            resources = self._resources(values)
+            for kernel in self._kernels:
+                if graph.record_launch(
                     kernel.launcher,
                     kernel.plan,
                     values,
@@ -155,13 +156,21 @@ class FastPath:
                     None,
                     None,
                     kernel.fusible,
-                )
-                for kernel in self._kernels
-            )
+                ):
+                    return True
+            return False
         except VulkanError:
             if self._kernels[0].plan.context.usable:
                 raise
             return False
+
+
+def _picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return what takes some of the values of a call; of one or none, `itemgetter` makes no tuple."""
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    start = positions[0] if positions else 0
+    return itemgetter(slice(start, start + len(positions)))
 
 
 def build_kernel(
