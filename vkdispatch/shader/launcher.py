@@ -97,13 +97,14 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_in_groups", "_kernels", "_launches", "_ranks", "_resources", "arity")
+    __slots__ = ("_in_groups", "_kernels", "_launch", "_others", "_ranks", "_resources", "arity")
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool) -> None:
         self.arity = len(slots)
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
-        self._launches: tuple[Callable[[tuple[Any, ...], Any, bool], bool], ...] = ()
+        self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
+        self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
         self._resources = _picker(
             [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
@@ -115,7 +116,8 @@ class FastPath:
         place = bisect.bisect(self._ranks, rank)
         self._ranks.insert(place, rank)
         self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
-        self._launches = tuple(each.launcher.launch for each in self._kernels)
+        self._launch, *others = (each.launcher.launch for each in self._kernels)
+        self._others = tuple(others)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
         """Launch, or record into a graph. False: something is out of the ordinary, and nothing happened.
@@ -133,16 +135,11 @@ class FastPath:
                 # Which argument is to blame is for the checking path to find.
                 return False
         try:
-            if queue != ALL_QUEUES:
-                kernels = self._kernels if graph is None else ()
-                return any(k.launcher.launch(values, limit, self._in_groups, queue) for k in kernels)
             if graph is None:
-                # any() would take longer than the launch
-                for launch in self._launches:  # noqa: SIM110
-                    if launch(values, limit, self._in_groups):
-                        return True
-                return False
-            if not isinstance(graph, CommandGraph) or graph.destroyed:
+                if self._launch(values, limit, self._in_groups, queue):
+                    return True
+                return any(launch(values, limit, self._in_groups, queue) for launch in self._others)
+            if queue != ALL_QUEUES or not isinstance(graph, CommandGraph) or graph.destroyed:
                 return False
             resources = self._resources(values)
             for kernel in self._kernels:
@@ -163,6 +160,11 @@ class FastPath:
             if self._kernels[0].plan.context.usable:
                 raise
             return False
+
+
+def _refuse(*_: object) -> bool:
+    """Stand in for a launcher before there is one."""
+    return False
 
 
 def _picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

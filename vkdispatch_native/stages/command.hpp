@@ -14,6 +14,7 @@
 namespace vkd {
 
 // A buffer, an image, or an image with the sampler that it is seen through; what is not used is null.
+// No member has a default: launchers keep room for hundreds on the stack and fill in a few.
 struct Binding {
   Buffer* buffer;
   Image* image;
@@ -24,8 +25,8 @@ struct Binding {
   bool reads;
   bool writes;
   // Not bound, but reached by its address, which goes into the arguments at this offset.
-  bool addressed = false;
-  uint32_t address_offset = 0;
+  bool addressed;
+  uint32_t address_offset;
 
   Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
 };
