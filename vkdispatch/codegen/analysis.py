@@ -3,8 +3,10 @@
 Accesses, types in use, scopes, and which expressions deserve a name.
 """
 
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from vkdispatch.base.dtype import DType, component_type, compute_type
 from vkdispatch.base.errors import UsageError
@@ -63,6 +65,8 @@ PURE = frozenset(
 )
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
 _NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC))
+# Operations that evaluate their first operand, and others only if they matter.
+_CONDITIONAL = frozenset((Op.LOGICAL, Op.SELECT))
 # Deeper trees are cut in pieces: compilers and Python limit recursion.
 _DEEPEST = 40
 
@@ -98,6 +102,57 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
     return expressions_of(statement)
 
 
+_Fact = TypeVar("_Fact")
+
+
+def remembered(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+    """Keep what a function finds out about a kernel with the kernel. Nobody is to change it."""
+
+    @functools.wraps(find)
+    def known(kernel: Kernel) -> _Fact:
+        facts = kernel.facts
+        if find not in facts:
+            facts[find] = find(kernel)
+        fact: _Fact = facts[find]
+        return fact
+
+    return known
+
+
+@record
+class Contents:
+    """All statements of a kernel in program order, and its expressions, each object once.
+
+    `evaluated` are those whose value is used, `places` the others: what is only stored to.
+    """
+
+    statements: tuple[Statement, ...]
+    evaluated: tuple[Expr, ...]
+    places: tuple[Expr, ...]
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All expressions."""
+        return self.evaluated + self.places
+
+
+@remembered
+def contents(kernel: Kernel) -> Contents:
+    """Take a kernel apart."""
+    statements = tuple(walk(kernel.body))
+    roots: list[Expr] = []
+    places: list[Expr] = []
+    for statement in statements:
+        if isinstance(statement, Store):
+            places.append(statement.place)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+            places.append(statement.value)
+        roots += evaluated(statement)
+    used = nodes(roots)
+    known = set(map(id, used))
+    return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
+
+
 # ---- accesses ------------------------------------------------------------------------------------
 
 
@@ -109,12 +164,15 @@ class Access:
     writes: set[int] = field(factory=set)
 
 
+@remembered
 def resource_access(kernel: Kernel) -> Access:
     """Find what a kernel reads and writes; what raw GLSL mentions counts as both."""
     access = Access(set(kernel.reads), set(kernel.writes))
-    for statement in walk(kernel.body):
-        for expr in nodes(evaluated(statement)):
+    found = contents(kernel)
+    for expr in found.evaluated:
+        if expr.op not in _READ_NOTHING:
             _note_read(expr, access)
+    for statement in found.statements:
         if isinstance(statement, Store):
             _note_written(statement.place, access, also_read=statement.operator is not None)
         elif isinstance(statement, ImageStore):
@@ -132,6 +190,10 @@ def resource_access(kernel: Kernel) -> Access:
 
 def _mentioned(text: str) -> set[int]:
     return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
+
+
+# Most expressions; the others may read a resource, or their text may.
+_READ_NOTHING = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.BINARY, Op.CALL, Op.COMPARE))
 
 
 def _note_read(expr: Expr, access: Access) -> None:
@@ -177,6 +239,7 @@ class Usage:
     addresses: bool = False
 
 
+@remembered
 def usage(kernel: Kernel) -> Usage:
     """Collect what a kernel uses."""
     found = Usage()
@@ -184,19 +247,19 @@ def usage(kernel: Kernel) -> Usage:
     found.dtypes.update(array.dtype for array in kernel.shared)
     found.stored.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
     found.dtypes.update(map(compute_type, found.stored))
-    for statement in walk(kernel.body):
+    for statement in contents(kernel).statements:
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
-        for expr in nodes(expressions_of(statement)):
-            found.dtypes.add(expr.dtype)
-            if expr.op is Op.SUBGROUP:
-                found.subgroup_functions.add(str(expr.value))
-                found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
-            elif expr.op is Op.ATOMIC:
-                found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
-            elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
-                masked = expr.value.name.endswith("_MASK")
-                found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
+    for expr in contents(kernel).expressions:
+        found.dtypes.add(expr.dtype)
+        if expr.op is Op.SUBGROUP:
+            found.subgroup_functions.add(str(expr.value))
+            found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+        elif expr.op is Op.ATOMIC:
+            found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+        elif expr.op is Op.BUILTIN and isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+            masked = expr.value.name.endswith("_MASK")
+            found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
     return found
 
 
@@ -213,17 +276,18 @@ _OF_WORKGROUPS = frozenset(
 )
 
 
+@remembered
 def depends_on_workgroups(kernel: Kernel) -> bool:
     """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
     if kernel.shared or kernel.exec_count is None:
         return True
-    for statement in walk(kernel.body):
-        if isinstance(statement, (Effect, RawStatement)):
-            return True
-        for expr in nodes(expressions_of(statement)):
-            if expr.op is Op.RAW or (isinstance(expr.value, Builtin) and expr.value in _OF_WORKGROUPS):
-                return True
-    return False
+    found = contents(kernel)
+    if any(isinstance(statement, (Effect, RawStatement)) for statement in found.statements):
+        return True
+    return any(
+        expr.op is Op.RAW or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
+        for expr in found.expressions
+    )
 
 
 def _is_shared(place: Expr) -> bool:
@@ -238,31 +302,43 @@ def _is_shared(place: Expr) -> bool:
 def check_scopes(kernel: Kernel) -> None:
     """Raise RuntimeError where a register, argument or buffer is used that does not exist there."""
     known: set[int] = {id(thing) for thing in (*kernel.arguments, *kernel.resources, *kernel.shared)}
-    _check_block(kernel.body, known)
+    _check_block(kernel.body, known, set())
 
 
-def _check_block(block: Block, outer: set[int]) -> set[int]:
-    known = set(outer)
+def _check_block(block: Block, outer: set[int], right: set[int]) -> tuple[set[int], set[int]]:
+    """Check a block in which `outer` exists, and the expressions `right` are so."""
+    known, right = set(outer), set(right)
     for statement in block:
         if isinstance(statement, Assert):
             # its condition may use what its body declares
-            within = _check_block(statement.body, known)
-            for expr in nodes((statement.condition,)):
-                _check_known(expr.value, within, statement, expr.loc)
+            within = _check_block(statement.body, known, right)
+            _check_expressions((statement.condition,), *within, statement)
             continue
-        for expr in nodes(expressions_of(statement)):
-            _check_known(expr.value, known, statement, expr.loc)
+        _check_expressions(expressions_of(statement), known, right, statement)
         if isinstance(statement, ImageStore):
             _check_known(statement.image, known, statement, None)
         if isinstance(statement, For):
             known.add(id(statement.counter))
         for inner in blocks_of(statement):
-            _check_block(inner, known)
+            _check_block(inner, known, right)
         if isinstance(statement, Declare):
             known.add(id(statement.register))
         elif isinstance(statement, For):
             known.discard(id(statement.counter))
-    return known
+    return known, right
+
+
+def _check_expressions(roots: Iterable[Expr], known: set[int], right: set[int], statement: Statement) -> None:
+    """Check what a statement uses, and add it to what is `right`."""
+    stack = list(roots)
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in right:
+            right.add(id(expr))
+            if expr.args:
+                stack += expr.args
+            if id(expr.value) not in known:
+                _check_known(expr.value, known, statement, expr.loc)
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
@@ -282,11 +358,11 @@ class Numbering:
     """Numbers expressions so that structurally equal ones share a number; operands have smaller numbers.
 
     Attributes, all indexed by number: `exprs` (a representative), `args` (numbers of the operands), `pure`
-    (the value is the same wherever it is computed).
+    (the value is the same wherever it is computed). `by_id` has the numbers of expressions, by identity.
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[int, int] = {}
+        self.by_id: dict[int, int] = {}
         self._by_key: dict[tuple[object, ...], int] = {}
         self.exprs: list[Expr] = []
         self.args: list[tuple[int, ...]] = []
@@ -294,36 +370,41 @@ class Numbering:
 
     def number(self, root: Expr) -> int:
         """Return the number of an expression, which must stay alive."""
-        by_id = self._by_id
+        by_id = self.by_id
         known = by_id.get(id(root))
         if known is not None:
             return known
         stack = [root]
         while stack:
             expr = stack[-1]
-            if id(expr) in by_id:
+            numbers = []
+            for arg in expr.args:
+                number = by_id.get(id(arg))
+                if number is None:
+                    if arg.args:
+                        # again when this one is known
+                        stack.append(arg)
+                        break
+                    number = self._intern(arg, ())
+                numbers.append(number)
+            else:
+                if id(expr) not in by_id:
+                    self._intern(expr, tuple(numbers))
                 stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in by_id]
-            if pending:
-                pending.reverse()
-                stack += pending
-                continue
-            by_id[id(expr)] = self._intern(expr)
-            stack.pop()
         return by_id[id(root)]
 
-    def _intern(self, expr: Expr) -> int:
-        args = tuple([self._by_id[id(arg)] for arg in expr.args])
+    def _intern(self, expr: Expr, args: tuple[int, ...]) -> int:
+        op = expr.op
         # repr tells 0.0 from -0.0 and makes nan equal to itself
-        value = repr(expr.value) if expr.op is Op.LITERAL else expr.value
-        key = (expr.op, expr.dtype, value, args)
+        value = repr(expr.value) if op is Op.LITERAL else expr.value
+        key = (op, expr.dtype, value, args)
         number = self._by_key.get(key)
         if number is None:
             number = self._by_key[key] = len(self.exprs)
             self.exprs.append(expr)
             self.args.append(args)
-            self.pure.append(expr.op in PURE and False not in [self.pure[arg] for arg in args])
+            self.pure.append(op in PURE and (not args or False not in [self.pure[arg] for arg in args]))
+        self.by_id[id(expr)] = number
         return number
 
 
@@ -350,12 +431,14 @@ def _common(a: _Path | None, b: _Path) -> _Path:
 class NamingPlan:
     """Expressions to compute once.
 
-    `before` maps (block identity, statement index) to numbers, operands first.
+    `before` maps (block identity, statement index) to numbers, operands first. `tall` tells whether there are
+    trees so deep that statements have to cut them.
     """
 
     numbering: Numbering
     before: dict[tuple[int, int], list[int]]
     named: set[int]
+    tall: bool = False
 
 
 def plan_names(kernel: Kernel) -> NamingPlan:
@@ -371,12 +454,11 @@ def plan_names(kernel: Kernel) -> NamingPlan:
         number = numbering.number(root)
         uses[number] = uses.get(number, 0) + 1
         where[number] = _common(where.get(number), path)
-    plan = NamingPlan(numbering, {}, set())
-    heights = [0] * len(numbering.exprs)
-    for number in range(len(numbering.exprs)):
+    heights: list[int] = []
+    for args in numbering.args:
         # height above the last cut, to cut deep pure trees evenly
-        args = numbering.args[number]
-        heights[number] = 1 + max([heights[arg] % _DEEPEST for arg in args]) if args else 1
+        heights.append(1 + max([heights[arg] % _DEEPEST for arg in args]) if args else 1)
+    plan = NamingPlan(numbering, {}, set(), _DEEPEST in heights)
     for number in range(len(numbering.exprs) - 1, -1, -1):
         count = uses.get(number, 0)
         if not count:
@@ -437,9 +519,11 @@ def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
     if isinstance(statement, If):
         roots = roots[:1]
     numbering = plan.numbering
+    numbers = [numbering.number(root) for root in roots]
+    if not plan.tall and not _repeats(plan, numbers):
+        return []
     uses: dict[int, int] = {}
-    for root in roots:
-        number = numbering.number(root)
+    for number in numbers:
         uses[number] = uses.get(number, 0) + 1
     order = _reachable(plan, list(uses))
     sizes, heights = _measure(plan, order)
@@ -457,6 +541,25 @@ def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
     return names
 
 
+def _repeats(plan: NamingPlan, roots: list[int]) -> bool:
+    """Whether trees hold anything twice, apart from what has no operands."""
+    args, exprs, named = plan.numbering.args, plan.numbering.exprs, plan.named
+    found: set[int] = set()
+    stack = list(roots)
+    while stack:
+        number = stack.pop()
+        operands = args[number]
+        if not operands or number in named:
+            continue
+        if number in found:
+            return True
+        found.add(number)
+        if exprs[number].op in _CONDITIONAL:
+            operands = operands[:1]
+        stack += operands
+    return False
+
+
 def _may_be_local(numbering: Numbering, number: int) -> bool:
     expr = numbering.exprs[number]
     if expr.op in _NEVER_NAMED or expr.op in _SELECTIONS:
@@ -468,7 +571,7 @@ def _unconditional(plan: NamingPlan, number: int) -> tuple[int, ...]:
     if number in plan.named:
         return ()
     args = plan.numbering.args[number]
-    return args[:1] if plan.numbering.exprs[number].op in (Op.LOGICAL, Op.SELECT) else args
+    return args[:1] if plan.numbering.exprs[number].op in _CONDITIONAL else args
 
 
 def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:

@@ -160,6 +160,10 @@ FORMAT_LETTERS: dict[DType, str] = {float32: "f", int32: "i", uint32: "ui"}
 # ---- literals ------------------------------------------------------------------------------------
 
 
+# Digits of a float that float32's own never are shorter than.
+_SHORT = 7
+
+
 def literal_text(value: int | float | bool, kind: DType) -> str:
     """Write a scalar literal of type `kind`."""
     if kind is bool_:
@@ -178,7 +182,7 @@ def _float_text(value: float, kind: DType) -> str:
         text = f"uintBitsToFloat({bits})"
         return text if kind is float32 else f"{kind.glsl_type}({text})"
     digits = repr(value)
-    if kind is float32 and float(np.float32(value)) == value:
+    if kind is float32 and len(digits) > _SHORT and float(np.float32(value)) == value:
         # a value that came from float32 is written with float32's shorter digits
         digits = min(digits, str(np.float32(value)), key=len)
     if not any(letter in digits for letter in ".e"):
@@ -203,9 +207,12 @@ class Names:
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""
-        if self.plan is None or not self.of_number:
+        if not self.of_number or self.plan is None:
             return None
-        return self.of_number.get(self.plan.numbering.number(expr))
+        number = self.plan.numbering.by_id.get(id(expr))
+        if number is None:
+            number = self.plan.numbering.number(expr)
+        return self.of_number.get(number)
 
     def raw(self, text: str) -> str:
         """Adapt raw GLSL, which was written against the default names."""

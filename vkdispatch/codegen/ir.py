@@ -5,8 +5,10 @@ identity; `analysis.Numbering` finds the structurally equal ones. `verify.verify
 executable form.
 """
 
+import functools
 from collections.abc import Iterator
 from enum import Enum, IntFlag, auto
+from typing import Any
 
 from vkdispatch.base.dtype import DType, bool_, float32, to_vector
 from vkdispatch.base.record import record, replace
@@ -388,7 +390,7 @@ Statement = (
 Block = tuple[Statement, ...]
 
 
-@record
+@record(slots=False)
 class Kernel:
     """A whole kernel.
 
@@ -407,6 +409,11 @@ class Kernel:
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
     wide: bool = False
+
+    @functools.cached_property
+    def facts(self) -> dict[object, Any]:
+        """What analyses have found out about the kernel; see `analysis.remembered`."""
+        return {}
 
 
 def is_place(expr: Expr) -> bool:

@@ -52,9 +52,9 @@ def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
             stack.extend(ast.iter_child_nodes(node))
 
 
-def has_control_flow(node: ast.AST) -> bool:
-    """Whether a function holds anything that this module gives a meaning of its own, calls apart."""
-    for inner in ast.walk(node):
+def has_control_flow(inners: Iterable[ast.AST]) -> bool:
+    """Whether any node of a function is what this module gives a meaning of its own, calls apart."""
+    for inner in inners:
         if isinstance(inner, _CONTROL) or (isinstance(inner, ast.Compare) and len(inner.ops) > 1):
             return True
         if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
