@@ -146,10 +146,19 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
+    cdef int wait_for(self, size_t queue, bint writes) except -1:
+        """Wait until the work given to a queue that writes the buffer, or any that uses it, is done."""
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t slot
+        for slot in (queue, engine.twin_of(queue)):
+            self.engine.wait(slot, self.ptr.last_write(slot) if writes else self.ptr.last_use(slot))
+        return 0
+
     def write(self, int queue, data, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
+        cdef uint64_t value
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -159,10 +168,11 @@ cdef class Buffer(Data):
                 raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
             for q in queues:
                 if buffer.memory(q).mapped() != NULL:
-                    self.engine.wait(q, buffer.last_use(q))
-                    self.engine.wait(engine.twin_of(q), buffer.last_use(engine.twin_of(q)))
+                    self.wait_for(q, False)
                 with nogil:
-                    engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
+                    value = engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
+                if value != 0:
+                    self.engine.wait(q, value)
         finally:
             self.leave()
 
@@ -170,17 +180,35 @@ cdef class Buffer(Data):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
+        cdef CppReading reading
+        cdef cbool done = False
+        cdef byte* target
+        cdef uint64_t size
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
         self.enter("buffer")
         try:
             host = HostMemory(out, True)
-            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+            target = <byte*>host.view.buf
+            size = host.view.len
+            if offset > buffer.size() or size > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
-            self.engine.wait(q, buffer.last_write(q))
-            self.engine.wait(engine.twin_of(q), buffer.last_write(engine.twin_of(q)))
+            # The copy is given at once, behind the work that it needs: there is one thing to wait for.
             with nogil:
-                engine.download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
+                reading = engine.begin_download(q, buffer[0], offset, target, size)
+            if reading.value == 0:
+                self.wait_for(q, True)
+                with nogil:
+                    engine.download(q, buffer[0], offset, target, size)
+                return
+            try:
+                self.engine.wait(q, reading.value)
+                with nogil:
+                    engine.finish_download(q, reading, target)
+                done = True
+            finally:
+                if not done:
+                    engine.drop_download(q, reading)
         finally:
             self.leave()
 

@@ -244,6 +244,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppPoint "vkd::Point":
         size_t slot
         uint64_t value
+    cdef cppclass CppReading "vkd::Reading":
+        uint64_t value
     cdef cppclass CppTimings "vkd::Timings":
         vector[CppTimedCommand] commands
         vector[CppTimedSubmit] submits
@@ -297,8 +299,13 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         size_t least_busy() except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
-        void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
+        uint64_t upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data,
+                        uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
+        CppReading begin_download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data,
+                                  uint64_t size) except +raise_error
+        void finish_download(size_t queue, const CppReading& reading, byte* data) except +raise_error
+        void drop_download(size_t queue, const CppReading& reading)
         CppPoint start_upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data,
                               uint64_t size) except +raise_error
         CppPoint start_download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <iterator>
 #include <utility>
 
@@ -44,6 +43,7 @@ Queue::Queue(size_t index, size_t slot, Device& device, const QueueHandle& handl
       hazards_(slot),
       upload_ring_(device, MemoryUse::upload),
       download_ring_(device, MemoryUse::download),
+      landing_(device, timeline),
       thread_([this] { run(); }) {}
 
 Queue::~Queue() {

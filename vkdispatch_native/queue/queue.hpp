@@ -14,6 +14,7 @@
 #include "libs/ring.hpp"
 #include "objects/pinned.hpp"
 #include "queue/graveyard.hpp"
+#include "queue/landing.hpp"
 #include "queue/staging.hpp"
 #include "stages/segment.hpp"
 
@@ -23,6 +24,13 @@ namespace vkd {
 struct Point {
   size_t slot;
   uint64_t value;
+};
+
+// A copy to the host that was given to a queue: it is there once the queue has passed `value`.
+struct Reading {
+  uint64_t value = 0;  // 0: none was given
+  int part = Landing::kNone;
+  VkDeviceSize size = 0;
 };
 
 class Queue {
@@ -65,9 +73,16 @@ class Queue {
   uint64_t backlog();                              // batches that the device has not finished
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
-  // `pinned`: the block that the host memory is part of, if it is.
-  void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size, Pinned* pinned);
-  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size, Pinned* pinned);
+  // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be
+  // waited for before the host memory may change, 0 if it may at once.
+  uint64_t upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
+                  Pinned* pinned);
+  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // download() in two halves, between which the caller waits for the value. None is begun where the copy is
+  // too large for that, or the memory mapped. What is begun must be finished; null: nobody wants it any more.
+  Reading begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
+                         Pinned* pinned);
+  void finish_download(const Reading& reading, std::byte* data) noexcept;
   // The same for one whole mip level.
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
@@ -184,6 +199,7 @@ class Queue {
   StagingRing upload_ring_;
   std::mutex download_mutex_;
   StagingRing download_ring_;
+  Landing landing_;
 
   std::thread thread_;
 };
