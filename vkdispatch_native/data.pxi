@@ -107,6 +107,37 @@ cdef class HostBlock:
         PyBuffer_FillInfo(view, self, <void*>self.ptr.data(), <Py_ssize_t>self.ptr.size(), 0, flags)
 
 
+cdef class HostPages:
+    """Ordinary memory of one large array, in huge pages; used again when the array is gone."""
+
+    cdef CppPages pages
+    cdef size_t size
+
+    def __init__(self, size_t size):
+        if self.pages.data != NULL:
+            raise RuntimeError("host pages are initialized once")
+        if size == 0:
+            raise ValueError("size: an array needs at least one byte")
+        with nogil:
+            self.pages = take_pages(size)
+        self.size = size
+
+    def __dealloc__(self):
+        cdef CppPages pages = self.pages
+        if pages.data != NULL:
+            with nogil:
+                give_back_pages(pages)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        if self.pages.data == NULL:
+            raise BufferError("the host pages were not created")
+        PyBuffer_FillInfo(view, self, <void*>self.pages.data, <Py_ssize_t>self.size, 0, flags)
+
+
+def spare_pages():
+    return cpp_spare_pages()
+
+
 cdef object _points(vector[CppPoint]& points):
     return [(point.slot, point.value) for point in points]
 

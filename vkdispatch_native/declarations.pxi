@@ -213,6 +213,14 @@ cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
         UPLOAD "vkd::MemoryUse::upload"
         DOWNLOAD "vkd::MemoryUse::download"
 
+cdef extern from "libs/pages.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPages "vkd::Pages":
+        byte* data
+        size_t size
+    CppPages take_pages(size_t size) except +MemoryError
+    void give_back_pages "vkd::give_back"(const CppPages& pages)
+    size_t cpp_spare_pages "vkd::spare_pages"()
+
 cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
     void copy_bytes(byte* target, const byte* source, size_t size)
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -557,6 +558,7 @@ void Engine::close() noexcept {
   timelines_.clear();
   devices_.clear();
   instance_.reset();
+  drop_spare_pages(std::chrono::seconds(0));
   finished_.store(true);
 }
 

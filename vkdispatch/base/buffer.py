@@ -19,6 +19,7 @@ from vkdispatch.base.errors import (
     VkDispatchError,
 )
 from vkdispatch.base.event import Event, ReadFuture
+from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.pinned import pinned_array
@@ -283,7 +284,7 @@ class Buffer(Handle, Generic[_D]):
             shape = (len(queues), *shape)
         else:
             queues = (checked_queue(index, self.context, "index"),)
-        host = np.empty(shape, component) if out is None else _checked_out(out, shape, component)
+        host = fresh_array(shape, component) if out is None else _checked_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
             for queue in queues:

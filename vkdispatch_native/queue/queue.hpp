@@ -67,7 +67,7 @@ class Queue {
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
   void make_room();
 
-  bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time
+  bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time, about
   uint64_t last_value();                           // of everything appended so far
   void flush(uint64_t value);                      // submits up to this value, and does not wait for it
   uint64_t backlog();                              // batches that the device has not finished
@@ -129,6 +129,7 @@ class Queue {
   // Has what follows wait, on the device, for what the twin was given (or its home) up to `value`. Under
   // mutex_.
   void follow(Queue& other, uint64_t value);
+  bool flush_in_time(uint64_t value, uint64_t timeout_ns);
   void push_out(uint64_t value);                              // flush() that leaves failures for later
   void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
   uint64_t added(Batch& batch);                               // under mutex_: one command more
