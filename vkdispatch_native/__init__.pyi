@@ -124,6 +124,18 @@ class HostBlock:
     def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class HostPages:
+    """Ordinary memory for a large array, in huge pages; when the array is gone, one of its size takes it over.
+
+    Raises MemoryError where the system has not as much.
+    """
+
+    def __init__(self, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def spare_pages() -> int:
+    """Return the bytes that are kept of `HostPages` that are gone. The end of an engine drops them."""
+
 class Buffer:
     """Device memory, one copy for each queue of the engine."""
 

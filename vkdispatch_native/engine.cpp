@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -346,15 +347,34 @@ void Engine::follow(size_t first, size_t last, const std::vector<Point>& points)
   }
 }
 
-void Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
-                    VkDeviceSize size) {
+uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
+                        VkDeviceSize size) {
   const Use use(*this);
-  queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
+  return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
-  queues_.at(queue)->download(buffer, offset, data, size, find_pinned(data, size));
+  queues_.at(queue)->download(buffer, offset, data, size);
+}
+
+Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
+                               VkDeviceSize size) {
+  const Use use(*this);
+  return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
+}
+
+void Engine::finish_download(size_t queue, const Reading& reading, std::byte* data) {
+  const Use use(*this);
+  queues_.at(queue)->finish_download(reading, data);
+}
+
+void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
+  try {
+    finish_download(queue, reading, nullptr);
+  } catch (const Error&) {
+    return;  // closed: what it landed in is gone
+  }
 }
 
 Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
@@ -424,7 +444,7 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
   std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
     const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
-    source.download(buffer, offset, block.data(), size, nullptr);
+    source.download(buffer, offset, block.data(), size);
     target.upload(buffer, offset, block.data(), size, nullptr);
   }
 }
@@ -538,6 +558,7 @@ void Engine::close() noexcept {
   timelines_.clear();
   devices_.clear();
   instance_.reset();
+  drop_spare_pages(std::chrono::seconds(0));
   finished_.store(true);
 }
 

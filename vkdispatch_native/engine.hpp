@@ -78,8 +78,15 @@ class Engine {
   // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
   // next and before `from` changes it. On one device without a look from the host.
   void copy_between(Buffer& buffer, size_t from, size_t to);
-  void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
+  // The value that it returns is to be waited for before `data` may change; 0: it may at once.
+  uint64_t upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
+                  VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // See Queue::begin_download; what is begun must be finished or dropped.
+  Reading begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
+                         VkDeviceSize size);
+  void finish_download(size_t queue, const Reading& reading, std::byte* data);
+  void drop_download(size_t queue, const Reading& reading) noexcept;
   // The same without a wait: done when the point is reached. The host memory must be pinned for the queue's
   // device (else: throws) and be left alone until then.
   Point start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <iterator>
 #include <utility>
 
 #include "context/instance.hpp"
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -17,6 +17,7 @@ constexpr uint64_t kForever = ~uint64_t{0};
 // The thread naps between looks while a program keeps appending: waking it costs the appender a system call.
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kNapsBeforeSleep = 20;
+constexpr std::chrono::seconds kLongSleep{10};
 constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
 
 // The last command of a transfer queue that a dispatch must not overtake.
@@ -44,6 +45,7 @@ Queue::Queue(size_t index, size_t slot, Device& device, const QueueHandle& handl
       hazards_(slot),
       upload_ring_(device, MemoryUse::upload),
       download_ring_(device, MemoryUse::download),
+      landing_(device, timeline),
       thread_([this] { run(); }) {}
 
 Queue::~Queue() {
@@ -493,10 +495,23 @@ uint64_t Queue::backlog() {
   return given - std::min(given, timeline_.completed());
 }
 
+// flush() that gives up where the device takes too long to make room for another submit.
+bool Queue::flush_in_time(uint64_t value, uint64_t timeout_ns) {
+  for (uint64_t submitted = submitted_.load(); submitted < value; submitted = submitted_.load()) {
+    if (submitted >= kMaxFrames && !timeline_.wait(submitted + 1 - kMaxFrames, timeout_ns)) {
+      return false;
+    }
+    if (!submit_next()) {
+      break;
+    }
+  }
+  throw_failure();
+  return true;
+}
+
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
-  flush(value);
   try {
-    const bool in_time = timeline_.wait(value, timeout_ns);
+    const bool in_time = flush_in_time(value, timeout_ns) && timeline_.wait(value, timeout_ns);
     graveyard_.sweep();
     return in_time;
   } catch (const Error& error) {
@@ -521,7 +536,11 @@ void Queue::run() noexcept {
       wake_.wait_for(lock, kNap);
     }
     asleep_ = true;
-    wake_.wait(lock, awake);
+    while (!wake_.wait_for(lock, kLongSleep, awake)) {
+      lock.unlock();
+      drop_spare_pages(kLongSleep);
+      lock.lock();
+    }
     asleep_ = false;
     const bool work = !batches_.empty();
     if (!work && stop_) {

@@ -14,6 +14,7 @@
 #include "libs/ring.hpp"
 #include "objects/pinned.hpp"
 #include "queue/graveyard.hpp"
+#include "queue/landing.hpp"
 #include "queue/staging.hpp"
 #include "stages/segment.hpp"
 
@@ -23,6 +24,13 @@ namespace vkd {
 struct Point {
   size_t slot;
   uint64_t value;
+};
+
+// A copy to the host that was given to a queue: it is there once the queue has passed `value`.
+struct Reading {
+  uint64_t value = 0;  // 0: none was given
+  int part = Landing::kNone;
+  VkDeviceSize size = 0;
 };
 
 class Queue {
@@ -59,15 +67,22 @@ class Queue {
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
   void make_room();
 
-  bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time
+  bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time, about
   uint64_t last_value();                           // of everything appended so far
   void flush(uint64_t value);                      // submits up to this value, and does not wait for it
   uint64_t backlog();                              // batches that the device has not finished
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
-  // `pinned`: the block that the host memory is part of, if it is.
-  void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size, Pinned* pinned);
-  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size, Pinned* pinned);
+  // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be
+  // waited for before the host memory may change, 0 if it may at once.
+  uint64_t upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
+                  Pinned* pinned);
+  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // download() in two halves, between which the caller waits for the value. None is begun where the copy is
+  // too large for that, or the memory mapped. What is begun must be finished; null: nobody wants it any more.
+  Reading begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
+                         Pinned* pinned);
+  void finish_download(const Reading& reading, std::byte* data) noexcept;
   // The same for one whole mip level.
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
@@ -114,6 +129,7 @@ class Queue {
   // Has what follows wait, on the device, for what the twin was given (or its home) up to `value`. Under
   // mutex_.
   void follow(Queue& other, uint64_t value);
+  bool flush_in_time(uint64_t value, uint64_t timeout_ns);
   void push_out(uint64_t value);                              // flush() that leaves failures for later
   void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
   uint64_t added(Batch& batch);                               // under mutex_: one command more
@@ -184,6 +200,7 @@ class Queue {
   StagingRing upload_ring_;
   std::mutex download_mutex_;
   StagingRing download_ring_;
+  Landing landing_;
 
   std::thread thread_;
 };
