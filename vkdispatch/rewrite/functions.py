@@ -23,6 +23,7 @@ from vkdispatch.rewrite.source import Source, compile_function, find_source
 from vkdispatch.rewrite.straight import Call, calls_of
 from vkdispatch.rewrite.tracing import Tracer, last_place, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
+from vkdispatch.rewrite.walking import walk
 
 _RUNTIME = "_vd_rt"
 # Methods of GPU values call nothing of the user's.
@@ -183,7 +184,7 @@ def _looked_at(code: types.CodeType, module: dict[str, Any]) -> _Code:
             None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
         )
     node = source.node
-    inners = list(ast.walk(node))
+    inners = walk(node)
     if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in inners):
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
     if isinstance(node, ast.FunctionDef) and is_generator(node):
@@ -202,7 +203,6 @@ def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | N
             rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
         else:
             rewritten = rewrite_lambda(fresh)
-        ast.fix_missing_locations(rewritten)
         compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
     except (SyntaxError, ValueError, RecursionError) as error:
         return None, f"{{name!r}} could not be rewritten ({error})"

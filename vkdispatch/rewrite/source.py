@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.record import record
+from vkdispatch.rewrite.walking import children
 
 # What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
 _FUTURE_FLAGS = 0x1FF0000
@@ -49,7 +50,7 @@ def _parsed(text: str) -> _File | None:
             functions.setdefault(line, []).append(Source(node, owner))
         if isinstance(node, ast.ClassDef):
             owner = node.name
-        stack.extend((child, owner) for child in ast.iter_child_nodes(node))
+        stack.extend((child, owner) for child in children(node))
     codes: dict[tuple[int, str], list[types.CodeType]] = {}
     pending = [compiled]
     while pending:
@@ -101,14 +102,14 @@ def _alone(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> So
     if not text or code.co_name == "<lambda>" or "__class__" in code.co_freevars:
         return None
     # stays as it is indented, in a block of its own; and as far down as it was
-    around = ["if 1:\n"] if text[0][:1].isspace() else []
+    block = "if 1:\n" if text[0][:1].isspace() else "\n"
+    around = "\n" * (first - 2) + block if first > 1 else ""
     try:
-        tree = ast.parse("".join((*around, *text)))
+        tree = ast.parse("".join((around, *text)))
         body = tree.body[0].body if isinstance(tree.body[0], ast.If) else tree.body
         node = body[0]
         if len(body) > 1 or not isinstance(node, ast.FunctionDef):
             return None
-        ast.increment_lineno(node, first - 1 - len(around))
         source = Source(node, _class_of(code))
         imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
         compiled = compile_function(node, code, source.class_name, imported=imported)
