@@ -83,9 +83,10 @@ class Engine:
     def wait_idle(self, queue: int = -1) -> None: ...
     @property
     def transfer_queues(self) -> int:
-        """How many queues have a twin that copies to and from pinned memory beside them.
+        """How many queues there are that copy to and from pinned memory beside those of the context.
 
-        The slot of a queue is its index, that of its twin the number of queues plus it.
+        Each of the context's may have one, or one for each direction. The slot of a queue is its index `q`, and
+        with `n` queues that of its twin `n + q`, and `2 * n + q` that of one which only copies to the host.
         """
 
     def work_given(self, queue: int = -1) -> list[tuple[int, int]]:

@@ -181,8 +181,12 @@ cdef class Buffer(Data):
         """Wait until the work given to a queue that writes the buffer, or any that uses it, is done."""
         cdef CppEngine* engine = self.engine.open()
         cdef size_t slot
-        for slot in (queue, engine.twin_of(queue)):
-            self.engine.wait(slot, self.ptr.last_write(slot) if writes else self.ptr.last_use(slot))
+        cdef size_t count = engine.queue_count()
+        cdef size_t i
+        for i in range(SLOTS_PER_QUEUE):
+            slot = queue + i * count
+            if engine.has_queue(slot):
+                self.engine.wait(slot, self.ptr.last_write(slot) if writes else self.ptr.last_use(slot))
         return 0
 
     def write(self, int queue, data, uint64_t offset=0):

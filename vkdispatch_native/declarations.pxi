@@ -120,6 +120,7 @@ cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     void cpp_finish_preparing "vkd::finish_preparing"()
 
 cdef extern from "objects/resource.hpp" namespace "vkd" nogil:
+    const size_t SLOTS_PER_QUEUE "vkd::kSlotsPerQueue"
     cdef cppclass CppResource "vkd::Resource":
         uint64_t last_use(size_t queue)
         uint64_t last_write(size_t queue)
@@ -302,7 +303,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
-        size_t twin_of(size_t queue)
+        cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         size_t least_busy() except +raise_error

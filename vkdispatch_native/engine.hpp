@@ -69,7 +69,7 @@ class Engine {
   uint64_t last_value(size_t slot);
   bool wait(size_t slot, uint64_t value, uint64_t timeout_ns);
   void flush(size_t slot, uint64_t value);
-  size_t twin_of(size_t queue) const noexcept;  // its slot; the queue itself where it has none
+  bool has_queue(size_t slot) const noexcept;
   // All the work given to the queues from `first` up to, without it, `last`.
   std::vector<Point> work_given(size_t first, size_t last);
   // Work that is given to these queues later waits, on the device, for all the points.
@@ -131,6 +131,7 @@ class Engine {
   template <typename Make>
   auto create(Make make);
   Queue& queue_at(size_t slot);
+  size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
   template <typename Function>
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
@@ -140,12 +141,15 @@ class Engine {
   SharedState shared_;
   std::vector<std::shared_ptr<Device>> devices_;  // pinned memory may outlive the engine
   std::vector<Device*> queue_devices_;            // the device of each queue
+  std::vector<bool> slots_;                       // which of them have queues; never changes
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   Holds holds_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<Queue>> twins_;  // of each queue the one that moves data beside it, or null
+  // Of each queue the one that moves data beside it, or only to the device, then of each the one that moves
+  // data to the host; null where there is none.
+  std::vector<std::unique_ptr<Queue>> twins_;
   std::mutex pinned_mutex_;
   std::map<const std::byte*, Pinned*> pinned_;  // by its first byte
   std::mutex live_mutex_;

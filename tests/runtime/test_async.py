@@ -328,7 +328,7 @@ def test_a_destroyed_buffer() -> None:
             call()
 
 
-@pytest.mark.parametrize("twin", ["0", "1"])
+@pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_contexts_that_end(run_python: Run, twin: str) -> None:
     done = run_python(
         """
@@ -370,7 +370,7 @@ future = start(); future.add_done_callback(print)  # pending at exit
     assert lines[:4] == ["True True {100.0} True", "True", "{100.0}", "{100.0}"], done.stderr
 
 
-@pytest.mark.parametrize("twin", ["0", "1"])
+@pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_queue_of_a_call(run_python: Run, twin: str) -> None:
     done = run_python(
         """

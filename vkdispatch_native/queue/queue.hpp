@@ -5,6 +5,7 @@
 // value is known at once.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -55,13 +56,14 @@ class Queue {
     return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr});
   }
 
-  // The twin copies to and from pinned memory while this queue computes, in this queue's order as far as the
-  // buffers concerned show it. Set once, before anything is appended.
-  void pair_with(Queue& twin) noexcept { twin_ = &twin; }
-  Queue* twin() const noexcept { return twin_; }
-  // Copies between the queue's copy of a buffer and pinned memory; by the twin, if there is one.
+  // Twins copy to and from pinned memory while this queue computes, in this queue's order as far as the
+  // buffers concerned show it: the first one to the device, the second one, where there is one, to the host.
+  // Set once, before anything is appended.
+  void pair_with(const std::vector<Queue*>& twins);
+  // Copies between the queue's copy of a buffer and pinned memory; by a twin, if there is one.
   Point transfer(const Copy& copy);
-  uint64_t last_transfer();  // what of the twin's work was given through this queue
+  // The last of the work of this queue and its twins that was given through this queue.
+  std::vector<Point> work_given();
 
   // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
@@ -126,9 +128,10 @@ class Queue {
   uint64_t append_copy(const Copy& copy);
   uint64_t append_copy(const ImageCopy& copy);
   uint64_t add_copy(const Copy& copy);  // under mutex_
-  // Has what follows wait, on the device, for what the twin was given (or its home) up to `value`. Under
-  // mutex_.
-  void follow(Queue& other, uint64_t value);
+  // Has what follows wait, on the device, for what of its peers' work it must not overtake, `before(slot)`
+  // being the last of it. Under mutex_.
+  template <typename Before>
+  void follow_peers(Before before);
   bool flush_in_time(uint64_t value, uint64_t timeout_ns);
   void push_out(uint64_t value);                              // flush() that leaves failures for later
   void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
@@ -168,9 +171,14 @@ class Queue {
   Ring<std::unique_ptr<Batch>> batches_;
   std::vector<std::unique_ptr<Batch>> spare_batches_;
   uint64_t next_value_ = 1;
-  Queue* twin_ = nullptr;
-  uint64_t followed_ = 0;     // what is appended comes after this value of the twin, or of a twin's home
-  uint64_t transferred_ = 0;  // see last_transfer
+  // Those that use the same copy of each buffer: a queue's twins; a twin's home, and then its sibling.
+  struct Peer {
+    Queue* queue = nullptr;
+    uint64_t followed = 0;  // what is appended comes after this value
+    uint64_t given = 0;     // nothing later of the peer's can matter; a queue gives its twins all they do
+  };
+  std::array<Peer, 2> peers_;
+  uint64_t sealed_ = 0;  // batches up to this one get no more commands
   bool asleep_ = false;
   bool tidy_ = false;
   bool stop_ = false;

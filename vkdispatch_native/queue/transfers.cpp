@@ -120,8 +120,10 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
 void Queue::wait_for_last(const Resource& resource, bool writes) {
   auto last = [&](size_t slot) { return writes ? resource.last_write(slot) : resource.last_use(slot); };
   wait(last(slot_), kForever);
-  if (twin_ != nullptr) {
-    twin_->wait(last(twin_->slot_), kForever);
+  for (const Peer& peer : peers_) {
+    if (peer.queue != nullptr) {
+      peer.queue->wait(last(peer.queue->slot_), kForever);
+    }
   }
 }
 
