@@ -288,6 +288,17 @@ def element_place(expr: Expr, names: Names) -> str:
     return f"{expr.value.name}{member}[{full_text(expr.args[0], names)}]"
 
 
+def place_text(place: Expr, names: Names) -> str:
+    """Write what is stored to: never a name, which stands for the value that was read there."""
+    if place.op is Op.COMPONENT:
+        return f"{place_text(place.args[0], names)}.{place.value}"
+    if place.op is Op.INDEX:
+        return f"{place_text(place.args[0], names)}[{full_text(place.args[1], names)}]"
+    if place.op is Op.ELEMENT:
+        return element_place(place, names)
+    return WRITERS[place.op](place, names)[0]
+
+
 def reference_name(buffer: Storage) -> str:
     """Name of a buffer's block, which is a type of reference where the buffer is reached by address."""
     return f"Buffer{buffer.index}"
@@ -356,6 +367,12 @@ def _logical(expr: Expr, names: Names) -> tuple[str, int]:
 
 def _call(expr: Expr, names: Names) -> tuple[str, int]:
     return f"{expr.value}({_list(expr.args, names)})", _POSTFIX
+
+
+def _atomic(expr: Expr, names: Names) -> tuple[str, int]:
+    place, *operands = expr.args
+    texts = [place_text(place, names), *(full_text(operand, names) for operand in operands)]
+    return f"{expr.value}({', '.join(texts)})", _POSTFIX
 
 
 def _select(expr: Expr, names: Names) -> tuple[str, int]:
@@ -428,7 +445,7 @@ WRITERS: dict[Op, Callable[[Expr, Names], tuple[str, int]]] = {
     Op.SUBGROUP: _call,
     Op.SELECT: _select,
     Op.LENGTH: _length,
-    Op.ATOMIC: _call,
+    Op.ATOMIC: _atomic,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
     Op.IMAGE_LOAD: _image_load,
