@@ -61,7 +61,7 @@ def loop(data: Any) -> None:
 
 
 def lists(data: Any) -> Any:
-    return [each for each in data]
+    return [each + 1 for each in data]
 
 
 def local_call(f: Any, x: Any) -> Any:
