@@ -9,7 +9,6 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import (
     Access,
     contents,
-    plan_names,
     resource_access,
     usage,
 )
@@ -38,6 +37,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.naming import plan_names
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.codegen.widen import widen
 

@@ -24,9 +24,6 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.record import field, record
-from vkdispatch.codegen.analysis import (
-    NamingPlan,
-)
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
@@ -38,6 +35,7 @@ from vkdispatch.codegen.ir import (
     SharedArray,
     Storage,
 )
+from vkdispatch.codegen.naming import NamingPlan
 
 # ---- tables --------------------------------------------------------------------------------------
 

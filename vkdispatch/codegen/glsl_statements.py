@@ -4,10 +4,6 @@ from vkdispatch.base.dtype import (
     component_count,
     component_type,
 )
-from vkdispatch.codegen.analysis import (
-    NamingPlan,
-    local_names,
-)
 from vkdispatch.codegen.glsl_expressions import (
     COMPONENT_NAMES,
     GVEC,
@@ -45,6 +41,7 @@ from vkdispatch.codegen.ir import (
     blocks_of,
 )
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.naming import NamingPlan, local_names
 
 INDENT = "    "
 

@@ -1,7 +1,7 @@
 """The typed intermediate representation of a kernel: expression trees held by a tree of statements.
 
 Front end, analyses and writers meet here and nowhere else. Expressions are immutable and compared by
-identity; `analysis.Numbering` finds the structurally equal ones. `verify.verify` is the specification in
+identity; `naming.Numbering` finds the structurally equal ones. `verify.verify` is the specification in
 executable form.
 """
 
