@@ -163,6 +163,9 @@ class Buffer:
     def read_async(self, queue: int, out: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
         """Have bytes copied to memory of a `HostBlock`; return the points when that is done."""
 
+    def copy_from(self, source: Buffer, queue: int = -1) -> None:
+        """Have the device copy another buffer of the same size (queue -1: every copy). Never waits for it."""
+
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
 

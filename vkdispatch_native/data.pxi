@@ -319,6 +319,30 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
+    def copy_from(self, Buffer source not None, int queue=-1):
+        cdef CppEngine* engine
+        cdef size_t first, last
+        cdef cbool crowded
+        self.enter("buffer")
+        try:
+            source.enter("buffer")
+            try:
+                engine = self.engine.open()
+                if source.engine is not self.engine:
+                    raise ValueError("source: it belongs to another engine")
+                if source.ptr.size() != self.ptr.size():
+                    raise ValueError(f"source: {source.ptr.size()} bytes cannot fill a buffer of {self.ptr.size()} bytes")
+                queues = _queue_range(self.engine, queue)
+                first, last = queues[0], queues[-1] + 1
+                with nogil:
+                    crowded = engine.copy(self.ptr[0], source.ptr[0], first, last)
+                    if crowded:
+                        engine.make_room()
+            finally:
+                source.leave()
+        finally:
+            self.leave()
+
     def last_write(self, int queue):
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         self.enter("buffer")

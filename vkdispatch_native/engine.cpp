@@ -459,6 +459,16 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
   }
 }
 
+bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
+  const Use use(*this);
+  bool crowded = false;
+  for (size_t queue = first; queue < last && &target != &source; ++queue) {
+    queues_[queue]->append_copy_of(target, source);
+    crowded |= queues_[queue]->crowded();
+  }
+  return crowded;
+}
+
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
                     size_t instance_count) {
   const Use use(*this);

@@ -93,6 +93,9 @@ class Engine {
                      VkDeviceSize size);
   Point start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
   bool is_pinned(size_t queue, const std::byte* data, VkDeviceSize size);  // for this queue's device
+  // Copies a buffer to another one of its size, on the queues from `first` up to, without it, `last`. True:
+  // see append().
+  bool copy(Buffer& target, Buffer& source, size_t first, size_t last);
   // One mip level of an image; throws unless `size` is what it takes.
   void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);

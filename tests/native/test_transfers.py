@@ -154,6 +154,40 @@ def test_copies_between_queues_follow_transfers(engine: native.Engine) -> None:
         assert set(out) == {float(value)} and set(array.read(0)) == {-1.0}
 
 
+def test_copies_between_buffers(engine: native.Engine) -> None:
+    """They take their place among launches and transfers of both buffers."""
+    _, launch = affine_launcher(engine)
+    first, second = (Array(engine, np.zeros(5003, np.float32)) for _ in range(2))
+    outs = [pinned(engine, 5003) for _ in range(30)]
+    points = []
+    for number, out in enumerate(outs):
+        first._native.write_async(-1, np.full(5003, number, np.float32))
+        launch.launch((first, 1.0), 5003, False)
+        second._native.copy_from(first._native)
+        launch.launch((first, 2.0), 5003, False)
+        launch.launch((second, 1.0), 5003, False)
+        points += second._native.read_async(number % QUEUES, out)
+        first._native.copy_from(second._native)
+    assert engine.wait_until(points, 30)
+    assert [set(out) for out in outs] == [{number + 2.0} for number in range(30)]
+    np.testing.assert_array_equal(first.read(1), outs[-1])
+    first._native.copy_from(first._native)
+    np.testing.assert_array_equal(first.read(0), outs[-1])
+    other = native.Engine([first_device()], [[0]], True, False)
+    for source, text in ((native.Buffer(engine, 4), "4 bytes"), (native.Buffer(other, 5003 * 4), "engine")):
+        with pytest.raises(ValueError, match=text):
+            first._native.copy_from(source)
+    with pytest.raises(ValueError, match="queue 2"):
+        first._native.copy_from(second._native, 2)
+    with pytest.raises(TypeError):
+        first._native.copy_from(None)  # type: ignore[arg-type]
+    other.close()
+    second._native.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        first._native.copy_from(second._native)
+    assert first.read()[0] == outs[-1][0]
+
+
 def test_queues_wait_for_each_other(engine: native.Engine) -> None:
     """Rounds of each queue waiting for the other, all given before any is done."""
     spin = spinner(engine)

@@ -37,7 +37,7 @@ uint64_t before(const Dispatch& dispatch, size_t slot) noexcept {
 
 uint64_t before(const Copy& copy, size_t slot) noexcept {
   const uint64_t value = before(*copy.buffer, copy.to_buffer, slot);
-  return copy.host != nullptr ? std::max(value, before(*copy.host, !copy.to_buffer, slot)) : value;
+  return copy.other != nullptr ? std::max(value, before(*copy.other, !copy.to_buffer, slot)) : value;
 }
 
 }  // namespace
@@ -198,10 +198,10 @@ uint64_t Queue::add_copy(const Copy& copy) {
   } else {
     copy.buffer->mark_read(slot_, batch.value);
   }
-  if (copy.host != nullptr && copy.to_buffer) {
-    copy.host->mark_read(slot_, batch.value);
-  } else if (copy.host != nullptr) {
-    copy.host->mark_write(slot_, batch.value);
+  if (copy.other != nullptr && copy.to_buffer) {
+    copy.other->mark_read(slot_, batch.value);
+  } else if (copy.other != nullptr) {
+    copy.other->mark_write(slot_, batch.value);
   }
   return added(batch);
 }

@@ -51,6 +51,10 @@ class Queue {
 
   // What is appended from here on waits, on the device, until other queues have passed these values.
   uint64_t append_waits(std::vector<Batch::Wait> waits);
+  // Fills the queue's copy of a buffer from that of another one of the same size.
+  uint64_t append_copy_of(Buffer& buffer, Buffer& other) {
+    return append_copy({&buffer, 0, other.memory(index_).handle(), 0, buffer.size(), true, &other});
+  }
   // Fills the queue's copy of a buffer from another copy of it on the same device.
   uint64_t append_copy_of(Buffer& buffer, VkBuffer other) {
     return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr});
