@@ -85,8 +85,9 @@ class Engine:
     def transfer_queues(self) -> int:
         """How many queues there are that copy to and from pinned memory beside those of the context.
 
-        Each of the context's may have one, or one for each direction. The slot of a queue is its index `q`, and
-        with `n` queues that of its twin `n + q`, and `2 * n + q` that of one which only copies to the host.
+        Each of the context's may have one, or one for each direction. The slot of a queue is its index `q`,
+        and with `n` queues that of its twin `n + q`, and `2 * n + q` that of one which only copies to the
+        host.
         """
 
     def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
@@ -126,7 +127,7 @@ class HostBlock:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class HostPages:
-    """Ordinary memory for a large array, in huge pages; when the array is gone, one of its size takes it over.
+    """Ordinary memory for a large array, in huge pages; one of its size takes it over when it is gone.
 
     Raises MemoryError where the system has not as much.
     """

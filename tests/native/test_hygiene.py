@@ -177,8 +177,8 @@ def test_memory_stays_flat(quiet_engine: native.Engine) -> None:
         quiet_engine.wait_idle()
         return resident()
 
-    # How far the host ever gets ahead is chance, and takes memory once and for all: the first third. What leaks
-    # does so in every round.
+    # How far the host ever gets ahead is chance, and takes memory once and for all: the first third. What
+    # leaks does so in every round.
     rounds = [run(CALLS // 4) for _ in range(9)]
     growth = np.diff(rounds[3:])
     assert np.median(growth) < 256 << 10  # 11 bytes a launch would show
