@@ -662,6 +662,7 @@ void Engine::stop_timing() noexcept {
   if (abandoned_.load()) {
     return;
   }
+  std::lock_guard timing_lock(timing_mutex_);  // else another may begin before the log is cleared
   TimingLog& log = shared_.timings;
   if (log.users.fetch_sub(1) == 1) {
     std::lock_guard lock(log.mutex);

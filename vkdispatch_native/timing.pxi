@@ -13,8 +13,10 @@ def start_timing(Engine engine not None):
 
 def stop_timing(Engine engine not None):
     # Not open(): a profile may end after its context.
-    if engine.ptr.get() != NULL:
-        engine.ptr.get().stop_timing()
+    cdef CppEngine* e = engine.ptr.get()
+    if e != NULL:
+        with nogil:
+            e.stop_timing()
 
 
 def timings(Engine engine not None, since):

@@ -7,7 +7,9 @@ import gc
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.base import event as event_module
+from vkdispatch.base.event import ReadFuture
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -283,7 +287,7 @@ def test_callbacks_come_as_things_are_done_not_as_they_were_asked_for() -> None:
     order: list[str] = []
     both = threading.Semaphore(0)
     quick = vd.record_event()
-    for _ in range(100):
+    for _ in range(300):
         spin(busy, 60_000)
     slow = vd.record_event()
     slow.add_done_callback(lambda _: (order.append("slow"), both.release()))
@@ -296,6 +300,8 @@ def test_callbacks_come_as_things_are_done_not_as_they_were_asked_for() -> None:
     ("call", "error", "words"),
     [
         (lambda b: b.read_async(1000), ValueError, "index"),
+        (lambda b: b.write_range(np.zeros(1, np.float32), "a"), TypeError, "start.*'a'"),
+        (lambda b: vd.empty_pinned(2**62), MemoryError, "shape"),
         (lambda b: b.read_async(None), ValueError, "index"),
         (lambda b: b.read_async(out=np.zeros(SIZE, np.float32)), ValueError, "out.*empty_pinned"),
         (lambda b: b.read_async(out=vd.empty_pinned(SIZE + 1)), ValueError, "out.*shape"),
@@ -370,6 +376,36 @@ future = start(); future.add_done_callback(print)  # pending at exit
     assert lines[:4] == ["True True {100.0} True", "True", "{100.0}", "{100.0}"], done.stderr
 
 
+def test_asking_does_not_wait_for_a_place_in_the_queue(run_python: Run) -> None:
+    # More batches than may be in flight: each copy is one of its own.
+    done = run_python(
+        """
+import time, numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+@vd.shader(exec_size=1)
+def spin(data: Buff[u32], rounds: Const[u32]):
+    with vc.while_block(data[0] < rounds):
+        data[0] = data[0] + 1
+    data[0] = 0
+data = vd.asbuffer(np.zeros(1, np.uint32))
+spin(data, 1)
+vd.queue_wait_idle()
+begin = time.perf_counter()
+for _ in range(40):
+    for _ in range(5): spin(data, 60_000)
+    future = data.read_async()
+given = time.perf_counter()
+answers = future.done(), future.wait(0.0), future.wait(0.001)
+asked = time.perf_counter()
+future.result()
+end = time.perf_counter()
+print(answers, asked - given < (end - given) / 3)
+""",
+        VKDISPATCH_FORCE_TRANSFER_QUEUE="1",
+    )
+    assert done.stdout.split("\n")[0] == "(False, False, False) True", done
+
+
 @pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_queue_of_a_call(run_python: Run, twin: str) -> None:
     done = run_python(
@@ -422,3 +458,82 @@ for i in range(20):
     expected = ["[1.0] [0.0]", "[1.0] [2.0]", "[1.0] [3.0]", "[2.0] [4.0]", "[2.0, 3.0] [4.0]"]
     expected += ["[12.0, 13.0] [14.0]", "[12.0, 13.0] [15.0]", "4.0", *["True"] * 6]
     assert done.stdout.splitlines() == expected
+
+
+def test_a_failure_told_to_the_watcher_reaches_the_one_who_waits() -> None:
+    class Engine:
+        calls = 0
+
+        def wait_until(self, points: object, timeout: float | None) -> bool:
+            """Wait as an engine does: a failure is told once, to whoever waits first."""
+            self.calls += 1
+            if self.calls == 2:
+                raise vd.VulkanError("vkQueueSubmit: out of memory")
+            return self.calls > 2
+
+    class Broken:
+        _native: Any = Engine()
+        closed = False
+
+    future = ReadFuture(Broken(), [(0, 1)], np.zeros(3, np.float32), None)  # type: ignore[arg-type]
+    reached = threading.Event()
+    future.add_done_callback(lambda _: reached.set())
+    assert reached.wait(10)
+    for _ in range(2):
+        with pytest.raises(vd.VulkanError, match="out of memory"):
+            future.result()
+
+
+def test_threads_that_ask_get_the_same_array() -> None:
+    made = []
+
+    def slow(array: Any) -> Any:
+        time.sleep(0.02)
+        made.append(array + 1)
+        return made[-1]
+
+    future = ReadFuture(vd.get_context(), [], np.zeros(3, np.float32), slow)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: future.result(), range(4)))
+    assert len(made) == 1 and all(result is made[0] for result in results)
+
+
+def test_no_thread_left_for_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    busy = vd.asbuffer(np.zeros(2, np.uint32))
+    monkeypatch.setattr(event_module, "_watchers", weakref.WeakKeyDictionary())
+    for _ in range(50):
+        spin(busy, 60_000)
+    called = threading.Event()
+    event = vd.record_event()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="thread"):
+            event.add_done_callback(lambda _: None)
+    event.add_done_callback(lambda _: called.set())
+    assert called.wait(30)
+
+
+def test_fork_while_somebody_watches(run_python: Run) -> None:
+    done = run_python(
+        """
+import os, threading, numpy as np, vkdispatch as vd
+from vkdispatch.base import event
+data = vd.asbuffer(np.zeros(10, np.float32))
+held, over = threading.Event(), threading.Event()
+def hold():
+    with event._watchers_lock:
+        held.set()
+        over.wait()
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if child:
+    print(os.waitpid(child, 0)[1])
+    over.set()
+""",
+        timeout=30,
+    )
+    assert done.stdout == "0\n", done.stderr

@@ -9,7 +9,7 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype
-from vkdispatch.base.context import checked_queue
+from vkdispatch.base.context import as_int, checked_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
@@ -364,7 +364,10 @@ class Buffer(Handle, Generic[_D]):
                 f"data: {size} bytes are no whole elements of {self.var_type.name}, which take "
                 f"{self.var_type.item_size} each"
             )
-        first, _ = self._checked_range(start, operator.index(start) + size // self.var_type.item_size)
+        flat = as_int(start)
+        if flat is None:
+            raise ArgumentTypeError(f"start: expected an int, got {start!r}")
+        first, _ = self._checked_range(flat, flat + size // self.var_type.item_size)
         if size:
             self._native.write(queue, octets, first * self.var_type.item_size)
 

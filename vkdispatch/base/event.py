@@ -2,7 +2,7 @@
 
 import atexit
 import contextlib
-import math
+import os
 import threading
 import weakref
 from collections.abc import Callable, Generator
@@ -29,6 +29,7 @@ _T = TypeVar("_T")
 # first of several.
 _LOOK_SECONDS = 0.0005
 _IDLE_SECONDS = 1.0
+_LONGEST_SECONDS = 1e9  # 31 years
 
 
 class _Moment(Generic[_T]):
@@ -38,6 +39,8 @@ class _Moment(Generic[_T]):
         self._context = context
         self._points = points
         self._done = not points
+        # What went wrong before, and was told to somebody who could not pass it on.
+        self._failure: Exception | None = None
 
     def done(self) -> bool:
         """Return whether the work is done. Never waits."""
@@ -99,13 +102,17 @@ class _Moment(Generic[_T]):
         raise NotImplementedError
 
     def _settled(self) -> bool:
-        """Whether it is done, or will never be."""
+        """Whether it is done, or will never be; why not is kept for those who ask for the outcome."""
         try:
             return self.done()
-        except Exception:
+        except Exception as error:
+            self._failure = error
             return True
 
     def _reached(self, timeout: float | None) -> bool:
+        # The engine tells a failure once: whom it was told must not be the only one who knows.
+        if self._failure is not None:
+            raise self._failure
         if self._done:
             return True
         context = self._context
@@ -149,6 +156,7 @@ class ReadFuture(_Moment[Array]):
         super().__init__(context, points)
         self._array = array
         self._convert = convert
+        self._converting = threading.Lock()
 
     def result(self, timeout: float | None = None) -> Array:
         """Wait, at most `timeout` seconds, and return the array; every call returns the same one.
@@ -170,8 +178,9 @@ class ReadFuture(_Moment[Array]):
 
     def _outcome(self) -> Array:
         self._reached(None)
-        if self._convert is not None:
-            self._array, self._convert = self._convert(self._array), None
+        with self._converting:
+            if self._convert is not None:
+                self._array, self._convert = self._convert(self._array), None
         return self._array
 
     def __repr__(self) -> str:
@@ -230,9 +239,9 @@ def _checked_timeout(timeout: object) -> float | None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)):
         raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
-    if math.isnan(timeout) or timeout < 0:
+    if not timeout >= 0:
         raise ArgumentValueError(f"timeout: expected seconds, 0 or more, or None; got {timeout!r}")
-    return float(timeout)
+    return float(min(timeout, _LONGEST_SECONDS))
 
 
 class _Watcher:
@@ -248,13 +257,12 @@ class _Watcher:
     def watch(self, moment: "_Moment[Any]", callback: "Callable[[Any], object]") -> None:
         """Call `callback(moment)` when it is done."""
         with self._lock:
+            if not self._running:
+                thread = threading.Thread(target=self._run, name="vkdispatch events", daemon=True)
+                thread.start()  # first of all: the system may give no more threads
+                self._thread, self._running = thread, True
             self._watched.append((moment, callback))
-            if self._running:
-                self._lock.notify()
-                return
-            self._running = True
-            self._thread = threading.Thread(target=self._run, name="vkdispatch events", daemon=True)
-            self._thread.start()
+            self._lock.notify()
 
     def stop(self) -> None:
         """End the thread, and call nobody any more."""
@@ -290,13 +298,20 @@ class _Watcher:
 
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
-    # What goes wrong here, goes wrong for whoever asks it for its result.
-    with contextlib.suppress(Exception):
+    try:
         moment._reached(_LOOK_SECONDS)
+    except Exception as error:
+        moment._failure = error
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
 _watchers_lock = threading.Lock()
+
+
+def _forget_watchers() -> None:
+    """In a forked process: their threads did not come along, and may have held the locks."""
+    global _watchers, _watchers_lock
+    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), threading.Lock()
 
 
 def _stop_watchers() -> None:
@@ -308,3 +323,5 @@ def _stop_watchers() -> None:
 
 # The interpreter must not end under a thread that waits for the device. Runs before the context goes.
 atexit.register(_stop_watchers)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_watchers)

@@ -7,12 +7,13 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base.context import Context, as_int, get_context
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 
 if TYPE_CHECKING:  # a third of the import that we allow ourselves
     from numpy.typing import DTypeLike
 
 Array = np.ndarray[Any, Any]
+_MAX_BYTES = 1 << 62
 
 
 def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32) -> Array:
@@ -47,8 +48,10 @@ def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "n
     count = math.prod(shape)
     if count * dtype.itemsize == 0:
         return np.empty(shape, dtype)
+    if count * dtype.itemsize > _MAX_BYTES:
+        raise OutOfDeviceMemoryError(f"shape: {count * dtype.itemsize} bytes are more than there can be")
     block: Any = native.HostBlock(context._native, queue, count * dtype.itemsize)
-    return np.frombuffer(block, dtype, count).reshape(shape)
+    return np.frombuffer(block, dtype, count).reshape(shape + dtype.shape)
 
 
 def _checked_dtype(given: "DTypeLike") -> "np.dtype[Any]":

@@ -251,10 +251,18 @@ uint64_t Queue::append_copy(const ImageCopy& copy) {
 
 // ---- submitting
 
+// Under submit_mutex_: what the device has to pass before there is a frame for one submit more; 0: nothing.
+uint64_t Queue::frame_needed() noexcept {
+  try {
+    const bool full = in_flight_.size() >= kMaxFrames && !timeline_.passed(in_flight_.front().value);
+    return full && !shared_.lost.load() ? in_flight_.front().value : 0;
+  } catch (...) {
+    return 0;  // a lost device: the submit will say so
+  }
+}
+
 std::unique_ptr<Frame> Queue::take_frame() {
-  while (!in_flight_.empty() &&
-         (timeline_.passed(in_flight_.front().value) || in_flight_.size() >= kMaxFrames)) {
-    timeline_.wait(in_flight_.front().value, kForever);
+  while (!in_flight_.empty() && timeline_.passed(in_flight_.front().value)) {
     collect(in_flight_.front());
     in_flight_.front().frame->reset();
     spare_frames_.push_back(std::move(in_flight_.front().frame));
@@ -410,30 +418,43 @@ void Queue::submit(Batch& batch) {
 
 // What the oldest batch waits for is submitted before it is: queues may share one of the device's, where a
 // wait for something submitted later would never end. Devices do not wait for each other: the host does it
-// for them.
-bool Queue::submit_next() {
+// for them. Nobody waits for a device with submit_mutex_ held: others, who must not wait, want it too.
+bool Queue::submit_next(bool may_wait) {
   uint64_t cleared = 0;  // the batch whose waits were seen to
   for (;;) {
     std::vector<Batch::Wait> waits;
+    uint64_t needed = 0;
     {
       std::lock_guard submit_lock(submit_mutex_);
       std::unique_lock lock(mutex_);
       if (batches_.empty()) {
         return false;
       }
+      needed = frame_needed();
       Batch& oldest = *batches_.front();
-      if (oldest.waits.empty() || oldest.value == cleared) {
+      if (needed == 0 && (oldest.waits.empty() || oldest.value == cleared)) {
         std::unique_ptr<Batch> batch = std::move(batches_.front());
         batches_.pop_front();
         lock.unlock();
         submit_or_abandon(std::move(batch));
         return true;
       }
-      waits = oldest.waits;
-      cleared = oldest.value;
+      if (needed == 0) {
+        waits = oldest.waits;
+        cleared = oldest.value;
+      }
+    }
+    if (needed > 0) {
+      if (!may_wait) {
+        return false;
+      }
+      await(needed);
     }
     for (const Batch::Wait& wait : waits) {
-      wait.queue->push_out(wait.value);
+      wait.queue->push_out(wait.value, may_wait);
+      if (!may_wait && !wait.queue->is_ahead(wait.value, device_)) {
+        return false;
+      }
       if (&wait.queue->device_ != &device_) {
         wait.queue->await(wait.value);
       }
@@ -517,9 +538,14 @@ uint64_t Queue::last_value() {
   return next_value_ - 1;
 }
 
-void Queue::push_out(uint64_t value) {
-  while (submitted_.load(std::memory_order_acquire) < value && submit_next()) {
+void Queue::push_out(uint64_t value, bool may_wait) {
+  while (submitted_.load(std::memory_order_acquire) < value && submit_next(may_wait)) {
   }
+}
+
+// Whether a batch of this queue's can be waited for by one that `device` is given now.
+bool Queue::is_ahead(uint64_t value, const Device& device) {
+  return &device == &device_ ? submitted_.load(std::memory_order_acquire) >= value : timeline_.passed(value);
 }
 
 void Queue::flush(uint64_t value) {
@@ -532,23 +558,12 @@ uint64_t Queue::backlog() {
   return given - std::min(given, timeline_.completed());
 }
 
-// flush() that gives up where the device takes too long to make room for another submit.
-bool Queue::flush_in_time(uint64_t value, uint64_t timeout_ns) {
-  for (uint64_t submitted = submitted_.load(); submitted < value; submitted = submitted_.load()) {
-    if (submitted >= kMaxFrames && !timeline_.wait(submitted + 1 - kMaxFrames, timeout_ns)) {
-      return false;
-    }
-    if (!submit_next()) {
-      break;
-    }
-  }
-  throw_failure();
-  return true;
-}
-
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
+  // Where there is a limit, what would have to wait before it can be submitted is left to the queue's thread.
+  push_out(value, timeout_ns == kForever);
+  throw_failure();
   try {
-    const bool in_time = flush_in_time(value, timeout_ns) && timeline_.wait(value, timeout_ns);
+    const bool in_time = timeline_.wait(value, timeout_ns);
     graveyard_.sweep();
     return in_time;
   } catch (const Error& error) {
@@ -565,7 +580,20 @@ void Queue::tidy() noexcept {
   wake();
 }
 
+// A driver's first allocation of memory that the host caches takes it milliseconds: better now than at a
+// read.
+void Queue::prepare_downloads() noexcept {
+  try {
+    std::lock_guard lock(download_mutex_);
+    download_ring_.take(1);
+  } catch (...) {  // the read that needs it will say so
+  }
+}
+
 void Queue::run() noexcept {
+  if (slot_ == index_ && !device_.host_mapped()) {
+    prepare_downloads();
+  }
   std::unique_lock lock(mutex_);
   auto awake = [this] { return stop_ || tidy_ || !batches_.empty(); };
   for (;;) {

@@ -73,10 +73,11 @@ class Queue {
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
   void make_room();
 
-  bool wait(uint64_t value, uint64_t timeout_ns);  // submits what is needed; false: not in time, about
-  uint64_t last_value();                           // of everything appended so far
-  void flush(uint64_t value);                      // submits up to this value, and does not wait for it
-  uint64_t backlog();                              // batches that the device has not finished
+  // Submits what is needed, as far as that takes no longer; false: not in time.
+  bool wait(uint64_t value, uint64_t timeout_ns);
+  uint64_t last_value();       // of everything appended so far
+  void flush(uint64_t value);  // submits up to this value, and does not wait for it
+  uint64_t backlog();          // batches that the device has not finished
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be
@@ -136,8 +137,9 @@ class Queue {
   // being the last of it. Under mutex_.
   template <typename Before>
   void follow_peers(Before before);
-  bool flush_in_time(uint64_t value, uint64_t timeout_ns);
-  void push_out(uint64_t value);                              // flush() that leaves failures for later
+  // flush() that leaves failures for later, and with `may_wait` off what has to wait for a device as well
+  void push_out(uint64_t value, bool may_wait = true);
+  bool is_ahead(uint64_t value, const Device& device);
   void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
   uint64_t added(Batch& batch);                               // under mutex_: one command more
   // Move host memory through a ring. `next(most)` gives the bytes of the next piece, 0 when done; `append`
@@ -151,12 +153,15 @@ class Queue {
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
   void run() noexcept;   // the thread
-  bool submit_next();    // the oldest gathered batch; false when there is none
+  void prepare_downloads() noexcept;
+  // The oldest gathered batch; false when there is none, or it had to wait for a device and must not.
+  bool submit_next(bool may_wait = true);
   void submit(Batch& batch);
   void submit_or_abandon(std::unique_ptr<Batch> batch);  // under submit_mutex_
   void await(uint64_t value) noexcept;                   // what was submitted
   void record(Batch& batch, Frame& frame, bool timed);
   void collect(InFlight& done);
+  uint64_t frame_needed() noexcept;
   std::unique_ptr<Frame> take_frame();
   void keep_failure();
   void abandon(uint64_t value) noexcept;
