@@ -7,7 +7,7 @@ namespace vkd {
 int Landing::take() {
   std::lock_guard lock(mutex_);
   if (memory_.handle() == VK_NULL_HANDLE) {
-    memory_ = Memory(device_, kParts * kPart, MemoryUse::download);
+    memory_ = Memory(device_, kParts * kPart, MemoryUse::download, true);
   }
   for (size_t i = 0; i < kParts; ++i) {
     Part& part = parts_[i];

@@ -214,7 +214,8 @@ void Recorder::copy(const Copy& c) {
   if (c.other != nullptr && conflicts(hazards_.state(*c.other), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
     barrier();
   }
-  const Binding access{c.buffer, nullptr, nullptr, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
+  const Binding access{c.buffer, nullptr,      nullptr,     c.buffer_offset, c.size,
+                       0,        !c.to_buffer, c.to_buffer, false,           0};
   order(&access, 1, nullptr);
   if (c.other != nullptr) {
     note_access(hazards_.state(*c.other), hazards_.epoch, c.to_buffer, !c.to_buffer);
@@ -235,7 +236,7 @@ void Recorder::copy(const Copy& c) {
 }
 
 void Recorder::copy(const ImageCopy& c) {
-  const Binding access{nullptr, c.image, nullptr, 0, 0, 0, !c.to_image, c.to_image};
+  const Binding access{nullptr, c.image, nullptr, 0, 0, 0, !c.to_image, c.to_image, false, 0};
   order(&access, 1, nullptr);
   const ImageRegion& r = c.region;
   VkBufferImageCopy region{};
