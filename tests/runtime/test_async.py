@@ -479,6 +479,7 @@ def test_a_failure_told_to_the_watcher_reaches_the_one_who_waits() -> None:
     reached = threading.Event()
     future.add_done_callback(lambda _: reached.set())
     assert reached.wait(10)
+    assert "failed" in repr(future)
     for _ in range(2):
         with pytest.raises(vd.VulkanError, match="out of memory"):
             future.result()
