@@ -257,10 +257,12 @@ cdef class Buffer(Data):
             self.leave()
 
     def last_write(self, int queue):
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q, slot
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         self.enter("buffer")
         try:
-            return self.ptr.last_write(q)
+            return [(slot, self.ptr.last_write(slot)) for slot in {q, engine.twin_of(q)}]
         finally:
             self.leave()
 
