@@ -170,8 +170,8 @@ class Buffer:
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
 
-    def last_write(self, queue: int) -> int:
-        """Return the number of the last batch of a queue that writes its copy."""
+    def last_write(self, queue: int) -> list[tuple[int, int]]:
+        """Return points for the last work and the last transfer of a queue that write its copy."""
 
     def destroy(self) -> None:
         """Free the memory once the device is done with it. Never blocks. Idempotent."""

@@ -344,10 +344,14 @@ cdef class Buffer(Data):
             self.leave()
 
     def last_write(self, int queue):
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        cdef vector[CppPoint] points
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         self.enter("buffer")
         try:
-            return self.ptr.last_write(q)
+            points = engine.work_given(q, q + 1)
+            return [(point.slot, self.ptr.last_write(point.slot)) for point in points]
         finally:
             self.leave()
 

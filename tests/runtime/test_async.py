@@ -407,6 +407,32 @@ print(answers, asked - given < (end - given) / 3)
 
 
 @pytest.mark.parametrize("twin", ["0", "1", "2"])
+def test_signals_stand_for_copies_too(run_python: Run, twin: str) -> None:
+    done = run_python(
+        """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+@vd.shader(exec_size=1)
+def spin(data: Buff[u32], rounds: Const[u32]):
+    with vc.while_block(data[0] < rounds):
+        data[0] = data[0] + 1
+    data[0] = 0
+data = vd.asbuffer(np.zeros(1, np.uint32))
+for _ in range(200): spin(data, 60_000)
+event = data.write_async(np.ones(1, np.uint32))
+signals = data.signals[0], vd.Signal()
+print([signal.try_wait() for signal in signals], event.done())
+print([signal.try_wait(False) for signal in signals], event.done())
+for signal in signals: signal.wait()
+print([signal.try_wait() for signal in signals], event.done())
+""",
+        VKDISPATCH_FORCE_TRANSFER_QUEUE=twin,
+    )
+    expected = ["[False, False] False", "[True, True] False", "[True, True] True"]
+    assert done.stdout.splitlines() == expected, done.stderr
+
+
+@pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_queue_of_a_call(run_python: Run, twin: str) -> None:
     done = run_python(
         """
@@ -479,6 +505,7 @@ def test_a_failure_told_to_the_watcher_reaches_the_one_who_waits() -> None:
     reached = threading.Event()
     future.add_done_callback(lambda _: reached.set())
     assert reached.wait(10)
+    assert "failed" in repr(future)
     for _ in range(2):
         with pytest.raises(vd.VulkanError, match="out of memory"):
             future.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import stat
@@ -250,3 +251,59 @@ def test_killed_in_the_middle(root: Path) -> None:
     assert disk_cache.load("spirv", "after") == b"data"
     disk_cache.clear()
     assert _all_files(root) == []
+
+
+def _replace(path: Path, what: str, victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(victim if what == "link" else what)
+
+
+@pytest.mark.parametrize("what", ["pipe", "folder", "link", "/dev/zero"])
+def test_things_that_are_no_files(what: str, root: Path, tmp_path: Path) -> None:
+    disk_cache.store("spirv", "a", b"data")
+    (entry,) = _entry_files(root)
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"dear")
+    _replace(entry, what, victim)
+    assert disk_cache.load("spirv", "a") is None
+    disk_cache.store("spirv", "a", b"data")
+    assert disk_cache.load("spirv", "a") == (None if what == "folder" else b"data")
+    _replace(root / ".vkdispatch-written", what, victim)
+    disk_cache.store("spirv", "b", b"data")
+    assert disk_cache.load("spirv", "b") is None
+    assert victim.read_bytes() == b"dear"
+    # what could not be deleted does not count
+    assert disk_cache.clear() == (0 if what == "folder" else 1)
+
+
+def test_a_file_larger_than_any_entry(root: Path) -> None:
+    disk_cache.store("spirv", "a", b"data")
+    (entry,) = _entry_files(root)
+    os.truncate(entry, 1 << 40)  # a hole: it takes no room on disk, and all of memory if it were read
+    assert disk_cache.load("spirv", "a") is None
+
+
+def test_no_home_and_no_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_: int) -> None:
+        raise KeyError("no such user")
+
+    for variable in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("VKDISPATCH_CACHE", "")
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.setattr(disk_cache, "_roots", {})
+    monkeypatch.chdir(tmp_path)
+    assert disk_cache.folder() is None
+    disk_cache.store("spirv", "a", b"data")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("VKDISPATCH_CACHE", "here")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert disk_cache.load("spirv", "a") is None

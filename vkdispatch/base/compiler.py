@@ -123,9 +123,10 @@ def _program() -> str:
     path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
     try:
         changed = os.stat(path).st_mtime_ns
+        path = os.path.abspath(path)
     except (OSError, ValueError):
         changed = 0  # an interactive session, or a program inside of an archive
-    return f"{_compiler()}\n{os.path.abspath(path) if path else path}\n{changed}"
+    return f"{_compiler()}\n{path}\n{changed}"
 
 
 def _compiler() -> str:

@@ -8,7 +8,9 @@ where it is full, read-only or gone, programs run as if nothing had been kept.
 The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` disables all of it.
 """
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,9 @@ _TALLY = (
     ".vkdispatch-written"  # one byte for each block that any process has begun to write since the last trim
 )
 _BLOCK = 4096
+_LARGEST = LIMIT // 8
+# A pipe or a link in the place of a file, whoever has put it there, is neither waited for nor followed.
+_PLAIN = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _STALE_S = 600  # a write takes far less: whoever began this file is gone
 
 _reported = False
@@ -79,8 +84,8 @@ def load(kind: str, key: str) -> bytes | None:
         return None
     path, name = _place(root, kind, key)
     try:
-        with open(path, "rb") as file:
-            content = file.read()
+        with open(path, "rb", opener=_open_file) as file:
+            content = file.read(_LARGEST + _HEAD + 1)
     except OSError:
         return None
     data = content[_HEAD:]
@@ -105,7 +110,7 @@ def store(kind: str, key: str, data: bytes) -> None:
         At most an eighth of `LIMIT`; more is not kept.
     """
     root = _root()
-    if root is None or len(data) > LIMIT // 8:
+    if root is None or len(data) > _LARGEST:
         return
     path, name = _place(root, kind, key)
     partial = f"{path.removesuffix(_SUFFIX)}-{os.urandom(6).hex()}{_PARTIAL}"
@@ -142,7 +147,7 @@ def size() -> int:
 
 
 def clear() -> int:
-    """Delete every entry, and what killed processes left behind; return how many entries there were.
+    """Delete every entry, and what killed processes left behind; return how many entries were deleted.
 
     Other files in the folder, if it holds any, stay.
     """
@@ -152,7 +157,7 @@ def clear() -> int:
         _delete(file.path)
     if root is not None:
         _delete(os.path.join(root, _TALLY))
-    return len(files)
+    return sum(not os.path.lexists(file.path) for file in files)
 
 
 _roots: dict[str, str] = {}
@@ -164,14 +169,29 @@ def _root() -> str | None:
         return None
     root = _roots.get(chosen)
     if root is None:
-        root = _roots[chosen] = os.path.abspath(os.path.expanduser(chosen) if chosen else _user_folder())
-    return root
+        try:
+            path = os.path.expanduser(chosen) if chosen else _user_folder()
+            root = "" if path.startswith("~") else os.path.abspath(path)
+        # Users of a container may have no home; programs may run in a folder that is gone.
+        except (OSError, RuntimeError):
+            root = ""
+        _roots[chosen] = root
+    return root or None
 
 
 def _user_folder() -> str:
     from platformdirs import user_cache_dir
 
     return user_cache_dir("vkdispatch", appauthor=False)
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a regular file. Raises OSError where there is something else."""
+    descriptor = os.open(path, flags | _PLAIN, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def _hash(*parts: bytes, size: int) -> bytes:
@@ -200,7 +220,7 @@ def _blocks(size: int) -> int:
 def _count(root: str, size: int) -> bool:
     """Add `size` to what all processes have written since the last trim; return whether one is due again."""
     # Appending is atomic, and the file's length is the sum: no lock, nothing that could be left half-written.
-    descriptor = os.open(os.path.join(root, _TALLY), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    descriptor = _open_file(os.path.join(root, _TALLY), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(descriptor, bytes(_blocks(size)))
         if os.fstat(descriptor).st_size * _BLOCK < LIMIT // 16:

@@ -109,6 +109,10 @@ class _Moment(Generic[_T]):
             self._failure = error
             return True
 
+    def _state(self) -> str:
+        settled = self._settled()
+        return "failed" if self._failure is not None else "done" if settled else "pending"
+
     def _reached(self, timeout: float | None) -> bool:
         # The engine tells a failure once: whom it was told must not be the only one who knows.
         if self._failure is not None:
@@ -140,7 +144,7 @@ class Event(_Moment[None]):
         self._reached(None)
 
     def __repr__(self) -> str:
-        return f"<vd.Event, {'done' if self._settled() else 'pending'}>"
+        return f"<vd.Event, {self._state()}>"
 
 
 class ReadFuture(_Moment[Array]):
@@ -185,7 +189,7 @@ class ReadFuture(_Moment[Array]):
 
     def __repr__(self) -> str:
         shape, kind = self._array.shape, self._array.dtype
-        return f"<vd.ReadFuture of shape {shape}, {kind}, {'done' if self._settled() else 'pending'}>"
+        return f"<vd.ReadFuture of shape {shape}, {kind}, {self._state()}>"
 
 
 def record_event(queue_index: int | None = None) -> Event:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from vkdispatch.base.context import Context, checked_queue, get_context
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 
-# Says how far a queue must have come: the number of the last piece of its work that matters.
-Use = Callable[[int], int]
+# Says how far a queue, and the one beside it that only moves data, must have come.
+Use = Callable[[int], list[tuple[int, int]]]
 
 
 class Signal:
@@ -36,7 +36,7 @@ class Signal:
                 f"ptr_addr: native signals cannot be adopted, got {ptr_addr!r}; leave it out"
             )
         context = get_context()
-        marks = [context._native.last_value(queue) for queue in range(context.queue_count)]
+        marks = [context._native.work_given(queue) for queue in range(context.queue_count)]
         self._follow(context, lambda queue: marks[queue])
 
     def _follow(self, context: Context, use: Use) -> None:
@@ -73,12 +73,13 @@ class Signal:
             raise UsageError("this Signal belongs to a context that is gone; make a new one")
         queue = checked_queue(queue_index, self._context, "queue_index")
         engine = self._context._native
-        value = self._use(queue)
+        points = self._use(queue)
         if not done:
             # Waiting submits: what was given to a queue is on its way to the device from here on.
-            engine.flush(queue, value)
+            for slot, value in points:
+                engine.flush(slot, value)
             return True
-        return engine.wait_for(queue, value, block)
+        return engine.wait_until(points, None if block else 0.0)
 
     def free(self) -> None:
         """Give the signal up. Idempotent."""

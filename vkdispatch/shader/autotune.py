@@ -148,7 +148,5 @@ def remember(context: Context, description: ShaderDescription, extent: Extent, s
 def remembered(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
     """Return the workgroup size that `remember` was given for such a launch, or None."""
     stored = disk_cache.load("measured", _key(context, description, extent))
-    if stored is None or not stored.isdigit():
-        return None
-    size = int(stored)
-    return size if size in candidates(context) else None
+    # Whatever the file says is one of these, or nothing.
+    return next((size for size in candidates(context) if str(size).encode() == stored), None)
