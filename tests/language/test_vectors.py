@@ -369,14 +369,19 @@ def test_a_component_changes_however_often_the_rest_is_read() -> None:
     def body(out: Buff[v4], counts: Buff[i32]) -> None:
         i = vc.global_invocation_id().x
         out[i].y = out[i].x + out[i].y + out[i].z + out[i].w
-        out[i][2] += out[i].x + out[i].y + out[i].z + out[i].w
         vc.atomic_add(counts[i], counts[i] * counts[i] + counts[i] * counts[i] + counts[i])
+
+    @vd.shader("out.size")
+    def update(out: Buff[v4]) -> None:
+        i = vc.global_invocation_id().x
+        out[i][2] = out[i].x + out[i].y + out[i].z + out[i].w
 
     a = vectors(v4, 65, 1, 1, 50)
     out, counts = buffer_of(v4, a), buffer_of(i32, np.arange(65))
     body(out, counts)
+    update(out)
     a[:, 1] = a.sum(axis=1)
-    a[:, 2] += a.sum(axis=1)
+    a[:, 2] = a.sum(axis=1)
     same(out.read(0), a)
     n = np.arange(65)
     same(counts.read(0), (2 * n * n + 2 * n).astype(np.int32))

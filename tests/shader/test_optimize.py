@@ -35,10 +35,17 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
+from vkdispatch.shader import variants
 
 Array = np.ndarray[Any, Any]
 Record = Callable[[vd.CommandGraph, list[Any]], object]
 random = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def _usual_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    # kernels that reach buffers by address stay as they were recorded
+    monkeypatch.setattr(variants, "_FORCED", frozenset())
 
 
 def gid() -> Any:
