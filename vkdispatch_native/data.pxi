@@ -158,7 +158,8 @@ cdef class Buffer(Data):
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
             for q in queues:
-                if buffer.memory(q).mapped() != NULL:
+                # Where the upload is going to wait for these: here Ctrl-C is noticed.
+                if buffer.memory(q).mapped() != NULL or engine.is_pinned(q, <const byte*>host.view.buf, host.view.len):
                     self.engine.wait(q, buffer.last_use(q))
                     self.engine.wait(engine.twin_of(q), buffer.last_use(engine.twin_of(q)))
                 with nogil:
