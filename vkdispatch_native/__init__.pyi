@@ -83,9 +83,11 @@ class Engine:
     def wait_idle(self, queue: int = -1) -> None: ...
     @property
     def transfer_queues(self) -> int:
-        """How many queues have a twin that copies to and from pinned memory beside them.
+        """How many queues there are that copy to and from pinned memory beside those of the context.
 
-        The slot of a queue is its index, that of its twin the number of queues plus it.
+        Each of the context's may have one, or one for each direction. The slot of a queue is its index `q`,
+        and with `n` queues that of its twin `n + q`, and `2 * n + q` that of one which only copies to the
+        host.
         """
 
     def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
@@ -124,6 +126,18 @@ class HostBlock:
     def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class HostPages:
+    """Ordinary memory for a large array, in huge pages; one of its size takes it over when it is gone.
+
+    Raises MemoryError where the system has not as much.
+    """
+
+    def __init__(self, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def spare_pages() -> int:
+    """Return the bytes that are kept of `HostPages` that are gone. The end of an engine drops them."""
+
 class Buffer:
     """Device memory, one copy for each queue of the engine."""
 
@@ -149,6 +163,9 @@ class Buffer:
 
     def read_async(self, queue: int, out: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
         """Have bytes copied to memory of a `HostBlock`; return the points when that is done."""
+
+    def copy_from(self, source: Buffer, queue: int = -1) -> None:
+        """Have the device copy another buffer of the same size (queue -1: every copy). Never waits for it."""
 
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""

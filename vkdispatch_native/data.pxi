@@ -107,6 +107,37 @@ cdef class HostBlock:
         PyBuffer_FillInfo(view, self, <void*>self.ptr.data(), <Py_ssize_t>self.ptr.size(), 0, flags)
 
 
+cdef class HostPages:
+    """Ordinary memory of one large array, in huge pages; used again when the array is gone."""
+
+    cdef CppPages pages
+    cdef size_t size
+
+    def __init__(self, size_t size):
+        if self.pages.data != NULL:
+            raise RuntimeError("host pages are initialized once")
+        if size == 0:
+            raise ValueError("size: an array needs at least one byte")
+        with nogil:
+            self.pages = take_pages(size)
+        self.size = size
+
+    def __dealloc__(self):
+        cdef CppPages pages = self.pages
+        if pages.data != NULL:
+            with nogil:
+                give_back_pages(pages)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        if self.pages.data == NULL:
+            raise BufferError("the host pages were not created")
+        PyBuffer_FillInfo(view, self, <void*>self.pages.data, <Py_ssize_t>self.size, 0, flags)
+
+
+def spare_pages():
+    return cpp_spare_pages()
+
+
 cdef object _points(vector[CppPoint]& points):
     return [(point.slot, point.value) for point in points]
 
@@ -146,10 +177,23 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
+    cdef int wait_for(self, size_t queue, bint writes) except -1:
+        """Wait until the work given to a queue that writes the buffer, or any that uses it, is done."""
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t slot
+        cdef size_t count = engine.queue_count()
+        cdef size_t i
+        for i in range(SLOTS_PER_QUEUE):
+            slot = queue + i * count
+            if engine.has_queue(slot):
+                self.engine.wait(slot, self.ptr.last_write(slot) if writes else self.ptr.last_use(slot))
+        return 0
+
     def write(self, int queue, data, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
+        cdef uint64_t value
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -158,12 +202,12 @@ cdef class Buffer(Data):
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
             for q in queues:
-                # Where the upload is going to wait for these: here Ctrl-C is noticed.
-                if buffer.memory(q).mapped() != NULL or engine.is_pinned(q, <const byte*>host.view.buf, host.view.len):
-                    self.engine.wait(q, buffer.last_use(q))
-                    self.engine.wait(engine.twin_of(q), buffer.last_use(engine.twin_of(q)))
+                if buffer.memory(q).mapped() != NULL:
+                    self.wait_for(q, False)
                 with nogil:
-                    engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
+                    value = engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
+                if value != 0:
+                    self.engine.wait(q, value)
         finally:
             self.leave()
 
@@ -171,17 +215,35 @@ cdef class Buffer(Data):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
+        cdef CppReading reading
+        cdef cbool done = False
+        cdef byte* target
+        cdef uint64_t size
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
         self.enter("buffer")
         try:
             host = HostMemory(out, True)
-            if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
+            target = <byte*>host.view.buf
+            size = host.view.len
+            if offset > buffer.size() or size > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} reach beyond a buffer of {buffer.size()} bytes")
-            self.engine.wait(q, buffer.last_write(q))
-            self.engine.wait(engine.twin_of(q), buffer.last_write(engine.twin_of(q)))
+            # The copy is given at once, behind the work that it needs: there is one thing to wait for.
             with nogil:
-                engine.download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
+                reading = engine.begin_download(q, buffer[0], offset, target, size)
+            if reading.value == 0:
+                self.wait_for(q, True)
+                with nogil:
+                    engine.download(q, buffer[0], offset, target, size)
+                return
+            try:
+                self.engine.wait(q, reading.value)
+                with nogil:
+                    engine.finish_download(q, reading, target)
+                done = True
+            finally:
+                if not done:
+                    engine.drop_download(q, reading)
         finally:
             self.leave()
 
@@ -257,13 +319,39 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
+    def copy_from(self, Buffer source not None, int queue=-1):
+        cdef CppEngine* engine
+        cdef size_t first, last
+        cdef cbool crowded
+        self.enter("buffer")
+        try:
+            source.enter("buffer")
+            try:
+                engine = self.engine.open()
+                if source.engine is not self.engine:
+                    raise ValueError("source: it belongs to another engine")
+                if source.ptr.size() != self.ptr.size():
+                    raise ValueError(f"source: {source.ptr.size()} bytes cannot fill a buffer of {self.ptr.size()} bytes")
+                queues = _queue_range(self.engine, queue)
+                first, last = queues[0], queues[-1] + 1
+                with nogil:
+                    crowded = engine.copy(self.ptr[0], source.ptr[0], first, last)
+                    if crowded:
+                        engine.make_room()
+            finally:
+                source.leave()
+        finally:
+            self.leave()
+
     def last_write(self, int queue):
         cdef CppEngine* engine = self.engine.open()
-        cdef size_t q, slot
+        cdef size_t q
+        cdef vector[CppPoint] points
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         self.enter("buffer")
         try:
-            return [(slot, self.ptr.last_write(slot)) for slot in {q, engine.twin_of(q)}]
+            points = engine.work_given(q, q + 1)
+            return [(point.slot, self.ptr.last_write(point.slot)) for point in points]
         finally:
             self.leave()
 

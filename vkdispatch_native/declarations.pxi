@@ -120,6 +120,7 @@ cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     void cpp_finish_preparing "vkd::finish_preparing"()
 
 cdef extern from "objects/resource.hpp" namespace "vkd" nogil:
+    const size_t SLOTS_PER_QUEUE "vkd::kSlotsPerQueue"
     cdef cppclass CppResource "vkd::Resource":
         uint64_t last_use(size_t queue)
         uint64_t last_write(size_t queue)
@@ -213,6 +214,14 @@ cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
         UPLOAD "vkd::MemoryUse::upload"
         DOWNLOAD "vkd::MemoryUse::download"
 
+cdef extern from "libs/pages.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPages "vkd::Pages":
+        byte* data
+        size_t size
+    CppPages take_pages(size_t size) except +MemoryError
+    void give_back_pages "vkd::give_back"(const CppPages& pages)
+    size_t cpp_spare_pages "vkd::spare_pages"()
+
 cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
     void copy_bytes(byte* target, const byte* source, size_t size)
 
@@ -243,6 +252,8 @@ cdef extern from "stages/timing.hpp" namespace "vkd" nogil:
 cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppPoint "vkd::Point":
         size_t slot
+        uint64_t value
+    cdef cppclass CppReading "vkd::Reading":
         uint64_t value
     cdef cppclass CppTimings "vkd::Timings":
         vector[CppTimedCommand] commands
@@ -292,13 +303,19 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t last_value(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
-        size_t twin_of(size_t queue)
+        cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         size_t least_busy() except +raise_error
+        cbool copy(CppBuffer& target, CppBuffer& source, size_t first, size_t last) except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
-        void upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data, uint64_t size) except +raise_error
+        uint64_t upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data,
+                        uint64_t size) except +raise_error
         void download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data, uint64_t size) except +raise_error
+        CppReading begin_download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data,
+                                  uint64_t size) except +raise_error
+        void finish_download(size_t queue, const CppReading& reading, byte* data) except +raise_error
+        void drop_download(size_t queue, const CppReading& reading)
         CppPoint start_upload(size_t queue, CppBuffer& buffer, uint64_t offset, const byte* data,
                               uint64_t size) except +raise_error
         CppPoint start_download(size_t queue, CppBuffer& buffer, uint64_t offset, byte* data,

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -99,11 +100,17 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
     }
   }
   const size_t count = queue_devices_.size();
+  timelines_.resize(slot_count());
+  slots_.assign(count, true);
+  slots_.resize(slot_count(), false);
+  size_t first = 0;  // queue of the device
   for (const auto& device : devices_) {
-    for (size_t q = 0; q < device->queues().size(); ++q) {
-      const bool twin = q < device->transfer_queues().size();
-      timelines_.push_back(twin ? std::make_unique<Timeline>(*device) : nullptr);
+    for (size_t q = 0; q < device->transfer_queues().size(); ++q) {
+      for (size_t twin = 0; twin < device->transfer_queues()[q].size(); ++twin) {
+        timelines_[(1 + twin) * count + first + q] = std::make_unique<Timeline>(*device);
+      }
     }
+    first += device->queues().size();
   }
   std::vector<Timeline*> timelines;
   for (const auto& timeline : timelines_) {
@@ -113,15 +120,21 @@ Engine::Engine(const std::vector<uint32_t>& device_indices,
   auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
     return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
   };
+  twins_.resize(slot_count() - count);
   for (const auto& device : devices_) {
     for (size_t q = 0; q < device->queues().size(); ++q) {
       const size_t index = queues_.size();
       queues_.push_back(make(index, index, *device, device->queues()[q]));
-      twins_.emplace_back();
+      std::vector<Queue*> twins;
       if (q < device->transfer_queues().size()) {
-        twins_.back() = make(index, count + index, *device, device->transfer_queues()[q]);
-        queues_.back()->pair_with(*twins_.back());
+        for (const QueueHandle& handle : device->transfer_queues()[q]) {
+          const size_t place = twins.size() * count + index;
+          slots_[count + place] = true;
+          twins_[place] = make(index, count + place, *device, handle);
+          twins.push_back(twins_[place].get());
+        }
       }
+      queues_.back()->pair_with(twins);
     }
   }
 }
@@ -159,18 +172,20 @@ void Engine::check_open() const {
 }
 
 Queue& Engine::queue_at(size_t slot) {
-  const size_t count = queues_.size();
-  Queue* queue = slot < count ? queues_[slot].get() : slot < 2 * count ? twins_[slot - count].get() : nullptr;
-  if (queue == nullptr) {
+  if (!has_queue(slot)) {
     throw Error(ErrorKind::invalid_value, "queue " + std::to_string(slot) + " does not exist");
   }
-  return *queue;
+  return slot < queues_.size() ? *queues_[slot] : *twins_[slot - queues_.size()];
+}
+
+bool Engine::has_queue(size_t slot) const noexcept {
+  return slot < slots_.size() && slots_[slot];
 }
 
 template <typename Function>
 void Engine::for_each_queue(Function function) {
-  for (size_t slot = 0; slot < 2 * queues_.size(); ++slot) {
-    if (slot < queues_.size() || twins_[slot - queues_.size()] != nullptr) {
+  for (size_t slot = 0; slot < slot_count(); ++slot) {
+    if (has_queue(slot)) {
       function(queue_at(slot));
     }
   }
@@ -311,19 +326,12 @@ bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns) {
   return queue_at(slot).wait(value, timeout_ns);
 }
 
-size_t Engine::twin_of(size_t queue) const noexcept {
-  return queue < twins_.size() && twins_[queue] != nullptr ? queue + queues_.size() : queue;
-}
-
 std::vector<Point> Engine::work_given(size_t first, size_t last) {
   const Use use(*this);
   std::vector<Point> points;
   for (size_t q = first; q < last; ++q) {
-    Queue& queue = queue_at(q);
-    points.push_back({q, queue.last_value()});
-    if (queue.twin() != nullptr) {
-      points.push_back({queue.twin()->slot(), queue.last_transfer()});
-    }
+    const std::vector<Point> given = queue_at(q).work_given();
+    points.insert(points.end(), given.begin(), given.end());
   }
   return points;
 }
@@ -331,30 +339,50 @@ std::vector<Point> Engine::work_given(size_t first, size_t last) {
 void Engine::follow(size_t first, size_t last, const std::vector<Point>& points) {
   const Use use(*this);
   for (size_t q = first; q < last; ++q) {
-    for (Queue* queue : {&queue_at(q), queue_at(q).twin()}) {
+    for (size_t slot = q; slot < slot_count(); slot += queues_.size()) {
+      if (!has_queue(slot)) {
+        continue;
+      }
       std::vector<Batch::Wait> waits;
       for (const Point& point : points) {
-        Queue& other = queue_at(point.slot);
-        if (&other != queue && point.value > 0) {
+        if (point.slot != slot && point.value > 0) {
+          Queue& other = queue_at(point.slot);
           waits.push_back({&other, std::min(point.value, other.last_value())});
         }
       }
-      if (queue != nullptr) {
-        queue->append_waits(std::move(waits));
-      }
+      queue_at(slot).append_waits(std::move(waits));
     }
   }
 }
 
-void Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
-                    VkDeviceSize size) {
+uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
+                        VkDeviceSize size) {
   const Use use(*this);
-  queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
+  return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
-  queues_.at(queue)->download(buffer, offset, data, size, find_pinned(data, size));
+  queues_.at(queue)->download(buffer, offset, data, size);
+}
+
+Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
+                               VkDeviceSize size) {
+  const Use use(*this);
+  return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
+}
+
+void Engine::finish_download(size_t queue, const Reading& reading, std::byte* data) {
+  const Use use(*this);
+  queues_.at(queue)->finish_download(reading, data);
+}
+
+void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
+  try {
+    finish_download(queue, reading, nullptr);
+  } catch (const Error&) {
+    return;  // closed: what it landed in is gone
+  }
 }
 
 Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
@@ -413,8 +441,10 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
   }
   if (queue_devices_[from] == queue_devices_[to]) {
     std::vector<Batch::Wait> waits = {{&source, source.last_value()}};
-    if (Queue* twin = source.twin()) {
-      waits.push_back({twin, buffer.last_write(twin->slot())});
+    for (size_t slot = from + queues_.size(); slot < slot_count(); slot += queues_.size()) {
+      if (has_queue(slot)) {
+        waits.push_back({&queue_at(slot), buffer.last_write(slot)});
+      }
     }
     target.append_waits(std::move(waits));
     const uint64_t copied = target.append_copy_of(buffer, buffer.memory(from).handle());
@@ -424,9 +454,19 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
   std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
     const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
-    source.download(buffer, offset, block.data(), size, nullptr);
+    source.download(buffer, offset, block.data(), size);
     target.upload(buffer, offset, block.data(), size, nullptr);
   }
+}
+
+bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
+  const Use use(*this);
+  bool crowded = false;
+  for (size_t queue = first; queue < last && &target != &source; ++queue) {
+    queues_[queue]->append_copy_of(target, source);
+    crowded |= queues_[queue]->crowded();
+  }
+  return crowded;
 }
 
 void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
@@ -538,6 +578,7 @@ void Engine::close() noexcept {
   timelines_.clear();
   devices_.clear();
   instance_.reset();
+  drop_spare_pages(std::chrono::seconds(0));
   finished_.store(true);
 }
 
@@ -550,7 +591,7 @@ void Engine::abandon() noexcept {
 // ---- timing
 
 std::vector<Calibration> Engine::calibrations() {
-  std::vector<Calibration> found(2 * queues_.size());
+  std::vector<Calibration> found(slot_count());
   // Queues of one device share its clock, and are to be compared: they share the calibration too.
   std::map<const Device*, Calibration> clocks;
   for_each_queue([&](Queue& queue) {
@@ -568,7 +609,7 @@ std::vector<uint64_t> Engine::start_timing() {
   const Use use(*this);
   std::lock_guard lock(timing_mutex_);
   // What was given before is not to be timed, and submitting ends its batch.
-  std::vector<uint64_t> before(2 * queues_.size());
+  std::vector<uint64_t> before(slot_count());
   for_each_queue([&](Queue& queue) {
     before[queue.slot()] = queue.last_value();
     queue.flush(before[queue.slot()]);
@@ -587,8 +628,8 @@ std::vector<uint64_t> Engine::start_timing() {
 
 Timings Engine::timings(const std::vector<uint64_t>& since) {
   const Use use(*this);
-  if (since.size() != 2 * queues_.size()) {
-    throw Error(ErrorKind::invalid_value, "since: expected the " + std::to_string(2 * queues_.size()) +
+  if (since.size() != slot_count()) {
+    throw Error(ErrorKind::invalid_value, "since: expected the " + std::to_string(slot_count()) +
                                               " values of start_timing, got " + std::to_string(since.size()));
   }
   std::lock_guard lock(timing_mutex_);

@@ -69,7 +69,7 @@ class Engine {
   uint64_t last_value(size_t slot);
   bool wait(size_t slot, uint64_t value, uint64_t timeout_ns);
   void flush(size_t slot, uint64_t value);
-  size_t twin_of(size_t queue) const noexcept;  // its slot; the queue itself where it has none
+  bool has_queue(size_t slot) const noexcept;
   // All the work given to the queues from `first` up to, without it, `last`.
   std::vector<Point> work_given(size_t first, size_t last);
   // Work that is given to these queues later waits, on the device, for all the points.
@@ -78,14 +78,24 @@ class Engine {
   // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
   // next and before `from` changes it. On one device without a look from the host.
   void copy_between(Buffer& buffer, size_t from, size_t to);
-  void upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size);
+  // The value that it returns is to be waited for before `data` may change; 0: it may at once.
+  uint64_t upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
+                  VkDeviceSize size);
   void download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // See Queue::begin_download; what is begun must be finished or dropped.
+  Reading begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
+                         VkDeviceSize size);
+  void finish_download(size_t queue, const Reading& reading, std::byte* data);
+  void drop_download(size_t queue, const Reading& reading) noexcept;
   // The same without a wait: done when the point is reached. The host memory must be pinned for the queue's
   // device (else: throws) and be left alone until then.
   Point start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                      VkDeviceSize size);
   Point start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
   bool is_pinned(size_t queue, const std::byte* data, VkDeviceSize size);  // for this queue's device
+  // Copies a buffer to another one of its size, on the queues from `first` up to, without it, `last`. True:
+  // see append().
+  bool copy(Buffer& target, Buffer& source, size_t first, size_t last);
   // One mip level of an image; throws unless `size` is what it takes.
   void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);
@@ -124,6 +134,7 @@ class Engine {
   template <typename Make>
   auto create(Make make);
   Queue& queue_at(size_t slot);
+  size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
   template <typename Function>
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
@@ -133,12 +144,15 @@ class Engine {
   SharedState shared_;
   std::vector<std::shared_ptr<Device>> devices_;  // pinned memory may outlive the engine
   std::vector<Device*> queue_devices_;            // the device of each queue
+  std::vector<bool> slots_;                       // which of them have queues; never changes
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   Holds holds_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<Queue>> twins_;  // of each queue the one that moves data beside it, or null
+  // Of each queue the one that moves data beside it, or only to the device, then of each the one that moves
+  // data to the host; null where there is none.
+  std::vector<std::unique_ptr<Queue>> twins_;
   std::mutex pinned_mutex_;
   std::map<const std::byte*, Pinned*> pinned_;  // by its first byte
   std::mutex live_mutex_;

@@ -292,10 +292,13 @@ cdef class Engine:
         return bool(self.ptr.get() != NULL and self.ptr.get().lost())
 
     def wait_idle(self, int queue=-1):
-        cdef size_t q
+        cdef size_t q, slot, i
+        cdef size_t count = self.open().queue_count()
         for q in _queue_range(self, queue):
-            self.wait(q, self.open().last_value(q))
-            self.wait(self.open().twin_of(q), self.open().last_value(self.open().twin_of(q)))
+            for i in range(SLOTS_PER_QUEUE):
+                slot = q + i * count
+                if self.open().has_queue(slot):
+                    self.wait(slot, self.open().last_value(slot))
 
     def last_value(self, size_t queue):
         return self.open().last_value(queue)
@@ -353,8 +356,9 @@ cdef class Engine:
 
     @property
     def transfer_queues(self):
-        cdef size_t q
-        return sum([self.open().twin_of(q) != q for q in range(self.open().queue_count())])
+        cdef size_t count = self.open().queue_count()
+        cdef size_t slot
+        return sum([bool(self.open().has_queue(slot)) for slot in range(count, SLOTS_PER_QUEUE * count)])
 
     def close(self):
         cdef CppEngine* engine = self.ptr.get()

@@ -104,3 +104,33 @@ def test_the_module_dataclasses_takes_them_for_its_own() -> None:
     assert inspect.signature(Point) == inspect.signature(Point.__init__).replace(
         parameters=list(inspect.signature(Point.__init__).parameters.values())[1:]
     )
+
+
+def test_the_first_records_are_like_the_later_ones() -> None:
+    @record
+    class Some:
+        name: str
+        size: int = 3
+        items: list[int] = field(factory=list)
+
+    made = [Some("a", items=[1]) for _ in range(40)]
+    assert all(item == made[0] and item.size == 3 and item.items == [1] for item in made)
+    assert Some("a").items is not Some("a").items
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((), {}), (("a", 1, 2), {}), (("a",), {"name": "b"}), (("a",), {"colour": 1}), ((), {"size": 1})],
+)
+def test_what_the_first_record_of_a_class_refuses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    @record
+    class Some:
+        name: str
+        size: int = 3
+
+    with pytest.raises(TypeError) as early:
+        Some(*args, **kwargs)
+    with pytest.raises(TypeError) as late:
+        Some(*args, **kwargs)
+    assert str(early.value) == str(late.value)
+    assert "__init__() " in str(early.value)

@@ -32,6 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     iv2,
     iv3,
     iv4,
+    m2,
     u16,
     u32,
     uhv2,
@@ -361,3 +362,34 @@ def test_buffers_of_vectors_seen_as_scalars(kind: DType, part: DType) -> None:
     out = buffer_of(kind, a)
     body(out, kind.child_count)
     same(out.read(0), a * 2)
+
+
+def test_a_component_changes_however_often_the_rest_is_read() -> None:
+    @vd.shader("out.size")
+    def body(out: Buff[v4], counts: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        out[i].y = out[i].x + out[i].y + out[i].z + out[i].w
+        out[i][2] += out[i].x + out[i].y + out[i].z + out[i].w
+        vc.atomic_add(counts[i], counts[i] * counts[i] + counts[i] * counts[i] + counts[i])
+
+    a = vectors(v4, 65, 1, 1, 50)
+    out, counts = buffer_of(v4, a), buffer_of(i32, np.arange(65))
+    body(out, counts)
+    a[:, 1] = a.sum(axis=1)
+    a[:, 2] += a.sum(axis=1)
+    same(out.read(0), a)
+    n = np.arange(65)
+    same(counts.read(0), (2 * n * n + 2 * n).astype(np.int32))
+
+
+def test_a_column_changes_however_often_the_rest_is_read() -> None:
+    @vd.shader("out.size")
+    def body(out: Buff[m2]) -> None:
+        i = vc.global_invocation_id().x
+        out[i][0].x = out[i][0].x + out[i][0].y + out[i][1].x + out[i][1].y
+
+    a = np.arange(65 * 4, dtype=np.float32).reshape(65, 2, 2)
+    out = buffer_of(m2, a)
+    body(out)
+    a[:, 0, 0] = a.sum(axis=(1, 2))
+    same(out.read(0), a)

@@ -169,17 +169,19 @@ def test_memory_stays_flat(quiet_engine: native.Engine) -> None:
     _, launcher = affine_launcher(quiet_engine)
     array = Array(quiet_engine, np.zeros(4, np.float32))
 
-    def run(calls: int) -> None:
+    def run(calls: int) -> int:
         for call in range(calls):
             launcher.launch((array, 1.0), 4, False)
             if call % 5000 == 0:
                 array.read()
         quiet_engine.wait_idle()
+        return resident()
 
-    run(CALLS // 2)
-    before = resident()
-    run(CALLS)
-    assert resident() - before < 4 << 20  # 42 bytes a launch would show
+    # How far the host ever gets ahead is chance, and takes memory once and for all: the first third. What
+    # leaks does so in every round.
+    rounds = [run(CALLS // 4) for _ in range(9)]
+    growth = np.diff(rounds[3:])
+    assert np.median(growth) < 256 << 10  # 11 bytes a launch would show
 
 
 # -- handles

@@ -20,14 +20,16 @@ from .kernels import SPIN, Array, affine_launcher
 QUEUES = 2
 
 
-@pytest.fixture(params=["mapped", "staged", "mapped, twin", "staged, twin"])
+@pytest.fixture(
+    params=["mapped", "staged", "mapped, 1 twin", "staged, 1 twin", "mapped, 2 twins", "staged, 2 twins"]
+)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[native.Engine]:
-    """Yield an engine of two queues in debug mode, with and without queues that move data beside them."""
-    twin = request.param.endswith("twin")
-    monkeypatch.setenv("VKDISPATCH_FORCE_TRANSFER_QUEUE", "1" if twin else "0")
+    """Yield an engine of two queues in debug mode, with and without ones that move data beside each."""
+    twins = next((count for count in (1, 2) if f"{count} twin" in request.param), 0)
+    monkeypatch.setenv("VKDISPATCH_FORCE_TRANSFER_QUEUE", str(twins))
     staged = request.param.startswith("staged")
     engine = native.Engine([first_device()], [[0] * QUEUES], True, staged)
-    assert engine.transfer_queues == (QUEUES if twin else 0)
+    assert engine.transfer_queues == QUEUES * twins
     native.take_messages()
     yield engine
     engine.close()
@@ -75,6 +77,30 @@ def test_writes_take_their_place(engine: native.Engine) -> None:
         points += array._native.read_async(0, outs[-1])
     assert engine.wait_until(points, 30)
     assert [set(out) for out in outs] == [{10.0 * i + 1} for i in range(40)]
+
+
+def test_directions_are_in_order(engine: native.Engine) -> None:
+    """What goes up and what comes down take their turns on one buffer, and on one block of host memory."""
+    size = 300_000
+    array = Array(engine, np.zeros(size, np.float32))
+    blocks = [pinned(engine, size) for _ in range(3)]
+    outs = [pinned(engine, size) for _ in range(12)]
+    points = []
+    for number, out in enumerate(outs):
+        block = blocks[number % 3]
+        if number >= 3:
+            assert engine.wait_until(points[number - 3], 30)
+        block[:] = number
+        array._native.write_async(0, block)
+        points.append(array._native.read_async(0, out))
+    for number, out in enumerate(outs):
+        assert engine.wait_until(points[number], 30) and set(out) == {float(number)}
+    # Down to a block, up from it, down from what that wrote.
+    other = Array(engine, np.zeros(size, np.float32))
+    array._native.read_async(0, blocks[0])
+    other._native.write_async(0, blocks[0])
+    points = other._native.read_async(0, blocks[1])
+    assert engine.wait_until(points, 30) and set(blocks[1]) == {11.0}
 
 
 def test_one_block_through_several_buffers(engine: native.Engine) -> None:
@@ -126,6 +152,40 @@ def test_copies_between_queues_follow_transfers(engine: native.Engine) -> None:
         points = array._native.read_async(1, out)
         assert engine.wait_until(points, 30)
         assert set(out) == {float(value)} and set(array.read(0)) == {-1.0}
+
+
+def test_copies_between_buffers(engine: native.Engine) -> None:
+    """They take their place among launches and transfers of both buffers."""
+    _, launch = affine_launcher(engine)
+    first, second = (Array(engine, np.zeros(5003, np.float32)) for _ in range(2))
+    outs = [pinned(engine, 5003) for _ in range(30)]
+    points = []
+    for number, out in enumerate(outs):
+        first._native.write_async(-1, np.full(5003, number, np.float32))
+        launch.launch((first, 1.0), 5003, False)
+        second._native.copy_from(first._native)
+        launch.launch((first, 2.0), 5003, False)
+        launch.launch((second, 1.0), 5003, False)
+        points += second._native.read_async(number % QUEUES, out)
+        first._native.copy_from(second._native)
+    assert engine.wait_until(points, 30)
+    assert [set(out) for out in outs] == [{number + 2.0} for number in range(30)]
+    np.testing.assert_array_equal(first.read(1), outs[-1])
+    first._native.copy_from(first._native)
+    np.testing.assert_array_equal(first.read(0), outs[-1])
+    other = native.Engine([first_device()], [[0]], True, False)
+    for source, text in ((native.Buffer(engine, 4), "4 bytes"), (native.Buffer(other, 5003 * 4), "engine")):
+        with pytest.raises(ValueError, match=text):
+            first._native.copy_from(source)
+    with pytest.raises(ValueError, match="queue 2"):
+        first._native.copy_from(second._native, 2)
+    with pytest.raises(TypeError):
+        first._native.copy_from(None)  # type: ignore[arg-type]
+    other.close()
+    second._native.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        first._native.copy_from(second._native)
+    assert first.read()[0] == outs[-1][0]
 
 
 def test_queues_wait_for_each_other(engine: native.Engine) -> None:

@@ -334,7 +334,7 @@ def test_a_destroyed_buffer() -> None:
             call()
 
 
-@pytest.mark.parametrize("twin", ["0", "1"])
+@pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_contexts_that_end(run_python: Run, twin: str) -> None:
     done = run_python(
         """
@@ -406,7 +406,7 @@ print(answers, asked - given < (end - given) / 3)
     assert done.stdout.split("\n")[0] == "(False, False, False) True", done
 
 
-@pytest.mark.parametrize("twin", ["0", "1"])
+@pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_signals_stand_for_copies_too(run_python: Run, twin: str) -> None:
     done = run_python(
         """
@@ -434,7 +434,7 @@ print([signal.try_wait() for signal in signals], event.done())
     assert done.stdout.splitlines() == expected, done.stderr
 
 
-@pytest.mark.parametrize("twin", ["0", "1"])
+@pytest.mark.parametrize("twin", ["0", "1", "2"])
 def test_queue_of_a_call(run_python: Run, twin: str) -> None:
     done = run_python(
         """

@@ -262,6 +262,27 @@ def test_copyto_vectors_arrays_and_graphs() -> None:
     assert not out.any()
 
 
+def test_copies_by_driver_and_by_kernel_take_turns() -> None:
+    """A processor's driver copies unless a graph wants a kernel; the order is that of the calls."""
+    first, second = vd.asbuffer(np.zeros(1009, np.float32)), vd.Buffer(1009, vd.float32)
+    graph = vd.CommandGraph()
+    vd.copyto(first, second, graph=graph)
+    with vd.profile() as p:
+        for number in range(1, 6):
+            vd.copyto(first, np.full(1009, number, np.float32))
+            vd.copyto(second, first)
+            vd.copyto(first, np.zeros(1009, np.float32))
+            graph.submit()
+            np.testing.assert_array_equal(first.read(0), number)
+    drivers = [record for record in p.records if record.kind == "copy buffer"]
+    if vd.get_context().device_infos[0].is_cpu():
+        assert len(drivers) == 5
+        assert {(record.bytes_read, record.bytes_written) for record in drivers} == {(4036, 4036)}
+    second.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        vd.copyto(first, second)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

@@ -31,6 +31,7 @@ from vkdispatch.codegen.abbreviations import (
     m2,
     u8,
     u32,
+    v2,
     v3,
     v4,
 )
@@ -814,6 +815,20 @@ def test_a_temporary_whose_shape_is_used() -> None:
         sized(b[1], b[2], graph=graph)
 
     check(record, [floats(30) for _ in range(3)], 1, temporaries=(1,))
+
+
+def test_a_temporary_as_two_types() -> None:
+    @vd.shader("out.size")
+    def pairs(x: Buff[f32], t: Buff[f32], seen: Buff[v2], out: Buff[f32]) -> None:
+        t[2 * gid()] = x[gid()]
+        t[2 * gid() + 1] = x[gid()] * 2
+        out[gid()] = seen[gid()].x + seen[gid()].y
+
+    def record(graph: vd.CommandGraph, b: list[Any]) -> None:
+        pairs(b[0], b[1], b[1], b[2], graph=graph)
+        scale(b[2], b[2], 2.0, graph=graph)
+
+    check(record, [floats(30), floats(60), floats(30)], 1, temporaries=(1,))
 
 
 def test_wrong_temporaries() -> None:

@@ -19,6 +19,7 @@ from vkdispatch.base.errors import (
     VkDispatchError,
 )
 from vkdispatch.base.event import Event, ReadFuture
+from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.pinned import pinned_array
@@ -31,6 +32,7 @@ _D = TypeVar("_D", bound=dtype.dtype)
 _MAX_DIMENSIONS = 3
 _MAX_BYTES = 1 << 62
 _USUAL_ELEMENTS = 1 << 30
+_NUMBERS = "fiucb"  # kinds of NumPy dtypes whose arrays show their memory
 
 
 class EmptyBufferError(VkDispatchError, ValueError, RuntimeError):
@@ -208,6 +210,14 @@ class Buffer(Handle, Generic[_D]):
         return -1 if index is None else checked_queue(index, self.context, "index")
 
     def _checked_bytes(self, data: object) -> Any:
+        if (
+            type(data) is np.ndarray
+            and data.nbytes == self.mem_size
+            and data.dtype.kind in _NUMBERS
+            and data.flags.c_contiguous
+            and self.var_type is not dtype.bfloat16
+        ):
+            return data  # the usual case, without detours
         rounds = isinstance(data, np.ndarray) and data.size == self.size
         octets = self._octets(data, rounds=rounds)
         length = memoryview(octets).nbytes
@@ -268,18 +278,18 @@ class Buffer(Handle, Generic[_D]):
     def _read(self, start: int, elements: tuple[int, ...], index: int | None, out: "Array | None") -> Array:
         """Read elements of this shape, from the flat index `start` on."""
         shape, component = self._host_layout(elements)
+        queues: Sequence[int]
         if index is None:
-            shape = (self.context.queue_count, *shape)
             queues = range(self.context.queue_count)
+            shape = (len(queues), *shape)
         else:
-            queue = checked_queue(index, self.context, "index")
-            queues = range(queue, queue + 1)
-        host = np.empty(shape, component) if out is None else _checked_out(out, shape, component)
-        rows = host.reshape(len(queues), -1).view(np.uint8)
-        for row, queue in zip(rows, queues, strict=True):
-            memory: Any = row
-            if row.size:
-                self._native.read_into(queue, memory, start * self.var_type.item_size)
+            queues = (checked_queue(index, self.context, "index"),)
+        host = fresh_array(shape, component) if out is None else _checked_out(out, shape, component)
+        if host.size:
+            offset = start * self.var_type.item_size
+            for queue in queues:
+                memory: Any = host if index is not None else host[queue : queue + 1]
+                self._native.read_into(queue, memory, offset)
         # What NumPy lacks is widened, unless the caller's own memory was filled.
         widened = _WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)

@@ -11,6 +11,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import checked_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.image_format import (
     AddressMode,
@@ -232,7 +233,9 @@ class Image(Handle):
     def _stored_texels(self, queue: int, level: int) -> Array:
         """Return a level as the device has it: (layers, axes..., channels)."""
         sizes = level_shape(self._sizes, level)
-        stored = np.empty((self.layers, *sizes, _device_channels(self.channels)), host_dtype(self.dtype))
+        stored = fresh_array(
+            (self.layers, *sizes, _device_channels(self.channels)), np.dtype(host_dtype(self.dtype))
+        )
         self._native.read_into(queue, _as_bytes(stored), level)
         return stored
 

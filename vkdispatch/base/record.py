@@ -5,10 +5,12 @@ are not to be assigned to, which type checkers see to, unless `frozen=False`. To
 `dataclasses` a record is a dataclass.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform, overload
 
 _Record = TypeVar("_Record")
+_assign = object.__setattr__
 
 
 class _Default:
@@ -104,24 +106,57 @@ def _made(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     return made
 
 
-class _Initializer:
-    """An `__init__` that is compiled when the first record is made: most of what a class costs an import."""
+# So many records of a class are made without an `__init__` of its own, whose compilation is worth 30 of them.
+_FEW = 16
 
-    __slots__ = ("defaults", "fields", "owner", "sealed")
+
+class _Initializer:
+    """An `__init__` that is compiled once there are many records: that is most of what a class costs."""
+
+    __slots__ = ("defaults", "fields", "made", "owner", "sealed")
 
     def __init__(self, fields: tuple[str, ...], defaults: dict[str, Any], sealed: bool) -> None:
         self.fields = fields
         self.defaults = defaults
         self.sealed = sealed
+        self.made = 0
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
         self.owner = owner
 
     def __get__(self, item: Any, owner: type[Any]) -> Any:
+        self.made += 1
+        if item is None or self.made > _FEW:
+            return self.compiled().__get__(item, owner)
+        return functools.partial(self.fill, item)
+
+    def compiled(self) -> Any:
+        """Make the function, which then takes this one's place."""
         made = _initializer(self.fields, self.defaults, self.sealed)
         made.__qualname__ = f"{self.owner.__qualname__}.__init__"
         self.owner.__init__ = made
-        return made.__get__(item, owner)
+        return made
+
+    def fill(self, item: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Do what the function would do."""
+        values = dict(zip(self.fields, args, strict=False))
+        if len(args) > len(self.fields) or not values.keys().isdisjoint(kwargs):
+            self.compiled()(item, *args, **kwargs)  # which knows what to say
+            return
+        values |= kwargs
+        for name in self.fields:
+            if name in values:
+                value = values.pop(name)
+            elif name in self.defaults:
+                value = self.defaults[name]
+                if isinstance(value, _Default):
+                    value = value.make() if value.make else value.value
+            else:
+                self.compiled()(item, *args, **kwargs)
+                return
+            _assign(item, name, value)
+        if values:
+            self.compiled()(item, *args, **kwargs)
 
 
 class _DataclassFields:
@@ -152,7 +187,7 @@ class _DataclassFields:
 
 
 def _initializer(fields: tuple[str, ...], defaults: dict[str, Any], sealed: bool) -> Any:
-    scope: dict[str, Any] = {"unset": _Default, "assign": object.__setattr__}
+    scope: dict[str, Any] = {"unset": _Default, "assign": _assign}
     parameters, lines = ["self"], ["    pass"]
     for name in fields:
         given = name

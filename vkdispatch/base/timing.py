@@ -15,7 +15,8 @@ class TimedCommand:
     Attributes
     ----------
     kind
-        0 a dispatch; the host wrote (1) or read (2) a buffer, wrote (3) or read (4) an image.
+        0 a dispatch; the host wrote (1) or read (2) a buffer, wrote (3) or read (4) an image; a copy between
+        buffers (5).
     queue, transfer
         Its queue, and whether it was the one beside that only moves data.
     plan, name

@@ -1,10 +1,12 @@
 """What a writer wants to know about a kernel.
 
-Accesses, types in use, scopes, and which expressions deserve a name.
+Its contents, accesses, types in use, and scopes. Names are `naming`'s.
 """
 
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from vkdispatch.base.dtype import DType, component_type, compute_type
 from vkdispatch.base.errors import UsageError
@@ -18,7 +20,6 @@ from vkdispatch.codegen.ir import (
     Effect,
     Expr,
     For,
-    If,
     ImageBinding,
     ImageStore,
     Kernel,
@@ -31,7 +32,6 @@ from vkdispatch.codegen.ir import (
     Storage,
     Store,
     Value,
-    While,
     blocks_of,
     expressions_of,
     is_encoded,
@@ -61,10 +61,6 @@ PURE = frozenset(
         Op.IMAGE_SIZE,
     )
 )
-_SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
-_NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC))
-# Deeper trees are cut in pieces: compilers and Python limit recursion.
-_DEEPEST = 40
 
 
 def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
@@ -98,6 +94,57 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
     return expressions_of(statement)
 
 
+_Fact = TypeVar("_Fact")
+
+
+def remembered(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+    """Keep what a function finds out about a kernel with the kernel. Nobody is to change it."""
+
+    @functools.wraps(find)
+    def known(kernel: Kernel) -> _Fact:
+        facts = kernel.facts
+        if find not in facts:
+            facts[find] = find(kernel)
+        fact: _Fact = facts[find]
+        return fact
+
+    return known
+
+
+@record
+class Contents:
+    """All statements of a kernel in program order, and its expressions, each object once.
+
+    `evaluated` are those whose value is used, `places` the others: what is only stored to.
+    """
+
+    statements: tuple[Statement, ...]
+    evaluated: tuple[Expr, ...]
+    places: tuple[Expr, ...]
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All expressions."""
+        return self.evaluated + self.places
+
+
+@remembered
+def contents(kernel: Kernel) -> Contents:
+    """Take a kernel apart."""
+    statements = tuple(walk(kernel.body))
+    roots: list[Expr] = []
+    places: list[Expr] = []
+    for statement in statements:
+        if isinstance(statement, Store):
+            places.append(statement.place)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+            places.append(statement.value)
+        roots += evaluated(statement)
+    used = nodes(roots)
+    known = set(map(id, used))
+    return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
+
+
 # ---- accesses ------------------------------------------------------------------------------------
 
 
@@ -109,12 +156,15 @@ class Access:
     writes: set[int] = field(factory=set)
 
 
+@remembered
 def resource_access(kernel: Kernel) -> Access:
     """Find what a kernel reads and writes; what raw GLSL mentions counts as both."""
     access = Access(set(kernel.reads), set(kernel.writes))
-    for statement in walk(kernel.body):
-        for expr in nodes(evaluated(statement)):
+    found = contents(kernel)
+    for expr in found.evaluated:
+        if expr.op not in _READ_NOTHING:
             _note_read(expr, access)
+    for statement in found.statements:
         if isinstance(statement, Store):
             _note_written(statement.place, access, also_read=statement.operator is not None)
         elif isinstance(statement, ImageStore):
@@ -132,6 +182,10 @@ def resource_access(kernel: Kernel) -> Access:
 
 def _mentioned(text: str) -> set[int]:
     return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
+
+
+# Most expressions; the others may read a resource, or their text may.
+_READ_NOTHING = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.BINARY, Op.CALL, Op.COMPARE))
 
 
 def _note_read(expr: Expr, access: Access) -> None:
@@ -177,6 +231,7 @@ class Usage:
     addresses: bool = False
 
 
+@remembered
 def usage(kernel: Kernel) -> Usage:
     """Collect what a kernel uses."""
     found = Usage()
@@ -184,19 +239,19 @@ def usage(kernel: Kernel) -> Usage:
     found.dtypes.update(array.dtype for array in kernel.shared)
     found.stored.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
     found.dtypes.update(map(compute_type, found.stored))
-    for statement in walk(kernel.body):
+    for statement in contents(kernel).statements:
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
-        for expr in nodes(expressions_of(statement)):
-            found.dtypes.add(expr.dtype)
-            if expr.op is Op.SUBGROUP:
-                found.subgroup_functions.add(str(expr.value))
-                found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
-            elif expr.op is Op.ATOMIC:
-                found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
-            elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
-                masked = expr.value.name.endswith("_MASK")
-                found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
+    for expr in contents(kernel).expressions:
+        found.dtypes.add(expr.dtype)
+        if expr.op is Op.SUBGROUP:
+            found.subgroup_functions.add(str(expr.value))
+            found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+        elif expr.op is Op.ATOMIC:
+            found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+        elif expr.op is Op.BUILTIN and isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+            masked = expr.value.name.endswith("_MASK")
+            found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
     return found
 
 
@@ -213,17 +268,18 @@ _OF_WORKGROUPS = frozenset(
 )
 
 
+@remembered
 def depends_on_workgroups(kernel: Kernel) -> bool:
     """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
     if kernel.shared or kernel.exec_count is None:
         return True
-    for statement in walk(kernel.body):
-        if isinstance(statement, (Effect, RawStatement)):
-            return True
-        for expr in nodes(expressions_of(statement)):
-            if expr.op is Op.RAW or (isinstance(expr.value, Builtin) and expr.value in _OF_WORKGROUPS):
-                return True
-    return False
+    found = contents(kernel)
+    if any(isinstance(statement, (Effect, RawStatement)) for statement in found.statements):
+        return True
+    return any(
+        expr.op is Op.RAW or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
+        for expr in found.expressions
+    )
 
 
 def _is_shared(place: Expr) -> bool:
@@ -238,31 +294,43 @@ def _is_shared(place: Expr) -> bool:
 def check_scopes(kernel: Kernel) -> None:
     """Raise RuntimeError where a register, argument or buffer is used that does not exist there."""
     known: set[int] = {id(thing) for thing in (*kernel.arguments, *kernel.resources, *kernel.shared)}
-    _check_block(kernel.body, known)
+    _check_block(kernel.body, known, set())
 
 
-def _check_block(block: Block, outer: set[int]) -> set[int]:
-    known = set(outer)
+def _check_block(block: Block, outer: set[int], right: set[int]) -> tuple[set[int], set[int]]:
+    """Check a block in which `outer` exists, and the expressions `right` are so."""
+    known, right = set(outer), set(right)
     for statement in block:
         if isinstance(statement, Assert):
             # its condition may use what its body declares
-            within = _check_block(statement.body, known)
-            for expr in nodes((statement.condition,)):
-                _check_known(expr.value, within, statement, expr.loc)
+            within = _check_block(statement.body, known, right)
+            _check_expressions((statement.condition,), *within, statement)
             continue
-        for expr in nodes(expressions_of(statement)):
-            _check_known(expr.value, known, statement, expr.loc)
+        _check_expressions(expressions_of(statement), known, right, statement)
         if isinstance(statement, ImageStore):
             _check_known(statement.image, known, statement, None)
         if isinstance(statement, For):
             known.add(id(statement.counter))
         for inner in blocks_of(statement):
-            _check_block(inner, known)
+            _check_block(inner, known, right)
         if isinstance(statement, Declare):
             known.add(id(statement.register))
         elif isinstance(statement, For):
             known.discard(id(statement.counter))
-    return known
+    return known, right
+
+
+def _check_expressions(roots: Iterable[Expr], known: set[int], right: set[int], statement: Statement) -> None:
+    """Check what a statement uses, and add it to what is `right`."""
+    stack = list(roots)
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in right:
+            right.add(id(expr))
+            if expr.args:
+                stack += expr.args
+            if id(expr.value) not in known:
+                _check_known(expr.value, known, statement, expr.loc)
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
@@ -273,225 +341,6 @@ def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc |
             f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
             statement.loc or loc,
         )
-
-
-# ---- equal expressions ---------------------------------------------------------------------------
-
-
-class Numbering:
-    """Numbers expressions so that structurally equal ones share a number; operands have smaller numbers.
-
-    Attributes, all indexed by number: `exprs` (a representative), `args` (numbers of the operands), `pure`
-    (the value is the same wherever it is computed).
-    """
-
-    def __init__(self) -> None:
-        self._by_id: dict[int, int] = {}
-        self._by_key: dict[tuple[object, ...], int] = {}
-        self.exprs: list[Expr] = []
-        self.args: list[tuple[int, ...]] = []
-        self.pure: list[bool] = []
-
-    def number(self, root: Expr) -> int:
-        """Return the number of an expression, which must stay alive."""
-        by_id = self._by_id
-        known = by_id.get(id(root))
-        if known is not None:
-            return known
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in by_id:
-                stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in by_id]
-            if pending:
-                pending.reverse()
-                stack += pending
-                continue
-            by_id[id(expr)] = self._intern(expr)
-            stack.pop()
-        return by_id[id(root)]
-
-    def _intern(self, expr: Expr) -> int:
-        args = tuple([self._by_id[id(arg)] for arg in expr.args])
-        # repr tells 0.0 from -0.0 and makes nan equal to itself
-        value = repr(expr.value) if expr.op is Op.LITERAL else expr.value
-        key = (expr.op, expr.dtype, value, args)
-        number = self._by_key.get(key)
-        if number is None:
-            number = self._by_key[key] = len(self.exprs)
-            self.exprs.append(expr)
-            self.args.append(args)
-            self.pure.append(expr.op in PURE and False not in [self.pure[arg] for arg in args])
-        return number
-
-
-# A place in the kernel: (identity of a block, index of a statement) from the outermost block inwards.
-_Path = tuple[tuple[int, int], ...]
-
-
-def _common(a: _Path | None, b: _Path) -> _Path:
-    """Last place that comes before both and whose block encloses both."""
-    if a is None or a == b:
-        return b
-    shared: list[tuple[int, int]] = []
-    for left, right in zip(a, b, strict=False):
-        if left == right:
-            shared.append(left)
-            continue
-        if left[0] == right[0]:
-            shared.append((left[0], min(left[1], right[1])))
-        break
-    return tuple(shared)
-
-
-@record(eq=False, frozen=False)
-class NamingPlan:
-    """Expressions to compute once.
-
-    `before` maps (block identity, statement index) to numbers, operands first.
-    """
-
-    numbering: Numbering
-    before: dict[tuple[int, int], list[int]]
-    named: set[int]
-
-
-def plan_names(kernel: Kernel) -> NamingPlan:
-    """Choose the pure expressions that are worth a name, and where each is declared.
-
-    A name is declared just before the first statement that uses it, in the innermost block around all its
-    uses.
-    """
-    numbering = Numbering()
-    uses: dict[int, int] = {}
-    where: dict[int, _Path] = {}
-    for root, path in _roots(kernel.body, ()):
-        number = numbering.number(root)
-        uses[number] = uses.get(number, 0) + 1
-        where[number] = _common(where.get(number), path)
-    plan = NamingPlan(numbering, {}, set())
-    heights = [0] * len(numbering.exprs)
-    for number in range(len(numbering.exprs)):
-        # height above the last cut, to cut deep pure trees evenly
-        args = numbering.args[number]
-        heights[number] = 1 + max([heights[arg] % _DEEPEST for arg in args]) if args else 1
-    for number in range(len(numbering.exprs) - 1, -1, -1):
-        count = uses.get(number, 0)
-        if not count:
-            continue
-        deep = heights[number] == _DEEPEST
-        if numbering.pure[number] and (count >= 2 or deep) and _worth_a_name(numbering, number):
-            plan.named.add(number)
-            plan.before.setdefault(where[number][-1], []).append(number)
-            count = 1
-        for arg in numbering.args[number]:
-            uses[arg] = uses.get(arg, 0) + count
-            where[arg] = _common(where.get(arg), where[number])
-    for numbers in plan.before.values():
-        numbers.reverse()
-    return plan
-
-
-def _roots(block: Block, outer: _Path) -> Iterator[tuple[Expr, _Path]]:
-    for position, statement in enumerate(block):
-        path = (*outer, (id(block), position))
-        for expr in evaluated(statement):
-            yield expr, path
-        for inner in blocks_of(statement):
-            yield from _roots(inner, path)
-
-
-def _is_trivial(numbering: Numbering, number: int) -> bool:
-    """Whether an expression reads as well as a name would."""
-    expr = numbering.exprs[number]
-    if expr.op in _NEVER_NAMED:
-        return True
-    if expr.op in _SELECTIONS or expr.op is Op.UNARY:
-        return all(_is_trivial(numbering, arg) for arg in numbering.args[number])
-    if expr.op is Op.CONSTRUCT:
-        args = numbering.args[number]
-        literals = all(numbering.exprs[arg].op is Op.LITERAL for arg in args)
-        return literals or (len(args) == 1 and _is_trivial(numbering, args[0]))
-    return False
-
-
-def _worth_a_name(numbering: Numbering, number: int) -> bool:
-    expr = numbering.exprs[number]
-    if expr.op in _SELECTIONS:
-        # the value selected from is named instead, except for the likes of gl_GlobalInvocationID.x
-        return expr.op is Op.COMPONENT and expr.args[0].op is Op.BUILTIN
-    return not _is_trivial(numbering, number)
-
-
-def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
-    """Choose what one statement should compute once, before it: repeated loads and what is built on them.
-
-    Only what the statement evaluates in any case is taken, so the right sides of && and || and the two values
-    of a choice are left alone.
-    """
-    if isinstance(statement, While):
-        return []
-    roots = evaluated(statement)
-    if isinstance(statement, If):
-        roots = roots[:1]
-    numbering = plan.numbering
-    uses: dict[int, int] = {}
-    for root in roots:
-        number = numbering.number(root)
-        uses[number] = uses.get(number, 0) + 1
-    order = _reachable(plan, list(uses))
-    sizes, heights = _measure(plan, order)
-    names: list[int] = []
-    for number in reversed(order):
-        count = uses.get(number, 0)
-        repeated = count >= 2 and count * sizes[number] >= 8
-        deep = heights[number] == _DEEPEST
-        if (repeated or deep) and _may_be_local(numbering, number):
-            names.append(number)
-            count = 1
-        for arg in _unconditional(plan, number):
-            uses[arg] = uses.get(arg, 0) + count
-    names.reverse()
-    return names
-
-
-def _may_be_local(numbering: Numbering, number: int) -> bool:
-    expr = numbering.exprs[number]
-    if expr.op in _NEVER_NAMED or expr.op in _SELECTIONS:
-        return False
-    return not _is_trivial(numbering, number)
-
-
-def _unconditional(plan: NamingPlan, number: int) -> tuple[int, ...]:
-    if number in plan.named:
-        return ()
-    args = plan.numbering.args[number]
-    return args[:1] if plan.numbering.exprs[number].op in (Op.LOGICAL, Op.SELECT) else args
-
-
-def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:
-    """Numbers that are evaluated unconditionally and not named yet, operands first."""
-    found: set[int] = set()
-    stack = [number for number in roots if number not in plan.named]
-    while stack:
-        number = stack.pop()
-        if number not in found:
-            found.add(number)
-            stack.extend(arg for arg in _unconditional(plan, number) if arg not in plan.named)
-    return sorted(found)
-
-
-def _measure(plan: NamingPlan, order: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Sizes of the trees as written out, and heights above the last cut."""
-    sizes: dict[int, int] = {}
-    heights: dict[int, int] = {}
-    for number in order:
-        args = plan.numbering.args[number]
-        sizes[number] = 1 + sum([sizes.get(arg, 1) for arg in args])
-        heights[number] = 1 + max([heights.get(arg, 0) % _DEEPEST for arg in args]) if args else 1
-    return sizes, heights
 
 
 def stored_to(expr: Expr) -> bool:

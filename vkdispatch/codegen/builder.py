@@ -7,7 +7,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.analysis import check_scopes, nodes
+from vkdispatch.codegen.analysis import check_scopes, contents
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
 from vkdispatch.codegen.buffers import BufferVariable
@@ -23,13 +23,12 @@ from vkdispatch.codegen.ir import (
     Argument,
     Comment,
     Kernel,
+    Op,
     RawStatement,
     RawText,
     ShaderFlags,
     SharedArray,
     Storage,
-    expressions_of,
-    walk,
     without_asserts,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT
@@ -166,14 +165,15 @@ class ShaderBuilder(Recorder):
 
 def _check_texts(kernel: Kernel) -> None:
     """Raise TypeError where an f-string put a GPU value into a text that is no print."""
-    for statement in walk(kernel.body):
+    found = contents(kernel)
+    for statement in found.statements:
         if isinstance(statement, Comment):
             refuse_placeholders(statement.text, "comment", statement.loc)
         elif isinstance(statement, RawStatement):
             refuse_placeholders(statement.text, "raw GLSL", statement.loc)
-        for expr in nodes(expressions_of(statement)):
-            if isinstance(expr.value, RawText):
-                refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
+    for expr in found.expressions:
+        if expr.op is Op.RAW and isinstance(expr.value, RawText):
+            refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
 def get_builder() -> ShaderBuilder:

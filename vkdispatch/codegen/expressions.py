@@ -155,6 +155,7 @@ def is_bool_like(kind: DType) -> bool:
 
 # Types that meet in themselves.
 _USUAL = frozenset((float32, float64, int32, uint32))
+_FLOATS = frozenset((float32, float64))
 
 
 def meet(values: Sequence[Operand], what: str) -> tuple[DType, list[Expr]]:
@@ -165,6 +166,9 @@ def meet(values: Sequence[Operand], what: str) -> tuple[DType, list[Expr]]:
     known = [value.dtype for value in values if isinstance(value, Expr)]
     if known[0] in _USUAL and len(known) == len(values) and known.count(known[0]) == len(known):
         return known[0], list(values)  # type: ignore[arg-type]
+    if known[0] in _FLOATS and len(known) == 1:
+        # numbers take the type of a float
+        return known[0], [v if isinstance(v, Expr) else literal(v, known[0]) for v in values]
     kind = int32 if known[0] is bool_ else known[0]
     for other in known[1:]:
         kind = promote(kind, other, what)

@@ -5,10 +5,10 @@ from vkdispatch.base.dtype import (
     component_count,
     component_type,
 )
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import (
     Access,
-    plan_names,
+    contents,
     resource_access,
     usage,
 )
@@ -34,10 +34,10 @@ from vkdispatch.codegen.ir import (
     ImageBinding,
     Kernel,
     Storage,
-    walk,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.naming import plan_names
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.codegen.widen import widen
 
@@ -78,7 +78,8 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     block = "UBO" if layout.uniform else "PC"
     body = _write_body(kernel, block, variant, layout)
     used = usage(kernel)
-    used.addresses = variant.addressed and bool(layout.addresses)
+    if variant.addressed and layout.addresses:
+        used = replace(used, addresses=True)
     return GlslText(
         (
             "#version 450",
@@ -168,8 +169,9 @@ def _write_body(
         builtins[Builtin.GLOBAL_INVOCATION_ID] = FOLDED_GLOBAL_ID
         builtins[Builtin.WORKGROUP_ID] = FOLDED_WORKGROUP_ID
         builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
-    taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
-    taken.update(statement.counter.name for statement in walk(kernel.body) if isinstance(statement, For))
+    statements = contents(kernel).statements
+    taken = {statement.register.name for statement in statements if isinstance(statement, Declare)}
+    taken.update(statement.counter.name for statement in statements if isinstance(statement, For))
     taken.update(array.name for array in kernel.shared)
     names = Names(builtins, block, plan)
     if layout is not None:

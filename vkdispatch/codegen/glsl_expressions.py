@@ -24,9 +24,6 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.record import field, record
-from vkdispatch.codegen.analysis import (
-    NamingPlan,
-)
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
@@ -38,6 +35,7 @@ from vkdispatch.codegen.ir import (
     SharedArray,
     Storage,
 )
+from vkdispatch.codegen.naming import NamingPlan
 
 # ---- tables --------------------------------------------------------------------------------------
 
@@ -160,6 +158,10 @@ FORMAT_LETTERS: dict[DType, str] = {float32: "f", int32: "i", uint32: "ui"}
 # ---- literals ------------------------------------------------------------------------------------
 
 
+# Digits of a float that float32's own never are shorter than.
+_SHORT = 7
+
+
 def literal_text(value: int | float | bool, kind: DType) -> str:
     """Write a scalar literal of type `kind`."""
     if kind is bool_:
@@ -178,7 +180,7 @@ def _float_text(value: float, kind: DType) -> str:
         text = f"uintBitsToFloat({bits})"
         return text if kind is float32 else f"{kind.glsl_type}({text})"
     digits = repr(value)
-    if kind is float32 and float(np.float32(value)) == value:
+    if kind is float32 and len(digits) > _SHORT and float(np.float32(value)) == value:
         # a value that came from float32 is written with float32's shorter digits
         digits = min(digits, str(np.float32(value)), key=len)
     if not any(letter in digits for letter in ".e"):
@@ -203,9 +205,12 @@ class Names:
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""
-        if self.plan is None or not self.of_number:
+        if not self.of_number or self.plan is None:
             return None
-        return self.of_number.get(self.plan.numbering.number(expr))
+        number = self.plan.numbering.by_id.get(id(expr))
+        if number is None:
+            number = self.plan.numbering.number(expr)
+        return self.of_number.get(number)
 
     def raw(self, text: str) -> str:
         """Adapt raw GLSL, which was written against the default names."""
@@ -281,6 +286,17 @@ def element_place(expr: Expr, names: Names) -> str:
     return f"{expr.value.name}{member}[{full_text(expr.args[0], names)}]"
 
 
+def place_text(place: Expr, names: Names) -> str:
+    """Write what is stored to: never a name, which stands for the value that was read there."""
+    if place.op is Op.COMPONENT:
+        return f"{place_text(place.args[0], names)}.{place.value}"
+    if place.op is Op.INDEX:
+        return f"{place_text(place.args[0], names)}[{full_text(place.args[1], names)}]"
+    if place.op is Op.ELEMENT:
+        return element_place(place, names)
+    return WRITERS[place.op](place, names)[0]
+
+
 def reference_name(buffer: Storage) -> str:
     """Name of a buffer's block, which is a type of reference where the buffer is reached by address."""
     return f"Buffer{buffer.index}"
@@ -349,6 +365,12 @@ def _logical(expr: Expr, names: Names) -> tuple[str, int]:
 
 def _call(expr: Expr, names: Names) -> tuple[str, int]:
     return f"{expr.value}({_list(expr.args, names)})", _POSTFIX
+
+
+def _atomic(expr: Expr, names: Names) -> tuple[str, int]:
+    place, *operands = expr.args
+    texts = [place_text(place, names), *(full_text(operand, names) for operand in operands)]
+    return f"{expr.value}({', '.join(texts)})", _POSTFIX
 
 
 def _select(expr: Expr, names: Names) -> tuple[str, int]:
@@ -421,7 +443,7 @@ WRITERS: dict[Op, Callable[[Expr, Names], tuple[str, int]]] = {
     Op.SUBGROUP: _call,
     Op.SELECT: _select,
     Op.LENGTH: _length,
-    Op.ATOMIC: _call,
+    Op.ATOMIC: _atomic,
     Op.CONSTRUCT: _construct,
     Op.SAMPLE: _sample,
     Op.IMAGE_LOAD: _image_load,

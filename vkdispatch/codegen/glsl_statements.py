@@ -4,10 +4,6 @@ from vkdispatch.base.dtype import (
     component_count,
     component_type,
 )
-from vkdispatch.codegen.analysis import (
-    NamingPlan,
-    local_names,
-)
 from vkdispatch.codegen.glsl_expressions import (
     COMPONENT_NAMES,
     GVEC,
@@ -17,6 +13,7 @@ from vkdispatch.codegen.glsl_expressions import (
     element_place,
     full_text,
     literal_text,
+    place_text,
 )
 from vkdispatch.codegen.ir import (
     Assert,
@@ -44,6 +41,7 @@ from vkdispatch.codegen.ir import (
     blocks_of,
 )
 from vkdispatch.codegen.location import Loc
+from vkdispatch.codegen.naming import NamingPlan, local_names
 
 INDENT = "    "
 
@@ -155,7 +153,7 @@ class BodyWriter:
     def _assignment(self, statement: Store) -> str:
         place, value = statement.place, self._text(statement.value)
         if place.op is not Op.ELEMENT:
-            return f"{WRITERS[place.op](place, self._names)[0]} {statement.operator or ''}= {value}"
+            return f"{place_text(place, self._names)} {statement.operator or ''}= {value}"
         target = element_place(place, self._names)
         if isinstance(place.value, Storage) and place.value.dtype in STORED:
             return f"{target} = {STORED[place.value.dtype].store.format(value)}"

@@ -24,7 +24,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import diagnostics as words
-from vkdispatch.codegen.analysis import Numbering, nodes
+from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.diagnostics import (
     AssertSite,
     AxesSite,
@@ -67,6 +67,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.messages import word_count
+from vkdispatch.codegen.naming import Numbering
 from vkdispatch.codegen.reports import (
     Names,
     Report,

@@ -1,12 +1,14 @@
 """The typed intermediate representation of a kernel: expression trees held by a tree of statements.
 
 Front end, analyses and writers meet here and nowhere else. Expressions are immutable and compared by
-identity; `analysis.Numbering` finds the structurally equal ones. `verify.verify` is the specification in
+identity; `naming.Numbering` finds the structurally equal ones. `verify.verify` is the specification in
 executable form.
 """
 
+import functools
 from collections.abc import Iterator
 from enum import Enum, IntFlag, auto
+from typing import Any
 
 from vkdispatch.base.dtype import DType, bool_, float32, to_vector
 from vkdispatch.base.record import record, replace
@@ -388,7 +390,7 @@ Statement = (
 Block = tuple[Statement, ...]
 
 
-@record
+@record(slots=False)
 class Kernel:
     """A whole kernel.
 
@@ -407,6 +409,11 @@ class Kernel:
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
     wide: bool = False
+
+    @functools.cached_property
+    def facts(self) -> dict[object, Any]:
+        """What analyses have found out about the kernel; see `analysis.remembered`."""
+        return {}
 
 
 def is_place(expr: Expr) -> bool:

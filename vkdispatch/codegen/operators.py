@@ -109,7 +109,7 @@ class Operators:
 
     def _is_one(self, other: object, *, whole: bool = False) -> bool:
         """Whether multiplying by `other` changes neither the value nor its type."""
-        if not ex.is_number(other) or other != 1:
+        if isinstance(other, Operators) or not ex.is_number(other) or other != 1:
             return False
         kind = self._value().dtype
         return ex.is_integer_number(other) or not (whole or is_integer_dtype(kind) or ex.is_bool_like(kind))

@@ -18,10 +18,17 @@ from vkdispatch.codegen.traffic import Known, Traffic, traffic
 from vkdispatch.execution_pipeline import kernel_facts
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts
 
-Kind = Literal["kernel", "write buffer", "read buffer", "write image", "read image"]
+Kind = Literal["kernel", "write buffer", "read buffer", "write image", "read image", "copy buffer"]
 Precision = Literal["exact", "about", "at least"]
 
-_KINDS: tuple[Kind, ...] = ("kernel", "write buffer", "read buffer", "write image", "read image")
+_KINDS: tuple[Kind, ...] = (
+    "kernel",
+    "write buffer",
+    "read buffer",
+    "write image",
+    "read image",
+    "copy buffer",
+)
 _KNOWN: dict[Known, Precision] = {
     Known.EXACT: "exact",
     Known.ABOUT: "about",
@@ -36,7 +43,8 @@ class ProfileRecord:
     Attributes
     ----------
     kind
-        "kernel", or what the host did: "write buffer", "read buffer", "write image", "read image".
+        "kernel", or what the host did: "write buffer", "read buffer", "write image", "read image". A CPU
+        driver's `vd.copyto` is "copy buffer".
     name
         Name of the kernel; of what is no kernel the kind.
     source
@@ -124,7 +132,8 @@ class _Reader:
         """Return the record of a command; None for what is not the user's."""
         kind, queue, begin, end = _KINDS[command.kind], command.queue, command.begin, command.end
         if kind != "kernel":
-            read = command.size if kind.startswith("read") else 0
+            read = 0 if kind.startswith("write") else command.size
+            written = 0 if kind.startswith("read") else command.size
             times = (begin, end)
             return ProfileRecord(
                 kind,
@@ -135,7 +144,7 @@ class _Reader:
                 None,
                 None,
                 read,
-                command.size - read,
+                written,
                 "exact",
                 command.transfer,
             )

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Callable
 from typing import TypeVar
 
+from vkdispatch.rewrite.walking import children, walk
+
 _Node = TypeVar("_Node", bound=ast.AST)
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -45,18 +47,18 @@ def placed(node: _Node, at: ast.AST) -> _Node:
         if hasattr(node, "lineno"):
             return node
         ast.copy_location(node, at)
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         placed(child, at)
     return node
 
 
 def has_calls(node: ast.expr) -> bool:
     """Whether an expression calls anything, which may record statements."""
-    return any(isinstance(inner, ast.Call) for inner in ast.walk(node))
+    return any(isinstance(inner, ast.Call) for inner in walk(node))
 
 
 def _binds(node: ast.expr) -> bool:
-    return any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+    return any(isinstance(inner, ast.NamedExpr) for inner in walk(node))
 
 
 class ExpressionRewriter(ast.NodeTransformer):

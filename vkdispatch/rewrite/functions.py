@@ -20,8 +20,10 @@ from vkdispatch.rewrite import runtime
 from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.operators import REPLACED, known
 from vkdispatch.rewrite.source import Source, compile_function, find_source
+from vkdispatch.rewrite.straight import Call, calls_of
 from vkdispatch.rewrite.tracing import Tracer, last_place, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
+from vkdispatch.rewrite.walking import walk
 
 _RUNTIME = "_vd_rt"
 # Methods of GPU values call nothing of the user's.
@@ -38,7 +40,7 @@ class _Code:
 
     source: Source | None
     reason: str = ""
-    calls: tuple[tuple[str, ...], ...] = ()
+    calls: tuple[Call, ...] = ()
     control_flow: bool = False
     rewritten: types.CodeType | None = None
     tried: bool = False
@@ -46,6 +48,8 @@ class _Code:
 
 _MOST_CODES = 2048
 _codes: dict[tuple[str, types.CodeType], _Code] = {}
+# What functions call whose bytecode tells that there is nothing else to rewrite; None for the others.
+_straight: dict[types.CodeType, frozenset[Call] | None] = {}
 _lock = threading.Lock()
 
 
@@ -119,6 +123,9 @@ def _of_function(function: types.FunctionType) -> Any:
     active = tracer()
     if active is not None and not active.enabled:
         return function
+    calls = _straight_calls(code)
+    if calls is not None and not any(_may_be_users(function, names) for names in calls):
+        return function
     found = _known_code(function)
     if found.source is None:
         _explain(active, code, found.reason)
@@ -141,6 +148,24 @@ def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
         active.recorder.truth_notes[code] = reason.format(name=code.co_name)
 
 
+def _straight_calls(code: types.CodeType) -> frozenset[Call] | None:
+    if code not in _straight:
+        _straight[code] = None if _mentions_dynamic(code) else calls_of(code)
+        _bound(_straight)
+    return _straight.get(code)
+
+
+def _mentions_dynamic(code: types.CodeType) -> bool:
+    return any(not _DYNAMIC.isdisjoint(names) for names in (code.co_names, code.co_freevars))
+
+
+def _bound(known: dict[Any, Any]) -> None:
+    if len(known) > _MOST_CODES:
+        with _lock:
+            # the oldest: programs that make functions without end shall not grow without end
+            known.pop(next(iter(known)), None)
+
+
 def _known_code(function: types.FunctionType) -> _Code:
     code = function.__code__
     # two files may hold equal code
@@ -148,10 +173,7 @@ def _known_code(function: types.FunctionType) -> _Code:
     found = _codes.get(key)
     if found is None:
         found = _codes.setdefault(key, _looked_at(code, function.__globals__))
-        if len(_codes) > _MOST_CODES:
-            with _lock:
-                # the oldest: programs that make functions without end shall not grow without end
-                _codes.pop(next(iter(_codes)), None)
+        _bound(_codes)
     return found
 
 
@@ -162,12 +184,13 @@ def _looked_at(code: types.CodeType, module: dict[str, Any]) -> _Code:
             None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
         )
     node = source.node
-    if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in ast.walk(node)):
+    inners = walk(node)
+    if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in inners):
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
     if isinstance(node, ast.FunctionDef) and is_generator(node):
         return _Code(None, "{name!r} is a generator, and runs as it is")
-    calls = {_called(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)}
-    return _Code(source, "", tuple(calls), has_control_flow(node))
+    calls = {_called(inner.func) for inner in inners if isinstance(inner, ast.Call)}
+    return _Code(source, "", tuple(calls), has_control_flow(inners))
 
 
 def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
@@ -180,7 +203,6 @@ def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | N
             rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
         else:
             rewritten = rewrite_lambda(fresh)
-        ast.fix_missing_locations(rewritten)
         compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
     except (SyntaxError, ValueError, RecursionError) as error:
         return None, f"{{name!r}} could not be rewritten ({error})"
@@ -212,7 +234,7 @@ def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
     return code.replace(co_name=name, co_qualname=qualified, co_consts=tuple(constants))
 
 
-def _called(function: ast.expr) -> tuple[str, ...]:
+def _called(function: ast.expr) -> Call:
     """Dotted name of what a call calls; () for anything else."""
     names: list[str] = []
     while isinstance(function, ast.Attribute):
@@ -224,7 +246,7 @@ def _called(function: ast.expr) -> tuple[str, ...]:
     return (function.id, *reversed(names))
 
 
-def _may_be_users(function: types.FunctionType, names: tuple[str, ...]) -> bool:
+def _may_be_users(function: types.FunctionType, names: Call) -> bool:
     """Whether a call may lead to code of the user's, or to a function of Python that we replace."""
     if not names:
         return True

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.record import field, record
+from vkdispatch.rewrite.walking import children, walk
 
 Names = frozenset[str]
 _NOTHING: Names = frozenset()
@@ -34,10 +35,10 @@ def liveness(body: Sequence[ast.stmt]) -> Liveness:
 def _captured(body: Iterable[ast.AST]) -> Names:
     names: set[str] = set()
     for root in body:
-        for node in ast.walk(root):
+        for node in walk(root):
             if isinstance(node, _SCOPES):
-                names.update(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
-                for inner in ast.walk(node):
+                names.update(inner.id for inner in walk(node) if isinstance(inner, ast.Name))
+                for inner in walk(node):
                     if isinstance(inner, (ast.Nonlocal, ast.Global)):
                         names.update(inner.names)
     return frozenset(names)
@@ -49,11 +50,11 @@ def read_names(node: ast.AST | None) -> Names:
         return _NOTHING
     return frozenset(
         inner.id
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, (ast.Load, ast.Del))
     ) | frozenset(
         inner.target.id
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name)
     )
 
@@ -94,8 +95,8 @@ def _inside(node: ast.AST) -> Iterable[ast.AST]:
         return ()
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         # its own variables are its own; a walrus inside binds outside
-        return [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
-    return ast.iter_child_nodes(node)
+        return [inner.target for inner in walk(node) if isinstance(inner, ast.NamedExpr)]
+    return children(node)
 
 
 class _Analysis:
@@ -183,7 +184,5 @@ def _plain(target: ast.AST | None) -> Names:
     if target is None:
         return _NOTHING
     return frozenset(
-        inner.id
-        for inner in ast.walk(target)
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+        inner.id for inner in walk(target) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
     )

@@ -39,7 +39,7 @@ class Early:
 
 def early(value: Any) -> Any:
     """Note where an operand is evaluated, if that may matter."""
-    if not isinstance(value, ShaderVariable) or not is_tracing() or not is_gpu(value):
+    if not is_gpu(value) or not is_tracing():
         return value
     return Early(value, current().innermost)
 
@@ -48,11 +48,14 @@ def settled(value: Any) -> Any:
     """Return the value of an operand, from before what has been recorded since if that changes it."""
     if type(value) is not Early:
         return value
-    later = current().recorded_since(value.statements, value.position)
+    recorder = current()
+    if value.statements is recorder.innermost and len(value.statements) == value.position:
+        return value.value  # as mostly, nothing was recorded since
+    later = recorder.recorded_since(value.statements, value.position)
     expr = value.value._value()
     if not later or not _writes(later, expr):
         return value.value
-    place = current().declare_at(value.statements, value.position, expr)
+    place = recorder.declare_at(value.statements, value.position, expr)
     copy = LocalValue(place)
     copy.is_conjugate = value.value.is_conjugate
     return copy

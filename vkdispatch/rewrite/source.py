@@ -3,10 +3,13 @@
 import ast
 import linecache
 import types
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.record import record
+from vkdispatch.rewrite.walking import children
 
 # What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
 _FUTURE_FLAGS = 0x1FF0000
@@ -47,7 +50,7 @@ def _parsed(text: str) -> _File | None:
             functions.setdefault(line, []).append(Source(node, owner))
         if isinstance(node, ast.ClassDef):
             owner = node.name
-        stack.extend((child, owner) for child in ast.iter_child_nodes(node))
+        stack.extend((child, owner) for child in children(node))
     codes: dict[tuple[int, str], list[types.CodeType]] = {}
     pending = [compiled]
     while pending:
@@ -70,6 +73,9 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
     lines = linecache.getlines(code.co_filename, module)
     if not lines:
         return None
+    found_alone = _alone(code, lines, module or {})
+    if found_alone is not None:
+        return found_alone
     file = _parsed("".join(lines))
     if file is None:
         return None
@@ -82,6 +88,56 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
         # several lambdas of one line: the columns tell them apart
         found = [source for source in found if _column_fits(source.node, code)]
     return found[0] if len(found) == 1 else None
+
+
+def _alone(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
+    """Find the tree of a function by its own lines, which is quick in a long file; None leaves it open.
+
+    The lines have to compile to the very same code.
+    """
+    first = code.co_firstlineno
+    codes = _codes_in(code)
+    last = max(end or first for inner in codes for _, end, _, _ in inner.co_positions())
+    text = lines[first - 1 : last]
+    if not text or code.co_name == "<lambda>" or "__class__" in code.co_freevars:
+        return None
+    # stays as it is indented, in a block of its own; and as far down as it was
+    block = "if 1:\n" if text[0][:1].isspace() else "\n"
+    around = "\n" * (first - 2) + block if first > 1 else ""
+    try:
+        tree = ast.parse("".join((around, *text)))
+        body = tree.body[0].body if isinstance(tree.body[0], ast.If) else tree.body
+        node = body[0]
+        if len(body) > 1 or not isinstance(node, ast.FunctionDef):
+            return None
+        source = Source(node, _class_of(code))
+        imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
+        compiled = compile_function(node, code, source.class_name, imported=imported)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    same = compiled is not None and _equal(compiled, code) and _fits(source, code)
+    return source if same else None
+
+
+def _codes_in(code: types.CodeType) -> list[types.CodeType]:
+    """Return a code object and those of the functions inside."""
+    inner = [_codes_in(value) for value in code.co_consts if isinstance(value, types.CodeType)]
+    return [code, *(each for group in inner for each in group)]
+
+
+def _is_imported(name: str, module: dict[str, Any]) -> bool:
+    """Whether a module has a name by an import, as far as can be told: Python compiles calls by it."""
+    value = module.get(name)
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return bool(value.__module__ != module.get("__name__"))
+    return isinstance(value, types.ModuleType)
+
+
+def _class_of(code: types.CodeType) -> str | None:
+    """Name of the innermost class around a function: what is inside a function is called <locals> of it."""
+    names = code.co_qualname.split(".")
+    classes = [name for name, inner in pairwise(names) if name != "<locals>" and inner != "<locals>"]
+    return classes[-1] if classes else None
 
 
 def _fits(source: Source, code: types.CodeType) -> bool:
@@ -144,11 +200,16 @@ def _column_fits(node: ast.AST, code: types.CodeType) -> bool:
 
 
 def compile_function(
-    node: FunctionNode, code: types.CodeType, class_name: str | None, extra: tuple[str, ...] = ()
+    node: FunctionNode,
+    code: types.CodeType,
+    class_name: str | None,
+    extra: tuple[str, ...] = (),
+    imported: Sequence[str] = (),
 ) -> types.CodeType | None:
     """Compile a function's tree to a code object whose free names are those of `code` and `extra`.
 
-    Raises SyntaxError or ValueError where Python refuses the tree.
+    `imported` are names that its module has by imports. Raises SyntaxError or ValueError where Python refuses
+    the tree.
     """
     if isinstance(node, ast.Lambda):
         bare: ast.stmt = ast.Expr(ast.Lambda(_without_values(node.args), node.body))
@@ -170,7 +231,8 @@ def compile_function(
         outer = ast.ClassDef(class_name, [], [], [factory], [])
         if hasattr(factory, "type_params"):
             outer.type_params = []  # type: ignore[attr-defined]
-    module = ast.fix_missing_locations(ast.Module([outer], []))
+    imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported]
+    module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
     compiled = compile(module, code.co_filename, "exec", flags=future_flags(code), dont_inherit=True)
     return _inner(compiled)
 

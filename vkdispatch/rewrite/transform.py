@@ -22,6 +22,7 @@ from vkdispatch.rewrite.expressions import (
 )
 from vkdispatch.rewrite.liveness import Liveness, bound_names, liveness, read_names
 from vkdispatch.rewrite.matching import as_branches
+from vkdispatch.rewrite.walking import children, walk
 
 # Ifs of more branches are kept flat.
 _LONG_CHAIN = 8
@@ -49,12 +50,12 @@ def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
         node = stack.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
 
 
-def has_control_flow(node: ast.AST) -> bool:
-    """Whether a function holds anything that this module gives a meaning of its own, calls apart."""
-    for inner in ast.walk(node):
+def has_control_flow(inners: Iterable[ast.AST]) -> bool:
+    """Whether any node of a function is what this module gives a meaning of its own, calls apart."""
+    for inner in inners:
         if isinstance(inner, _CONTROL) or (isinstance(inner, ast.Compare) and len(inner.ops) > 1):
             return True
         if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
@@ -62,7 +63,7 @@ def has_control_flow(node: ast.AST) -> bool:
         if isinstance(inner, ast.Global) or (isinstance(inner, ast.Assign) and _exchanges(inner)):
             return True
         if isinstance(inner, (ast.With, ast.Try)) and any(
-            isinstance(jump, (ast.Return, ast.Break, ast.Continue)) for jump in ast.walk(inner)
+            isinstance(jump, (ast.Return, ast.Break, ast.Continue)) for jump in walk(inner)
         ):
             return True
     return False
@@ -76,7 +77,7 @@ def _exchanges(node: ast.Assign) -> bool:
 
 def _has_places(pattern: ast.expr) -> bool:
     """Whether a pattern stores to elements or attributes."""
-    return any(isinstance(inner, _PLACES) and isinstance(inner.ctx, ast.Store) for inner in ast.walk(pattern))
+    return any(isinstance(inner, _PLACES) and isinstance(inner.ctx, ast.Store) for inner in walk(pattern))
 
 
 def is_generator(node: ast.FunctionDef) -> bool:
@@ -110,7 +111,7 @@ class _Unit:
         self.parameters = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)]
         self.assigned = bound_names(node.body) - self.globals - self.nonlocals
         local = self.assigned | set(self.parameters)
-        mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        mentioned = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
         self.free = (mentioned & enclosing - local) | self.nonlocals
         self.enclosing = enclosing | local
         self.liveness: Liveness = liveness(node.body)
@@ -137,7 +138,7 @@ class _Unit:
         cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
         snapshots = tuple(name for name in self.parameters if name not in self.aliases)
         sets = (self.free, self.aliases, self.globals)
-        names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        names = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
         mentioned = tuple(sorted(names - self.enclosing - self.free - self.globals))
         facts = (node.name, early, snapshots, *(tuple(sorted(names)) for names in sets), mentioned)
         frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
@@ -396,7 +397,7 @@ class _Statements:
         if branches is not None:
             self.out.append(placed(ast.Assign([store(name)], self.expr(node.subject)), node.subject))
             after = self.unit.liveness.after[node]
-            for branch in ast.walk(branches):
+            for branch in walk(branches):
                 if isinstance(branch, ast.If) and branch not in self.unit.liveness.after:
                     self.unit.liveness.after[branch] = after | read_names(branches)
             self.on_If(branches)

@@ -1,6 +1,7 @@
 """Copies between buffers, and between buffers and arrays.
 
-Between buffers a kernel copies: on big GPUs `vkCmdCopyBuffer` moves a fifth of what kernels do.
+Between buffers a kernel copies: on big GPUs `vkCmdCopyBuffer` moves a fifth of what kernels do. On processors
+it is the other way round; there, only graphs have kernels copy.
 """
 
 from typing import Any
@@ -12,7 +13,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.abbreviations import Buff
 from vkdispatch.codegen.functions.invocation import global_invocation_id
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -42,7 +44,11 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
             raise ArgumentTypeError(f"{name}: expected a vd.Buffer or an array, got {type(value).__name__}")
     if isinstance(dst, Buffer) and isinstance(src, Buffer):
         _check_alike(dst, src)
-        _kernel(dst.var_type)(dst, src, graph=graph)
+        chosen = graph if graph is not None else current.chosen
+        if chosen is None and not is_tracing() and _on_processor(dst, src):
+            dst._native.copy_from(src._native)
+        else:
+            _kernel(dst.var_type)(dst, src, graph=graph)
     elif graph is not None:
         raise ArgumentValueError("graph: copies from and to arrays cannot be recorded")
     elif isinstance(dst, Buffer):
@@ -51,6 +57,14 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
         src.read(0, out=dst)
     else:
         raise ArgumentTypeError("dst, src: expected at least one vd.Buffer; numpy.copyto copies arrays")
+
+
+def _on_processor(dst: "Buffer[Any]", src: "Buffer[Any]") -> bool:
+    """Whether a copy by the driver is possible, and is the faster one."""
+    dst.require_alive()
+    src.require_alive()
+    context = dst.context
+    return context is src.context and all(info.is_cpu() for info in context.device_infos)
 
 
 def _check_alike(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:

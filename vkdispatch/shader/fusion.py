@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -261,10 +262,12 @@ class _Chain:
         for link in self.links:
             for handle in {resource._handle for resource in link.launch.resources}:
                 here[handle] = here.get(handle, 0) + 1
+        # what is stored as one type may be loaded as another
+        views = Counter(handle for handle, _ in numbers)
         unread = frozenset(
             number
             for (handle, _), number in numbers.items()
-            if handle in discarded and here[handle] == uses[handle]
+            if handle in discarded and here[handle] == uses[handle] and views[handle] == 1
         )
         names = tuple(link.kernel.description.name for link in self.links)
         kernel = self.links[0].kernel

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 #include "libs/error.hpp"
@@ -190,25 +191,36 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector
   create_allocator(instance);
 }
 
-// The family of each queue's twin. None where host memory and device memory are one: nothing is to be gained.
-// VKDISPATCH_FORCE_TRANSFER_QUEUE: 0 does without, 1 makes twins on the queue's own family, for tests.
-std::vector<uint32_t> Device::transfer_families(const std::vector<uint32_t>& queue_families) const {
+// The families of each queue's twins. None where host memory and device memory are one: nothing is to be
+// gained. VKDISPATCH_FORCE_TRANSFER_QUEUE, for tests: 0 does without, 1 makes one and 2 makes two for each
+// queue, on its own family where there is no other.
+std::vector<std::vector<uint32_t>> Device::transfer_families(
+    const std::vector<uint32_t>& queue_families) const {
   const char* setting = std::getenv("VKDISPATCH_FORCE_TRANSFER_QUEUE");
   const std::string force = setting != nullptr ? setting : "";
+  const bool forced = force == "1" || force == "2";
+  std::vector<std::vector<uint32_t>> twins;
   if (force == "0") {
-    return {};
+    return twins;
   }
   if (!host_mapped_) {
     constexpr VkQueueFlags kOthers = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT |
                                      VK_QUEUE_VIDEO_DECODE_BIT_KHR | VK_QUEUE_VIDEO_ENCODE_BIT_KHR;
     for (uint32_t family = 0; family < properties_.queue_families.size(); ++family) {
-      const VkQueueFlags flags = properties_.queue_families[family].queueFlags;
-      if ((flags & VK_QUEUE_TRANSFER_BIT) != 0 && (flags & kOthers) == 0) {
-        return std::vector<uint32_t>(queue_families.size(), family);
+      const VkQueueFamilyProperties& p = properties_.queue_families[family];
+      if ((p.queueFlags & VK_QUEUE_TRANSFER_BIT) != 0 && (p.queueFlags & kOthers) == 0) {
+        const size_t count = forced ? (force == "2" ? 2 : 1) : std::min(p.queueCount, 2U);
+        twins.assign(queue_families.size(), std::vector<uint32_t>(count, family));
+        return twins;
       }
     }
   }
-  return force == "1" ? queue_families : std::vector<uint32_t>();
+  if (forced) {
+    for (uint32_t family : queue_families) {
+      twins.emplace_back(force == "2" ? 2 : 1, family);
+    }
+  }
+  return twins;
 }
 
 void Device::create(const std::vector<uint32_t>& queue_families) {
@@ -222,9 +234,11 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
     }
     wanted[family] += 1;
   }
-  const std::vector<uint32_t> twins = transfer_families(queue_families);
-  for (uint32_t family : twins) {
-    wanted[family] += 1;
+  const std::vector<std::vector<uint32_t>> twins = transfer_families(queue_families);
+  for (const std::vector<uint32_t>& pair : twins) {
+    for (uint32_t family : pair) {
+      wanted[family] += 1;
+    }
   }
   std::vector<VkDeviceQueueCreateInfo> queue_infos;
   uint32_t most = 0;
@@ -304,8 +318,9 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
   for (uint32_t family : queue_families) {
     queues_.push_back(take(family));
   }
-  for (uint32_t family : twins) {
-    transfer_queues_.push_back(take(family));
+  for (const std::vector<uint32_t>& pair : twins) {
+    std::vector<QueueHandle>& taken = transfer_queues_.emplace_back();
+    std::transform(pair.begin(), pair.end(), std::back_inserter(taken), take);
   }
 }
 

@@ -51,8 +51,9 @@ class Device {
   VmaAllocator allocator() const noexcept { return allocator_; }
   const DeviceProperties& properties() const noexcept { return properties_; }
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
-  // For each queue one that moves data beside it; empty where the device has no copy engines of its own.
-  const std::vector<QueueHandle>& transfer_queues() const noexcept { return transfer_queues_; }
+  // For each queue those that move data beside it: one, or one that uploads and one that downloads. Empty
+  // where the device has no copy engines of its own.
+  const std::vector<std::vector<QueueHandle>>& transfer_queues() const noexcept { return transfer_queues_; }
   const std::vector<uint32_t>& families() const noexcept { return families_; }  // of all queues, each once
   // Whether a family's queues can do nothing but copy.
   bool only_copies(uint32_t family) const noexcept {
@@ -75,7 +76,7 @@ class Device {
  private:
   Device() = default;
   void create(const std::vector<uint32_t>& queue_families);
-  std::vector<uint32_t> transfer_families(const std::vector<uint32_t>& queue_families) const;
+  std::vector<std::vector<uint32_t>> transfer_families(const std::vector<uint32_t>& queue_families) const;
   void create_allocator(VkInstance instance);
 
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
@@ -84,7 +85,7 @@ class Device {
   VolkDeviceTable fn_{};
   VmaAllocator allocator_ = VK_NULL_HANDLE;
   std::vector<QueueHandle> queues_;
-  std::vector<QueueHandle> transfer_queues_;
+  std::vector<std::vector<QueueHandle>> transfer_queues_;
   std::vector<uint32_t> families_;
   std::vector<std::unique_ptr<std::mutex>> queue_mutexes_;
   bool host_mapped_ = false;

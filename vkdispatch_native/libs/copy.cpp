@@ -134,9 +134,13 @@ class Helpers {
 }  // namespace
 
 std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, size_t size) {
+  if (size <= kWorthwhile) {
+    std::memcpy(target, source, size);
+    return nullptr;
+  }
   auto job = std::make_shared<CopyJob>(target, source, size);
   const unsigned threads = std::min(std::thread::hardware_concurrency(), kMostThreads);
-  if (size > kWorthwhile && threads > 1) {
+  if (threads > 1) {
     // Never destroyed: its threads sleep until the process ends.
     static Helpers* helpers = new Helpers(threads - 1);
     helpers->give(job);
@@ -144,19 +148,18 @@ std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, 
   return job;
 }
 
-void finish_copy(CopyJob& job) {
-  job.work();
-  while (!job.finished()) {
+void finish_copy(const std::shared_ptr<CopyJob>& job) {
+  if (job == nullptr) {
+    return;
+  }
+  job->work();
+  while (!job->finished()) {
     std::this_thread::yield();
   }
 }
 
 void copy_bytes(std::byte* target, const std::byte* source, size_t size) {
-  if (size <= kWorthwhile) {
-    std::memcpy(target, source, size);
-    return;
-  }
-  finish_copy(*start_copy(target, source, size));
+  finish_copy(start_copy(target, source, size));
 }
 
 }  // namespace vkd

@@ -8,9 +8,10 @@ namespace vkd {
 
 class CopyJob;
 
-// Has other threads begin to copy. Neither range may be touched before finish_copy.
+// Has other threads begin to copy. Neither range may be touched before finish_copy. Null: it was so little
+// that all is done.
 std::shared_ptr<CopyJob> start_copy(std::byte* target, const std::byte* source, size_t size);
-void finish_copy(CopyJob& job);  // helps, and returns when all is copied
+void finish_copy(const std::shared_ptr<CopyJob>& job);  // helps, and returns when all is copied
 
 void copy_bytes(std::byte* target, const std::byte* source, size_t size);
 

@@ -1,6 +1,7 @@
 // First in, first out, in room that is kept: std::deque gives blocks back and asks for them again.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -52,6 +53,33 @@ class Ring {
 
  private:
   std::vector<T> slots_;
+  size_t first_ = 0;
+  size_t size_ = 0;
+};
+
+// The same for at most `kRoom` elements, with no room to ask for.
+template <typename T, size_t kRoom>
+class FixedRing {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  bool full() const noexcept { return size_ == kRoom; }
+  size_t size() const noexcept { return size_; }
+  T& front() noexcept { return slots_[first_]; }
+
+  void push_back(T value) noexcept {
+    slots_[(first_ + size_) % kRoom] = std::move(value);
+    ++size_;
+  }
+
+  T pop_front() noexcept {
+    T value = std::exchange(slots_[first_], T{});
+    first_ = (first_ + 1) % kRoom;
+    --size_;
+    return value;
+  }
+
+ private:
+  std::array<T, kRoom> slots_{};
   size_t first_ = 0;
   size_t size_ = 0;
 };

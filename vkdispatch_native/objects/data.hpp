@@ -16,7 +16,7 @@ struct HazardState {
 
 class Data : public Resource {
  public:
-  explicit Data(size_t queue_count) : Resource(queue_count), hazards_(2 * queue_count) {}
+  explicit Data(size_t queue_count) : Resource(queue_count), hazards_(kSlotsPerQueue * queue_count) {}
 
   uint64_t id() const noexcept { return id_; }  // never used again, unlike an address
   HazardState& hazards(size_t queue) noexcept { return hazards_[queue]; }

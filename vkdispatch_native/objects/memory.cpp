@@ -37,7 +37,7 @@ VmaAllocationCreateInfo allocation_info(const Device& device, MemoryUse use) {
 
 }  // namespace
 
-Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&device), size_(size) {
+Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : device_(&device), size_(size) {
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = size;
@@ -61,7 +61,10 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use) : device_(&devi
       throw;
     }
   } else {
-    const VmaAllocationCreateInfo allocation = allocation_info(device, use);
+    VmaAllocationCreateInfo allocation = allocation_info(device, use);
+    if (apart) {
+      allocation.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
+    }
     VmaAllocationInfo result{};
     check(vmaCreateBuffer(device.allocator(), &info, &allocation, &handle_, &allocation_, &result),
           "vmaCreateBuffer");

@@ -19,7 +19,8 @@ enum class MemoryUse {
 class Memory {
  public:
   Memory() = default;
-  Memory(Device& device, VkDeviceSize size, MemoryUse use);
+  // `apart` is in an allocation of its own, of which there may be few.
+  Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart = false);
   ~Memory() { release(); }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {

@@ -8,11 +8,14 @@
 
 namespace vkd {
 
-// Queue `q` of `queue_count` may have a twin that only moves data (see Engine): its uses have index q +
-// queue_count.
+// Queue `q` of `queue_count` may have twins that only move data (see Engine): one for both directions, or one
+// that uploads, whose uses have index q + queue_count, and one that downloads, q + 2 * queue_count.
+inline constexpr size_t kSlotsPerQueue = 3;
+
 class Resource {
  public:
-  explicit Resource(size_t queue_count) : queue_count_(queue_count), uses_(new Use[2 * queue_count]) {}
+  explicit Resource(size_t queue_count)
+      : queue_count_(queue_count), uses_(new Use[kSlotsPerQueue * queue_count]) {}
   virtual ~Resource() = default;
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;

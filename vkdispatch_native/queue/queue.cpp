@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <iterator>
 #include <utility>
 
 #include "context/instance.hpp"
 #include "libs/error.hpp"
+#include "libs/pages.hpp"
 
 namespace vkd {
 
@@ -17,17 +17,27 @@ constexpr uint64_t kForever = ~uint64_t{0};
 // The thread naps between looks while a program keeps appending: waking it costs the appender a system call.
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kNapsBeforeSleep = 20;
+constexpr std::chrono::seconds kLongSleep{10};
 constexpr uint64_t kBatchesInFlight = 1;  // while one runs the next one gathers
 
-// The last command of a transfer queue that a dispatch must not overtake.
-uint64_t transfers_before(const Dispatch& dispatch, size_t transfer_slot) noexcept {
+constexpr VkDeviceSize kLargeCopy = VkDeviceSize{1} << 20;  // who waits for it shall not wait for others, too
+
+// The last command of a queue that one which reads or writes the data must not overtake.
+uint64_t before(const Data& data, bool writes, size_t slot) noexcept {
+  return writes ? data.last_use(slot) : data.last_write(slot);
+}
+
+uint64_t before(const Dispatch& dispatch, size_t slot) noexcept {
   uint64_t value = 0;
   for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
-    const Data& data = dispatch.bindings[b].data();
-    value = std::max(
-        value, dispatch.bindings[b].writes ? data.last_use(transfer_slot) : data.last_write(transfer_slot));
+    value = std::max(value, before(dispatch.bindings[b].data(), dispatch.bindings[b].writes, slot));
   }
   return value;
+}
+
+uint64_t before(const Copy& copy, size_t slot) noexcept {
+  const uint64_t value = before(*copy.buffer, copy.to_buffer, slot);
+  return copy.other != nullptr ? std::max(value, before(*copy.other, !copy.to_buffer, slot)) : value;
 }
 
 }  // namespace
@@ -44,6 +54,7 @@ Queue::Queue(size_t index, size_t slot, Device& device, const QueueHandle& handl
       hazards_(slot),
       upload_ring_(device, MemoryUse::upload),
       download_ring_(device, MemoryUse::download),
+      landing_(device, timeline),
       thread_([this] { run(); }) {}
 
 Queue::~Queue() {
@@ -63,7 +74,7 @@ void Queue::start_batch() {
 }
 
 Batch& Queue::open_batch() {
-  if (batches_.empty() || batches_.back()->size() >= kBatchSize) {
+  if (batches_.empty() || batches_.back()->size() >= kBatchSize || batches_.back()->value <= sealed_) {
     start_batch();
   }
   return *batches_.back();
@@ -82,11 +93,32 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   return batch.value;
 }
 
-void Queue::follow(Queue& other, uint64_t value) {
-  if (value > followed_) {
-    start_batch();
-    batches_.back()->waits.push_back({&other, value});
-    followed_ = value;
+void Queue::pair_with(const std::vector<Queue*>& twins) {
+  for (size_t i = 0; i < twins.size(); ++i) {
+    peers_[i].queue = twins[i];
+    twins[i]->peers_[0] = {this, 0, kForever};
+    if (twins.size() > 1) {
+      twins[i]->peers_[1] = {twins[1 - i], 0, kForever};
+    }
+  }
+}
+
+template <typename Before>
+void Queue::follow_peers(Before before_slot) {
+  bool started = false;
+  for (Peer& peer : peers_) {
+    if (peer.followed >= peer.given) {
+      continue;
+    }
+    const uint64_t value = before_slot(peer.queue->slot_);
+    if (value > peer.followed) {
+      if (!started) {
+        start_batch();
+        started = true;
+      }
+      batches_.back()->waits.push_back({peer.queue, value});
+      peer.followed = value;
+    }
   }
 }
 
@@ -105,9 +137,7 @@ uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
   uint64_t value = 0;
   for (size_t i = 0; i < count; ++i) {
     const Dispatch& dispatch = dispatches[i];
-    if (twin_ != nullptr) {
-      follow(*twin_, transfers_before(dispatch, twin_->slot()));
-    }
+    follow_peers([&](size_t slot) { return before(dispatch, slot); });
     Batch& batch = open_batch();
     value = batch.value;
     batch.add(dispatch);
@@ -139,9 +169,7 @@ uint64_t Queue::added(Batch& batch) {
 
 uint64_t Queue::append(Segment& segment) {
   std::lock_guard lock(mutex_);
-  if (twin_ != nullptr) {
-    follow(*twin_, segment.transfers_before(twin_->slot()));
-  }
+  follow_peers([&](size_t slot) { return segment.transfers_before(slot); });
   Batch& batch = open_batch();
   batch.add(segment);
   segment.mark(slot_, batch.value);
@@ -158,10 +186,7 @@ uint64_t Queue::append(Image& image) {
 
 uint64_t Queue::append_copy(const Copy& copy) {
   std::lock_guard lock(mutex_);
-  if (twin_ != nullptr) {
-    const size_t slot = twin_->slot();
-    follow(*twin_, copy.to_buffer ? copy.buffer->last_use(slot) : copy.buffer->last_write(slot));
-  }
+  follow_peers([&](size_t slot) { return before(copy, slot); });
   return add_copy(copy);
 }
 
@@ -173,29 +198,43 @@ uint64_t Queue::add_copy(const Copy& copy) {
   } else {
     copy.buffer->mark_read(slot_, batch.value);
   }
-  if (copy.host != nullptr) {
-    copy.host->mark_write(slot_, batch.value);
+  if (copy.other != nullptr && copy.to_buffer) {
+    copy.other->mark_read(slot_, batch.value);
+  } else if (copy.other != nullptr) {
+    copy.other->mark_write(slot_, batch.value);
   }
   return added(batch);
 }
 
 Point Queue::transfer(const Copy& copy) {
-  if (twin_ == nullptr) {
+  if (peers_[0].queue == nullptr) {
     return {slot_, append_copy(copy)};
   }
+  Peer& peer = peers_[!copy.to_buffer && peers_[1].queue != nullptr ? 1 : 0];
+  Queue& twin = *peer.queue;
   // Nothing may come between looking at what this queue does with the buffer and noting what the twin will
   // do.
   std::lock_guard lock(mutex_);
-  const uint64_t before = copy.to_buffer ? copy.buffer->last_use(slot_) : copy.buffer->last_write(slot_);
-  std::lock_guard twin_lock(twin_->mutex_);
-  twin_->follow(*this, before);
-  transferred_ = twin_->add_copy(copy);
-  return {twin_->slot_, transferred_};
+  // The twin shall not wait for what this queue is given later.
+  sealed_ = std::max(sealed_, before(copy, slot_));
+  std::lock_guard twin_lock(twin.mutex_);
+  twin.follow_peers([&](size_t slot) { return before(copy, slot); });
+  peer.given = twin.add_copy(copy);
+  if (copy.size >= kLargeCopy) {
+    twin.sealed_ = peer.given;
+  }
+  return {twin.slot_, peer.given};
 }
 
-uint64_t Queue::last_transfer() {
+std::vector<Point> Queue::work_given() {
   std::lock_guard lock(mutex_);
-  return transferred_;
+  std::vector<Point> points = {{slot_, next_value_ - 1}};
+  for (const Peer& peer : peers_) {
+    if (peer.queue != nullptr) {
+      points.push_back({peer.queue->slot_, peer.given});
+    }
+  }
+  return points;
 }
 
 uint64_t Queue::append_copy(const ImageCopy& copy) {
@@ -541,7 +580,20 @@ void Queue::tidy() noexcept {
   wake();
 }
 
+// A driver's first allocation of memory that the host caches takes it milliseconds: better now than at a
+// read.
+void Queue::prepare_downloads() noexcept {
+  try {
+    std::lock_guard lock(download_mutex_);
+    download_ring_.take(1);
+  } catch (...) {  // the read that needs it will say so
+  }
+}
+
 void Queue::run() noexcept {
+  if (slot_ == index_ && !device_.host_mapped()) {
+    prepare_downloads();
+  }
   std::unique_lock lock(mutex_);
   auto awake = [this] { return stop_ || tidy_ || !batches_.empty(); };
   for (;;) {
@@ -549,7 +601,11 @@ void Queue::run() noexcept {
       wake_.wait_for(lock, kNap);
     }
     asleep_ = true;
-    wake_.wait(lock, awake);
+    while (!wake_.wait_for(lock, kLongSleep, awake)) {
+      lock.unlock();
+      drop_spare_pages(kLongSleep);
+      lock.lock();
+    }
     asleep_ = false;
     const bool work = !batches_.empty();
     if (!work && stop_) {

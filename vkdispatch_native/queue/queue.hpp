@@ -5,6 +5,7 @@
 // value is known at once.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "libs/ring.hpp"
 #include "objects/pinned.hpp"
 #include "queue/graveyard.hpp"
+#include "queue/landing.hpp"
 #include "queue/staging.hpp"
 #include "stages/segment.hpp"
 
@@ -23,6 +25,13 @@ namespace vkd {
 struct Point {
   size_t slot;
   uint64_t value;
+};
+
+// A copy to the host that was given to a queue: it is there once the queue has passed `value`.
+struct Reading {
+  uint64_t value = 0;  // 0: none was given
+  int part = Landing::kNone;
+  VkDeviceSize size = 0;
 };
 
 class Queue {
@@ -42,18 +51,23 @@ class Queue {
 
   // What is appended from here on waits, on the device, until other queues have passed these values.
   uint64_t append_waits(std::vector<Batch::Wait> waits);
+  // Fills the queue's copy of a buffer from that of another one of the same size.
+  uint64_t append_copy_of(Buffer& buffer, Buffer& other) {
+    return append_copy({&buffer, 0, other.memory(index_).handle(), 0, buffer.size(), true, &other});
+  }
   // Fills the queue's copy of a buffer from another copy of it on the same device.
   uint64_t append_copy_of(Buffer& buffer, VkBuffer other) {
     return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr});
   }
 
-  // The twin copies to and from pinned memory while this queue computes, in this queue's order as far as the
-  // buffers concerned show it. Set once, before anything is appended.
-  void pair_with(Queue& twin) noexcept { twin_ = &twin; }
-  Queue* twin() const noexcept { return twin_; }
-  // Copies between the queue's copy of a buffer and pinned memory; by the twin, if there is one.
+  // Twins copy to and from pinned memory while this queue computes, in this queue's order as far as the
+  // buffers concerned show it: the first one to the device, the second one, where there is one, to the host.
+  // Set once, before anything is appended.
+  void pair_with(const std::vector<Queue*>& twins);
+  // Copies between the queue's copy of a buffer and pinned memory; by a twin, if there is one.
   Point transfer(const Copy& copy);
-  uint64_t last_transfer();  // what of the twin's work was given through this queue
+  // The last of the work of this queue and its twins that was given through this queue.
+  std::vector<Point> work_given();
 
   // More is gathered than a program should run ahead; make_room() waits until that is no longer so.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
@@ -66,9 +80,16 @@ class Queue {
   uint64_t backlog();          // batches that the device has not finished
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
-  // `pinned`: the block that the host memory is part of, if it is.
-  void upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size, Pinned* pinned);
-  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size, Pinned* pinned);
+  // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be
+  // waited for before the host memory may change, 0 if it may at once.
+  uint64_t upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
+                  Pinned* pinned);
+  void download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size);
+  // download() in two halves, between which the caller waits for the value. None is begun where the copy is
+  // too large for that, or the memory mapped. What is begun must be finished; null: nobody wants it any more.
+  Reading begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
+                         Pinned* pinned);
+  void finish_download(const Reading& reading, std::byte* data) noexcept;
   // The same for one whole mip level.
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
@@ -112,9 +133,10 @@ class Queue {
   uint64_t append_copy(const Copy& copy);
   uint64_t append_copy(const ImageCopy& copy);
   uint64_t add_copy(const Copy& copy);  // under mutex_
-  // Has what follows wait, on the device, for what the twin was given (or its home) up to `value`. Under
-  // mutex_.
-  void follow(Queue& other, uint64_t value);
+  // Has what follows wait, on the device, for what of its peers' work it must not overtake, `before(slot)`
+  // being the last of it. Under mutex_.
+  template <typename Before>
+  void follow_peers(Before before);
   // flush() that leaves failures for later, and with `may_wait` off what has to wait for a device as well
   void push_out(uint64_t value, bool may_wait = true);
   bool is_ahead(uint64_t value, const Device& device);
@@ -131,6 +153,7 @@ class Queue {
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
   void run() noexcept;   // the thread
+  void prepare_downloads() noexcept;
   // The oldest gathered batch; false when there is none, or it had to wait for a device and must not.
   bool submit_next(bool may_wait = true);
   void submit(Batch& batch);
@@ -157,9 +180,14 @@ class Queue {
   Ring<std::unique_ptr<Batch>> batches_;
   std::vector<std::unique_ptr<Batch>> spare_batches_;
   uint64_t next_value_ = 1;
-  Queue* twin_ = nullptr;
-  uint64_t followed_ = 0;     // what is appended comes after this value of the twin, or of a twin's home
-  uint64_t transferred_ = 0;  // see last_transfer
+  // Those that use the same copy of each buffer: a queue's twins; a twin's home, and then its sibling.
+  struct Peer {
+    Queue* queue = nullptr;
+    uint64_t followed = 0;  // what is appended comes after this value
+    uint64_t given = 0;     // nothing later of the peer's can matter; a queue gives its twins all they do
+  };
+  std::array<Peer, 2> peers_;
+  uint64_t sealed_ = 0;  // batches up to this one get no more commands
   bool asleep_ = false;
   bool tidy_ = false;
   bool stop_ = false;
@@ -189,6 +217,7 @@ class Queue {
   StagingRing upload_ring_;
   std::mutex download_mutex_;
   StagingRing download_ring_;
+  Landing landing_;
 
   std::thread thread_;
 };

@@ -37,7 +37,8 @@ uint64_t StagingRing::busy_until(VkDeviceSize size) const noexcept {
 StagingSlice StagingRing::take(VkDeviceSize size) {
   if (!fits(size)) {
     if (blocks_.size() < kBlocks) {
-      blocks_.push_back({Memory(device_, block_size_, use_), 0});
+      // The first of other allocations is of 32 MiB or more, which take a driver milliseconds to pin.
+      blocks_.push_back({Memory(device_, block_size_, use_, true), 0});
       current_ = blocks_.size() - 1;
     } else {
       current_ = (current_ + 1) % blocks_.size();

@@ -10,7 +10,7 @@ namespace {
 
 // Sleeping on a semaphore costs tens of microseconds more than watching it, and most waits are shorter than
 // that. A CPU driver needs the core for the very work that is waited for.
-constexpr std::chrono::microseconds kSpin{30};
+constexpr std::chrono::microseconds kSpin{100};
 
 }  // namespace
 

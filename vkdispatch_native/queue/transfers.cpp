@@ -1,8 +1,9 @@
 // How a queue moves data between host memory and its buffers and images.
 #include <algorithm>
-#include <deque>
+#include <cstring>
 
 #include "libs/copy.hpp"
+#include "libs/ring.hpp"
 #include "queue/queue.hpp"
 
 namespace vkd {
@@ -30,11 +31,10 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
   };
   std::lock_guard lock(upload_mutex_);
   prepare(upload_ring_, total);
-  std::deque<Piece> pieces;  // being filled
+  FixedRing<Piece, kCopiesUnderWay> pieces;  // being filled
   auto give_oldest = [&] {
-    finish_copy(*pieces.front().job);
-    const StagingSlice slice = pieces.front().slice;
-    pieces.pop_front();
+    finish_copy(pieces.front().job);
+    const StagingSlice slice = pieces.pop_front().slice;
     const uint64_t value = append(slice);
     upload_ring_.in_use(slice, value);
     if (total > upload_ring_.block_size()) {
@@ -44,7 +44,7 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
   try {
     for (VkDeviceSize size = next(upload_ring_.block_size()); size > 0;
          size = next(upload_ring_.block_size())) {
-      while (pieces.size() >= kCopiesUnderWay) {
+      if (pieces.full()) {
         give_oldest();
       }
       wait(upload_ring_.busy_until(size), kForever);
@@ -56,8 +56,8 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
       give_oldest();
     }
   } catch (...) {
-    for (const Piece& piece : pieces) {
-      finish_copy(*piece.job);  // nobody may be reading `data` any more
+    while (!pieces.empty()) {
+      finish_copy(pieces.pop_front().job);  // nobody may be reading `data` any more
     }
     throw;
   }
@@ -73,16 +73,12 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
   };
   std::lock_guard lock(download_mutex_);
   prepare(download_ring_, total);
-  std::deque<Piece> pieces;                   // asked for
-  std::deque<std::shared_ptr<CopyJob>> jobs;  // being copied out
-  auto finish_oldest = [&] {
-    finish_copy(*jobs.front());
-    jobs.pop_front();
-  };
+  FixedRing<Piece, StagingRing::kBlocks> pieces;                       // asked for
+  FixedRing<std::shared_ptr<CopyJob>, StagingRing::kBlocks + 1> jobs;  // being copied out
+  auto finish_oldest = [&] { finish_copy(jobs.pop_front()); };
   auto copy_oldest = [&] {
-    const Piece piece = pieces.front();
-    wait(piece.value, kForever);
-    pieces.pop_front();
+    wait(pieces.front().value, kForever);
+    const Piece piece = pieces.pop_front();
     jobs.push_back(start_copy(piece.target, piece.slice.mapped, piece.slice.size));
     while (jobs.size() > kCopiesUnderWay) {
       finish_oldest();
@@ -124,23 +120,24 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
 void Queue::wait_for_last(const Resource& resource, bool writes) {
   auto last = [&](size_t slot) { return writes ? resource.last_write(slot) : resource.last_use(slot); };
   wait(last(slot_), kForever);
-  if (twin_ != nullptr) {
-    twin_->wait(last(twin_->slot_), kForever);
+  for (const Peer& peer : peers_) {
+    if (peer.queue != nullptr) {
+      peer.queue->wait(last(peer.queue->slot_), kForever);
+    }
   }
 }
 
-void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
-                   Pinned* pinned) {
+uint64_t Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
+                       Pinned* pinned) {
   if (std::byte* mapped = buffer.memory(index_).mapped()) {
     wait_for_last(buffer, false);
     copy_bytes(mapped + offset, data, size);
-    return;
+    return 0;
   }
   if (pinned != nullptr && &pinned->device() == &device_) {
     const auto start = static_cast<VkDeviceSize>(data - pinned->data());
     const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, true, pinned};
-    wait(append_copy(copy), kForever);
-    return;
+    return append_copy(copy);
   }
   // Pieces are filled some way ahead of the commands that copy them.
   VkDeviceSize filled = 0, copied = 0;
@@ -156,19 +153,13 @@ void Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, V
         copied += slice.size;
         return append_copy(Copy{&buffer, start, slice.buffer, slice.offset, slice.size, true, nullptr});
       });
+  return 0;
 }
 
-void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
-                     Pinned* pinned) {
+void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   if (const std::byte* mapped = buffer.memory(index_).mapped()) {
     wait_for_last(buffer, true);
     copy_bytes(data, mapped + offset, size);
-    return;
-  }
-  if (pinned != nullptr && &pinned->device() == &device_) {
-    const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, false, pinned};
-    wait(append_copy(copy), kForever);
     return;
   }
   stream_down(
@@ -179,6 +170,38 @@ void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDev
         size -= slice.size;
         return append_copy(copy);
       });
+}
+
+Reading Queue::begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
+                              Pinned* pinned) {
+  if (buffer.memory(index_).mapped() != nullptr || size == 0) {
+    return {};
+  }
+  if (pinned != nullptr && &pinned->device() == &device_) {
+    const auto start = static_cast<VkDeviceSize>(data - pinned->data());
+    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, false, pinned};
+    return {append_copy(copy), Landing::kNone, size};
+  }
+  const int part = size <= Landing::kPart ? landing_.take() : Landing::kNone;
+  if (part == Landing::kNone) {
+    return {};
+  }
+  try {
+    const Copy copy{&buffer, offset, landing_.buffer(), Landing::offset(part), size, false, nullptr};
+    return {append_copy(copy), part, size};
+  } catch (...) {
+    landing_.give_back(part, 0);
+    throw;
+  }
+}
+
+void Queue::finish_download(const Reading& reading, std::byte* data) noexcept {
+  if (reading.part != Landing::kNone) {
+    if (data != nullptr) {
+      std::memcpy(data, landing_.mapped(reading.part), reading.size);
+    }
+    landing_.give_back(reading.part, reading.value);
+  }
 }
 
 void Queue::upload(Image& image, uint32_t level, const std::byte* data) {

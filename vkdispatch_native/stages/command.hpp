@@ -46,7 +46,7 @@ struct Dispatch {
   int32_t uniform_binding;  // where the arguments are bound; -1: they are push constants
 };
 
-// A copy between a user's buffer and memory of the host, or another copy of the buffer.
+// A copy between a user's buffer and memory of the host, or from another buffer, or another copy of the same.
 struct Copy {
   Buffer* buffer;
   VkDeviceSize buffer_offset;
@@ -54,7 +54,7 @@ struct Copy {
   VkDeviceSize staging_offset;
   VkDeviceSize size;
   bool to_buffer;
-  Data* host;  // pinned memory that the staging buffer belongs to; null: nobody else can be using it
+  Data* other;  // what the staging buffer belongs to; null: nobody else can be using it
 };
 
 // A copy between a part of a user's image and a staging block.

@@ -211,16 +211,17 @@ void Recorder::dispatch(const Dispatch& d) {
 }
 
 void Recorder::copy(const Copy& c) {
-  if (c.host != nullptr && conflicts(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
+  if (c.other != nullptr && conflicts(hazards_.state(*c.other), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
     barrier();
   }
-  const Binding access{c.buffer, nullptr, nullptr, c.buffer_offset, c.size, 0, !c.to_buffer, c.to_buffer};
+  const Binding access{c.buffer, nullptr,      nullptr,     c.buffer_offset, c.size,
+                       0,        !c.to_buffer, c.to_buffer, false,           0};
   order(&access, 1, nullptr);
-  if (c.host != nullptr) {
-    note_access(hazards_.state(*c.host), hazards_.epoch, c.to_buffer, !c.to_buffer);
+  if (c.other != nullptr) {
+    note_access(hazards_.state(*c.other), hazards_.epoch, c.to_buffer, !c.to_buffer);
     if (shared_.debug) {
       log_.push_back(
-          {c.host->id(), c.to_buffer, !c.to_buffer, log_.back().command, log_.back().name, c.host->noun()});
+          {c.other->id(), c.to_buffer, !c.to_buffer, log_.back().command, log_.back().name, c.other->noun()});
     }
   }
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
@@ -235,7 +236,7 @@ void Recorder::copy(const Copy& c) {
 }
 
 void Recorder::copy(const ImageCopy& c) {
-  const Binding access{nullptr, c.image, nullptr, 0, 0, 0, !c.to_image, c.to_image};
+  const Binding access{nullptr, c.image, nullptr, 0, 0, 0, !c.to_image, c.to_image, false, 0};
   order(&access, 1, nullptr);
   const ImageRegion& r = c.region;
   VkBufferImageCopy region{};

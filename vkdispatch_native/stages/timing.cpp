@@ -36,6 +36,9 @@ TimedCommand timed(const Dispatch& dispatch) {
 TimedCommand timed(const Copy& copy) {
   TimedCommand command;
   command.kind = copy.to_buffer ? TimedCommand::Kind::write_buffer : TimedCommand::Kind::read_buffer;
+  if (dynamic_cast<const Buffer*>(copy.other) != nullptr) {
+    command.kind = TimedCommand::Kind::copy_buffer;
+  }
   command.bytes = copy.size;
   return command;
 }

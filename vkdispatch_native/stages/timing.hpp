@@ -21,7 +21,7 @@ struct TimedResource {
 
 // A command and when it ran.
 struct TimedCommand {
-  enum class Kind : int { dispatch, write_buffer, read_buffer, write_image, read_image };
+  enum class Kind : int { dispatch, write_buffer, read_buffer, write_image, read_image, copy_buffer };
 
   Kind kind = Kind::dispatch;
   size_t slot = 0;  // of the queue
