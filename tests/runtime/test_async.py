@@ -419,8 +419,10 @@ def spin(data: Buff[u32], rounds: Const[u32]):
     data[0] = 0
 data = vd.asbuffer(np.zeros(1, np.uint32))
 for _ in range(200): spin(data, 60_000)
-event = data.write_async(np.ones(1, np.uint32))
-signals = data.signals[0], vd.Signal()
+data.write_async(np.ones(1, np.uint32))
+other = vd.Buffer(1, vd.uint32)
+event = other.write_async(np.ones(1, np.uint32))  # after the other copy, wherever copies are done
+signals = other.signals[0], vd.Signal()
 print([signal.try_wait() for signal in signals], event.done())
 print([signal.try_wait(False) for signal in signals], event.done())
 for signal in signals: signal.wait()
