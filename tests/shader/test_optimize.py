@@ -347,7 +347,7 @@ def test_other_extents_stay_apart() -> None:
         step(b[0], graph=graph)
         step(b[0], graph=graph, exec_size=99)
         step(b[0], graph=graph, exec_size=99)
-        step(b[0], graph=graph, exec_size=(99, 2))
+        step(b[0], graph=graph, exec_size=(98, 1))
 
     check(record, [np.arange(100, dtype=np.int32)], 1)
 

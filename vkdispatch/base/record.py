@@ -91,6 +91,7 @@ def _made(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     body |= {
         "__match_args__": fields,
         "__init__": _Initializer(fields, defaults, sealed),
+        "__signature__": _Signature(),
         "__dataclass_fields__": _DataclassFields(fields, defaults, cls.__annotations__),
         "_shown": shown,
     }
@@ -157,6 +158,18 @@ class _Initializer:
             _assign(item, name, value)
         if values:
             self.compiled()(item, *args, **kwargs)
+
+
+class _Signature:
+    """What `inspect.signature` says of the class: it looks for functions, and `__init__` is none at first."""
+
+    __slots__ = ()
+
+    def __get__(self, item: Any, owner: type[Any]) -> Any:
+        import inspect
+
+        _, *parameters = inspect.signature(owner.__init__).parameters.values()
+        return inspect.Signature(parameters)
 
 
 class _DataclassFields:
