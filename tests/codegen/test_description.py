@@ -145,7 +145,7 @@ def test_a_reduction_in_shared_memory():
 
 layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;
 
-layout(set = 0, binding = 0, scalar) readonly buffer Buffer0 { float data[]; } buf0;  // data
+layout(set = 0, binding = 0, scalar) buffer Buffer0 { float data[]; } buf0;  // data
 layout(set = 0, binding = 1, scalar) writeonly buffer Buffer1 { float data[]; } buf1;  // sums
 
 shared float tile[64];
@@ -566,3 +566,17 @@ def test_broken_ir_is_found(statement):
     verify(ir.Kernel("k", (), (STORAGE,), (), (good, ir.Store(R, B)), None))
     with pytest.raises((ValueError, RuntimeError)):
         verify(ir.Kernel("k", (), (STORAGE,), (), (good, statement), None))
+
+
+def test_what_another_name_may_write_is_not_promised_to_stay() -> None:
+    # A call may pass one buffer for both.
+    def body(x, y, z, n):
+        i = vc.global_invocation_id().x
+        y[i] = x[i]
+        z[i] = n[i].to_dtype(f32)
+
+    source = trace(body, [Buff[f32], Buff[f32], Buff[f32], Buff[u32]], list("xyzn")).make_source(64, 1, 1)
+    compile_glsl(source)
+    assert "scalar) buffer Buffer0" in source
+    assert "scalar) writeonly buffer Buffer1" in source
+    assert "scalar) readonly buffer Buffer3" in source

@@ -188,7 +188,12 @@ def test_what_is_dropped_is_done_all_the_same() -> None:
             assert set(future.result()) == {float(value)}
     future = None
     gc.collect()
-    vd.queue_wait_idle()
+    # The last of them goes once nobody can be using it, a moment after the work is done.
+    for _ in range(100):
+        vd.queue_wait_idle()
+        if engine.statistics()["live_objects"] == before:
+            break
+        time.sleep(0.05)
     assert engine.statistics()["live_objects"] == before
 
 
@@ -546,6 +551,8 @@ def test_no_thread_left_for_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fork_while_somebody_watches(run_python: Run) -> None:
+    if not vd.get_devices()[0].is_cpu():
+        pytest.skip("what drivers of GPUs do in a forked child that ends is theirs")
     done = run_python(
         """
 import os, threading, numpy as np, vkdispatch as vd

@@ -109,7 +109,7 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
         if isinstance(resource, ImageBinding):
             lines.append(_image_declaration(resource, bindings[resource.index], access) + label)
             continue
-        qualifier = _qualifier(resource.index, access)
+        qualifier = _storage_qualifier(resource, kernel, access)
         kind = STORED[resource.dtype].glsl if resource.dtype in STORED else resource.dtype.glsl_type
         block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
         if resource.index in layout.addresses:
@@ -147,6 +147,16 @@ def _reference_declaration(
 def _qualifier(index: int, access: Access) -> str:
     reads, writes = index in access.reads, index in access.writes
     return "readonly " if not writes else "writeonly " if not reads else ""
+
+
+def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
+    """Return what a buffer's declaration promises: what it only reads may be written by another name.
+
+    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`.
+    """
+    qualifier = _qualifier(buffer.index, access)
+    written = {other.dtype for other in kernel.resources if other.index in access.writes}
+    return "" if qualifier == "readonly " and buffer.dtype in written else qualifier
 
 
 def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str:
