@@ -13,7 +13,6 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch_native as native
-from vkdispatch.base import context
 from vkdispatch.base.context import destroy_context
 from vkdispatch.base.fresh import Array, fresh_array
 
@@ -23,10 +22,8 @@ MOST = 4  # spares
 
 
 @pytest.fixture(autouse=True)
-def no_spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begin and end without memory that is kept: in a context beside that of the other tests."""
-    vd.get_context()
-    monkeypatch.setattr(context, "_context", None)
+def no_spares() -> Iterator[None]:
+    """Begin and end without memory that is kept."""
     vd.get_context()
     destroy_context()
     yield
