@@ -355,8 +355,7 @@ class Buffer(Handle, Generic[_D]):
         ValueError
             `data` is no count of whole elements, or reaches beyond the buffer, or there is no such queue.
         """
-        self.require_alive()
-        queue = -1 if index is None else checked_queue(index, self.context, "index")
+        queue = self._writable_queue(index)
         octets = self._octets(data, rounds=True)
         size = memoryview(octets).nbytes
         if size % self.var_type.item_size:

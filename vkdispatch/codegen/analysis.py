@@ -36,6 +36,7 @@ from vkdispatch.codegen.ir import (
     expressions_of,
     is_encoded,
     is_place,
+    root_of,
     walk,
 )
 from vkdispatch.codegen.location import Loc, located
@@ -197,9 +198,7 @@ def _note_read(expr: Expr, access: Access) -> None:
 
 
 def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
-    root = place
-    while root.op in (Op.INDEX, Op.COMPONENT):
-        root = root.args[0]
+    root = root_of(place)
     touched: set[int] = set()
     if isinstance(root.value, Storage):
         touched = {root.value.index}
@@ -283,9 +282,7 @@ def depends_on_workgroups(kernel: Kernel) -> bool:
 
 
 def _is_shared(place: Expr) -> bool:
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        place = place.args[0]
-    return isinstance(place.value, SharedArray)
+    return isinstance(root_of(place).value, SharedArray)
 
 
 # ---- scopes --------------------------------------------------------------------------------------
@@ -345,6 +342,5 @@ def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc |
 
 def stored_to(expr: Expr) -> bool:
     """Whether an expression is a place inside a buffer or workgroup memory that holds the value as it is."""
-    while expr.op in (Op.INDEX, Op.COMPONENT):
-        expr = expr.args[0]
-    return is_place(expr) and isinstance(expr.value, (Storage, SharedArray)) and not is_encoded(expr)
+    root = root_of(expr)
+    return is_place(root) and isinstance(root.value, (Storage, SharedArray)) and not is_encoded(root)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from vkdispatch.base.dtype import DType, bool_, uint32, uvec3
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.analysis import depends_on_workgroups, nodes
+from vkdispatch.codegen.analysis import contents, depends_on_workgroups
 from vkdispatch.codegen.ir import (
     Block,
     Builtin,
@@ -34,10 +34,11 @@ from vkdispatch.codegen.ir import (
     Storage,
     Store,
     Switch,
-    expressions_of,
     is_encoded,
+    root_of,
     walk,
 )
+from vkdispatch.codegen.reports import negation, read, uint
 
 # Loops have work enough for one element; in long programs the registers of several do not fit.
 _SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
@@ -63,7 +64,7 @@ def coarsening(kernel: Kernel) -> int:
         return 1
     if any(isinstance(statement, Return) for statement in statements):
         return 1
-    everything = list(nodes(expr for statement in walk(kernel.body) for expr in expressions_of(statement)))
+    everything = contents(kernel).expressions
     if len(everything) * elements > _LONGEST or any(map(_knows_neighbours, everything)):
         return 1
     # without the id along x all would do the same
@@ -110,7 +111,7 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     taken |= {array.name for array in kernel.shared}
 
     stride = _component(Builtin.WORKGROUP_SIZE, "x")
-    width = _binary("*", stride, _number(elements))
+    width = _binary("*", stride, uint(elements))
     first = _register("first", uint32, taken)
     start = _binary(
         "+",
@@ -123,26 +124,26 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     guard, body = _guard(kernel.body)
 
     copies = [_Copy(_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
-    offsets = [_binary("+", _read(first), _binary("*", stride, _number(k))) for k in range(1, elements)]
+    offsets = [_binary("+", read(first), _binary("*", stride, uint(k))) for k in range(1, elements)]
     places = [
-        Declare(copy.element, place) for copy, place in zip(copies, [_read(first), *offsets], strict=True)
+        Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
     ]
-    whole = _compare("<", _read(copies[-1].element), _part(limit, "x"))
+    whole = _compare("<", read(copies[-1].element), _part(limit, "x"))
     if guard is not None:
-        whole = _logical("&&", whole, *(_not(copy.expr(guard)) for copy in copies))
+        whole = _logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
 
     turn = _register("turn", uint32, taken, counter=True)
     single = _Copy(_register("element", uint32, taken), "_n", taken)
-    inside = _compare("<", _read(single.element), _part(limit, "x"))
+    inside = _compare("<", read(single.element), _part(limit, "x"))
     if guard is not None:
-        inside = _logical("&&", inside, _not(single.expr(guard)))
+        inside = _logical("&&", inside, negation(single.expr(guard)))
     rest = For(
         turn,
-        _number(0),
-        _number(elements),
-        _number(1),
+        uint(0),
+        uint(elements),
+        uint(1),
         (
-            Declare(single.element, _binary("+", _read(first), _binary("*", stride, _read(turn)))),
+            Declare(single.element, _binary("+", read(first), _binary("*", stride, read(turn)))),
             If(((inside, tuple(map(single.statement, body))),)),
         ),
     )
@@ -162,16 +163,10 @@ def _interleaved(body: Block, copies: list["_Copy"]) -> Iterable[Statement]:
     for statement in body:
         if isinstance(statement, Comment):
             yield statement
-        elif isinstance(statement, Store) and _in_buffer(statement.place):
+        elif isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
             yield from _stores(statement, copies)
         else:
             yield from (copy.statement(statement) for copy in copies)
-
-
-def _in_buffer(place: Expr) -> bool:
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        place = place.args[0]
-    return place.op is Op.ELEMENT
 
 
 def _stores(statement: Store, copies: list["_Copy"]) -> Iterable[Statement]:
@@ -186,7 +181,7 @@ def _stores(statement: Store, copies: list["_Copy"]) -> Iterable[Statement]:
             result = Expr(Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
         yield Declare(value, result, statement.loc)
     for copy, value in zip(copies, values, strict=True):
-        yield Store(copy.expr(statement.place), _read(value), None, statement.loc)
+        yield Store(copy.expr(statement.place), read(value), None, statement.loc)
 
 
 class _Copy:
@@ -248,10 +243,10 @@ class _Copy:
 
     def _replaced(self, expr: Expr) -> Expr:
         if _is_id_x(expr):
-            return _read(self.element)
+            return read(self.element)
         if _is_id(expr):
             axes = (_component(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
-            return Expr(Op.CONSTRUCT, uvec3, (_read(self.element), *axes), loc=expr.loc)
+            return Expr(Op.CONSTRUCT, uvec3, (read(self.element), *axes), loc=expr.loc)
         if expr.op is Op.REGISTER:
             new = self._registers.get(id(expr.value))
             return expr if new is None else replace(expr, value=new)
@@ -273,14 +268,6 @@ def _register(
     return Register(name, kind, counter, fixed and not counter)
 
 
-def _read(register: Register) -> Expr:
-    return Expr(Op.REGISTER, register.dtype, value=register)
-
-
-def _number(value: int) -> Expr:
-    return Expr(Op.LITERAL, uint32, value=value)
-
-
 def _component(builtin: Builtin, axis: str) -> Expr:
     return _part(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
 
@@ -299,7 +286,3 @@ def _compare(operator: str, left: Expr, right: Expr) -> Expr:
 
 def _logical(operator: str, *operands: Expr) -> Expr:
     return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]
-
-
-def _not(operand: Expr) -> Expr:
-    return Expr(Op.UNARY, bool_, (operand,), "!")

@@ -29,6 +29,7 @@ from vkdispatch.codegen.ir import (
     Store,
     blocks_of,
     expressions_of,
+    root_of,
     walk,
     with_blocks,
 )
@@ -141,13 +142,6 @@ def _definitions(statements: list[Statement]) -> dict[Register, Expr]:
             if isinstance(root.value, Register):
                 changing.add(root.value)
     return {register: value for register, value in definitions.items() if register not in changing}
-
-
-def root_of(place: Expr) -> Expr:
-    """Return the register or element that a place is a part of."""
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        place = place.args[0]
-    return place
 
 
 def _written(statements: list[Statement]) -> Iterator[tuple[int, bool]]:

@@ -24,7 +24,6 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.analysis import evaluated, nodes
-from vkdispatch.codegen.elementwise import root_of
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -50,6 +49,7 @@ from vkdispatch.codegen.ir import (
     While,
     blocks_of,
     expressions_of,
+    root_of,
     walk,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT

@@ -62,6 +62,7 @@ from vkdispatch.codegen.ir import (
     While,
     blocks_of,
     expressions_of,
+    root_of,
     walk,
     with_blocks,
 )
@@ -589,8 +590,7 @@ def _noun(expr: Expr) -> str:
 
 def _described(place: Expr) -> tuple[str, Expr | None]:
     """Say what a place belongs to; also returns its index there if it has one."""
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        place = place.args[0]
+    place = root_of(place)
     if place.op is Op.ELEMENT:
         return _noun(place), place.args[0]
     name = place.value.name if isinstance(place.value, Register) else "the result of raw GLSL"

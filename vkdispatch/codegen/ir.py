@@ -427,6 +427,13 @@ def is_place(expr: Expr) -> bool:
     return expr.op is Op.ELEMENT
 
 
+def root_of(place: Expr) -> Expr:
+    """Return the register, element or text that a place is a part of."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return place
+
+
 def is_encoded(expr: Expr) -> bool:
     """Whether an expression is an element that its buffer holds in another type than kernels compute with."""
     if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):

@@ -15,6 +15,7 @@ from vkdispatch.codegen.ir import (
     Register,
     Storage,
     Store,
+    root_of,
     walk,
 )
 from vkdispatch.codegen.linear import Linear, Ranges, Variable
@@ -100,9 +101,7 @@ class LaunchValues:
                 self._note_store(statement)
 
     def _note_store(self, statement: Store) -> None:
-        place = statement.place
-        while place.op in (Op.INDEX, Op.COMPONENT):
-            place = place.args[0]
+        place = root_of(statement.place)
         if isinstance(place.value, Register):
             self._stored.add(id(place.value))
             self._held.setdefault(id(place.value), []).append(statement.value)

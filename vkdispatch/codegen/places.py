@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_matrix
 from vkdispatch.base.record import record
 from vkdispatch.codegen.analysis import evaluated, nodes
-from vkdispatch.codegen.elementwise import Elementwise, root_of
+from vkdispatch.codegen.elementwise import Elementwise
 from vkdispatch.codegen.ir import (
     Argument,
     Block,
@@ -17,6 +17,7 @@ from vkdispatch.codegen.ir import (
     Storage,
     Store,
     blocks_of,
+    root_of,
     walk,
     with_blocks,
 )

@@ -51,6 +51,7 @@ from vkdispatch.codegen.ir import (
     walk,
     with_blocks,
 )
+from vkdispatch.codegen.reports import read
 
 _LETTERS = "xyzw"
 _WIDE: dict[DType, DType] = {int32: int64, uint32: uint64}
@@ -89,10 +90,6 @@ def _cast(value: Expr, kind: DType) -> Expr:
         low = 0 if kind in (uint32, uint64) else -(1 << (bits - 1))
         return replace(value, dtype=kind, value=(value.value - low) % (1 << bits) + low)
     return Expr(Op.CONSTRUCT, kind, (value,), None, value.loc)
-
-
-def _read(register: Register) -> Expr:
-    return Expr(Op.REGISTER, register.dtype, (), register)
 
 
 def _of(argument: Argument) -> Expr:
@@ -315,7 +312,7 @@ class _Positions:
             if isinstance(statement, For):
                 bounds = (statement.start, statement.stop, statement.step)
                 if any(self._is_position(bound, self._positional) for bound in bounds):
-                    asked.append(_read(statement.counter))
+                    asked.append(read(statement.counter))
             for expr in nodes(expressions_of(statement)):
                 if expr.op is Op.ELEMENT and isinstance(expr.value, Storage):
                     asked += [expr.args[0], *(part for axis in expr.axes for part in axis)]
@@ -391,7 +388,7 @@ class _Widening:
     def _id(self, axis: int) -> Expr:
         if axis not in self._ids:
             self._ids[axis] = self._register(f"long_gid_{_LETTERS[axis]}", uint64, fixed=True)
-        return _read(self._ids[axis])
+        return read(self._ids[axis])
 
     # -- expressions
 
@@ -459,7 +456,7 @@ class _Widening:
             return tuple(map(_of, self._members[expr.value]))
         if op is Op.REGISTER and isinstance(expr.value, Register):
             if expr.value in self._positions.companions:
-                return tuple(map(_read, self._companions_of(expr.value)))
+                return tuple(map(read, self._companions_of(expr.value)))
             return None
         if op is Op.LENGTH and isinstance(expr.value, Storage):
             return (replace(expr, dtype=kind),)
@@ -562,7 +559,7 @@ class _Widening:
         companions = self._companions_of(register)
         if value.op is Op.ATOMIC or not self._positions.grows(value):
             yield declared
-            parts = self._converted(_read(register))
+            parts = self._converted(read(register))
         else:
             parts = self._long(value)
         for companion, part in zip(companions, parts, strict=True):
@@ -586,7 +583,7 @@ class _Widening:
         elif not self._positions.grows(value):
             yield stored
             for target, part in zip(targets, self._converted(stored.place), strict=True):
-                yield Store(_read(target), part, None, loc)
+                yield Store(read(target), part, None, loc)
             return
         # The new value may be made of what is assigned to.
         parts = self._long(value)
@@ -595,7 +592,7 @@ class _Widening:
             yield Declare(register, part, loc)
         yield stored
         for target, register in zip(targets, held, strict=True):
-            yield Store(_read(target), _read(register), None, loc)
+            yield Store(read(target), read(register), None, loc)
 
     def _for(self, statement: For) -> Iterator[Statement]:
         counter, loc = statement.counter, statement.loc
@@ -610,9 +607,9 @@ class _Widening:
             if bound.op is not Op.LITERAL:
                 register = self._register(f"{companion.name}_{name}", companion.dtype, fixed=True)
                 yield Declare(register, bound, loc)
-                bound = _read(register)
+                bound = read(register)
             bounds[name] = bound
-        first = Declare(counter, _cast(_read(companion), counter.dtype), loc)
+        first = Declare(counter, _cast(read(companion), counter.dtype), loc)
         yield replace(statement, counter=companion, **bounds, body=(first, *self._block(statement.body)))
 
 

@@ -17,6 +17,7 @@ from vkdispatch.codegen.ir import (
     RawStatement,
     Statement,
     Store,
+    root_of,
     walk,
 )
 from vkdispatch.codegen.recording import current, is_tracing
@@ -81,8 +82,6 @@ def _writes(statements: Iterable[Statement], expr: Expr) -> bool:
             place = statement.value.args[0]
         else:
             continue
-        while place.op in (Op.INDEX, Op.COMPONENT):
-            place = place.args[0]
-        if id(place.value) in read:
+        if id(root_of(place).value) in read:
             return True
     return False

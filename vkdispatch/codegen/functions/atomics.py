@@ -26,7 +26,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import stored_to
-from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage
+from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage, root_of
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
@@ -65,9 +65,8 @@ def _target(name: str, target: Any, kinds: tuple[DType, ...]) -> Expr:
 
 def _memory_type(place: Expr) -> DType:
     """Type in which the elements lie in memory."""
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        place = place.args[0]
-    return place.value.dtype if isinstance(place.value, (Storage, SharedArray)) else place.dtype
+    root = root_of(place)
+    return root.value.dtype if isinstance(root.value, (Storage, SharedArray)) else root.dtype
 
 
 def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
