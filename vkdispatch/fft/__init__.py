@@ -1,0 +1,1 @@
+"""Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
