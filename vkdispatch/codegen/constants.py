@@ -43,7 +43,7 @@ class ConstantArray:
         Parameters
         ----------
         array
-            A NumPy array of a dtype that `vd.from_numpy_dtype` knows. Its byte order does not matter.
+            A NumPy array of a dtype that buffers have. Its byte order does not matter.
 
         Raises
         ------

@@ -61,7 +61,7 @@ def constant_array(
     Parameters
     ----------
     array
-        A NumPy array of a dtype that `vd.from_numpy_dtype` knows; what it holds now is copied. Or a
+        A NumPy array of a dtype that buffers have; what it holds now is copied. Or a
         `vc.ConstantArray`, of which all kernels that use it share one copy.
     var_name
         What the generated code and messages call it.
