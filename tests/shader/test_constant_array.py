@@ -247,6 +247,19 @@ def test_arguments_by_position_by_name_and_by_default() -> None:
         kernel(out, 1.0, 1.0, vd.asbuffer(table))
 
 
+def test_later_calls_take_the_fast_path() -> None:
+    table, out = floats(10), vd.Buffer(COUNT, vd.float32)
+    kernel: Any = gather(table)
+    kernel.build()
+    assert kernel._fast.run((out,), kernel._size, None)
+    np.testing.assert_array_equal(out.read(0), gathered(table))
+    graph = vd.CommandGraph()
+    assert kernel._fast.run((out,), kernel._size, graph)
+    out.write(np.zeros(COUNT, np.float32))
+    graph.submit()
+    np.testing.assert_array_equal(out.read(0), gathered(table))
+
+
 def test_dataclasses_and_names_that_are_taken() -> None:
     table = floats(10)
 
