@@ -23,6 +23,7 @@ from vkdispatch.fft.iterators import (
     memory_reads_iterator,
     memory_writes_iterator,
 )
+from vkdispatch.fft.many_axes import fftn, hfft, ifftn, ihfft, irfftn, rfftn
 from vkdispatch.fft.ops import (
     GlobalReadOp,
     GlobalTransposedWriteOp,
@@ -54,16 +55,21 @@ __all__ = [
     "fft2",
     "fft3",
     "fft_context",
+    "fftn",
     "get_cache_info",
     "global_reads_iterator",
     "global_trasposed_write_iterator",
     "global_writes_iterator",
+    "hfft",
     "ifft",
     "ifft2",
     "ifft3",
+    "ifftn",
+    "ihfft",
     "irfft",
     "irfft2",
     "irfft3",
+    "irfftn",
     "make_fft_shader",
     "mapped_kernel_index",
     "memory_reads_iterator",
@@ -74,5 +80,6 @@ __all__ = [
     "rfft",
     "rfft2",
     "rfft3",
+    "rfftn",
     "write_op",
 ]

@@ -18,6 +18,7 @@ from vkdispatch.fft.arguments import (
     takes_options,
 )
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.norms import Norm, scaling
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.shaders import Transform, fft_kernel
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
@@ -40,6 +41,7 @@ def fft(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform along one axis, in place unless there are maps, batched over all other axes.
 
@@ -72,6 +74,9 @@ def fft(
         Complex type of the computation; default: the wider of those, at least complex64.
     input_signal_range
         (start, end): values outside are not read and count as zero.
+    norm
+        "backward", "ortho" or "forward", as in NumPy, in either direction; it takes the place of
+        `normalize_inverse`. None leaves it to that.
 
     Raises
     ------
@@ -86,11 +91,12 @@ def fft(
     written = _resolve_output_precision(buffers, output_map, output_type)
     read = _resolve_input_precision(buffers, input_map, output_map, input_type, written)
     shape, axis = _shape_and_axis(buffers, buffer_shape, axis, r2c)
+    normalize, scale = scaling(norm, bool(inverse), bool(normalize_inverse), shape[axis])
     spec = Transform(
         shape,
         axis,
         bool(inverse),
-        bool(normalize_inverse),
+        normalize,
         bool(r2c),
         input_map,
         output_map,
@@ -98,6 +104,7 @@ def fft(
         written,
         _resolve_compute_precision(compute_type, read, written),
         checked_range(input_signal_range, shape[axis]),
+        scale=scale,
     )
     _launch("fft", spec, buffers, graph, print_shader)
 
@@ -218,6 +225,7 @@ def ifft(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
     fft(
@@ -233,6 +241,7 @@ def ifft(
         output_type=output_type,
         input_type=input_type,
         compute_type=compute_type,
+        norm=norm,
     )
 
 
@@ -254,6 +263,7 @@ def _transform_axes(
     input_type: DType | None,
     compute_type: DType | None,
     buffer_shape: Sequence[int] | None,
+    norm: Norm | None,
 ) -> None:
     """Transform the last `count` axes of data that has at most `most`; maps go to the first and last pass."""
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
@@ -286,11 +296,13 @@ def _transform_axes(
         source = inputs if first else [middle]
         target = outputs if last else [middle]
         apart = bool(first and read is not None and output_map is not None)
+        axis = len(shape) - count + step
+        divided, scale = scaling(norm, inverse, normalize, shape[axis])
         spec = Transform(
             shape,
-            len(shape) - count + step,
+            axis,
             inverse,
-            normalize,
+            divided,
             False,
             reads,
             writes,
@@ -299,6 +311,7 @@ def _transform_axes(
             kind,
             None,
             apart,
+            scale=scale,
         )
         in_place = reads is None and writes is None and not apart
         _launch(who, spec, target if in_place else [*target, *source], graph, shown)
@@ -318,6 +331,7 @@ def fft2(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
 
@@ -326,7 +340,9 @@ def fft2(
 
     Parameters
     ----------
-    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type, buffer_shape
+    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type
+        As for `fft`.
+    buffer_shape, norm
         As for `fft`.
 
     Raises
@@ -334,7 +350,7 @@ def fft2(
     TypeError, ValueError
         As `fft`; also for another number of axes.
     """
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("fft2", buffers, 2, 3, False, True, graph, print_shader, *maps)
 
 
@@ -349,9 +365,10 @@ def fft3(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("fft3", buffers, 3, 3, False, True, graph, print_shader, *maps)
 
 
@@ -367,9 +384,10 @@ def ifft2(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("ifft2", buffers, 2, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
@@ -385,9 +403,10 @@ def ifft3(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("ifft3", buffers, 3, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
@@ -400,6 +419,7 @@ def rfft(
     print_shader: bool = False,
     name: str | None = None,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the reals of an RFFTBuffer along the last axis into their half spectrum, in place.
 
@@ -407,7 +427,7 @@ def rfft(
     ----------
     buffer
         Its reals become n // 2 + 1 complex numbers for each n.
-    graph, print_shader, name, compute_type
+    graph, print_shader, name, compute_type, norm
         As for `fft`.
 
     Raises
@@ -419,7 +439,7 @@ def rfft(
     """
     shape = require_rfft_buffer(buffer).real_shape
     options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
-    fft(buffer, buffer_shape=shape, r2c=True, **options)
+    fft(buffer, buffer_shape=shape, r2c=True, norm=norm, **options)
 
 
 def irfft(
@@ -429,11 +449,12 @@ def irfft(
     name: str | None = None,
     normalize: bool = True,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
     shape = require_rfft_buffer(buffer).real_shape
     options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
-    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, **options)
+    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, norm=norm, **options)
 
 
 def _real_transform(
@@ -445,6 +466,7 @@ def _real_transform(
     graph: CommandGraph | None,
     shown: bool,
     compute_type: DType | None,
+    norm: Norm | None,
 ) -> None:
     """Transform the last `count` axes of an RFFTBuffer, the real one first, or last if inverse."""
     dimensions = len(require_rfft_buffer(buffer).real_shape)
@@ -453,7 +475,7 @@ def _real_transform(
         raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got {buffer.real_shape}")
     others = range(dimensions - count, dimensions - 1)
     if not inverse:
-        rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type)
+        rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type, norm=norm)
     for axis in others if inverse else reversed(others):
         fft(
             buffer,
@@ -463,9 +485,11 @@ def _real_transform(
             inverse=inverse,
             normalize_inverse=normalize,
             compute_type=compute_type,
+            norm=norm,
         )
     if inverse:
-        irfft(buffer, graph=graph, print_shader=shown, normalize=normalize, compute_type=compute_type)
+        options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
+        irfft(buffer, normalize=normalize, norm=norm, **options)
 
 
 def rfft2(
@@ -473,9 +497,10 @@ def rfft2(
     graph: CommandGraph | None = None,
     print_shader: bool = False,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`."""
-    _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type)
+    _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type, norm)
 
 
 def rfft3(
@@ -483,9 +508,10 @@ def rfft3(
     graph: CommandGraph | None = None,
     print_shader: bool = False,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`."""
-    _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type)
+    _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type, norm)
 
 
 def irfft2(
@@ -494,9 +520,10 @@ def irfft2(
     print_shader: bool = False,
     normalize: bool = True,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform back what `rfft2` made, divided by both lengths if `normalize`."""
-    _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type)
+    _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type, norm)
 
 
 def irfft3(
@@ -505,6 +532,7 @@ def irfft3(
     print_shader: bool = False,
     normalize: bool = True,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
-    _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type)
+    _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type, norm)

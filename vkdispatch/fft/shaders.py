@@ -36,6 +36,8 @@ class Transform:
         Beginning and end of what is read, or None.
     separate
         Whether there are two buffers also where there are no maps.
+    scale
+        What the outcome is multiplied by, besides being normalized.
     """
 
     shape: tuple[int, ...]
@@ -50,6 +52,7 @@ class Transform:
     compute_type: DType
     signal_range: tuple[int, int] | None
     separate: bool = False
+    scale: float = 1.0
 
     @property
     def length(self) -> int:
@@ -188,6 +191,8 @@ def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
         context.execute(spec.inverse)
         if spec.inverse and spec.normalize:
             context.registers.normalize()
+        if spec.scale != 1:
+            context.registers.scale(spec.scale)
         io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
 
