@@ -1,6 +1,9 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
+from vkdispatch.fft import scipy_backend
 from vkdispatch.fft.context import FFTContext, IOManager, fft_context
+from vkdispatch.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
+from vkdispatch.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from vkdispatch.fft.functions import (
     fft,
     fft2,
@@ -51,20 +54,31 @@ __all__ = [
     "IOManager",
     "IOProxy",
     "MemoryOp",
+    "dct",
+    "dctn",
+    "dst",
+    "dstn",
     "fft",
     "fft2",
     "fft3",
     "fft_context",
+    "fftfreq",
     "fftn",
+    "fftshift",
     "get_cache_info",
     "global_reads_iterator",
     "global_trasposed_write_iterator",
     "global_writes_iterator",
     "hfft",
+    "idct",
+    "idctn",
+    "idst",
+    "idstn",
     "ifft",
     "ifft2",
     "ifft3",
     "ifftn",
+    "ifftshift",
     "ihfft",
     "irfft",
     "irfft2",
@@ -80,6 +94,8 @@ __all__ = [
     "rfft",
     "rfft2",
     "rfft3",
+    "rfftfreq",
     "rfftn",
+    "scipy_backend",
     "write_op",
 ]

@@ -177,7 +177,7 @@ def _real_axes(buffer: Any, axes: Any) -> tuple[int, ...]:
     chosen = checked_axes(axes, dimensions)
     if chosen[-1:] != (dimensions - 1,):
         raise ArgumentValueError(
-            f"axes: the reals of an RFFTBuffer lie along its last axis, so {dimensions - 1} must be named last; "
+            f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "
             f"got {axes!r}"
         )
     return chosen
@@ -218,7 +218,7 @@ def hfft(
         buffer_shape=shape,
         r2c=True,
         inverse=True,
-        norm=_reversed(norm),
+        norm=reversed_norm(norm),
         input_map=_read_conjugate(buffer.var_type),
         graph=graph,
         print_shader=print_shader,
@@ -244,7 +244,7 @@ def ihfft(
         buffer,
         buffer_shape=shape,
         r2c=True,
-        norm=_reversed(norm),
+        norm=reversed_norm(norm),
         output_map=_write_conjugate(buffer.var_type),
         graph=graph,
         print_shader=print_shader,
@@ -252,7 +252,8 @@ def ihfft(
     )
 
 
-def _reversed(norm: Any) -> Norm:
+def reversed_norm(norm: Any) -> Norm:
+    """Return the norm that does to one direction what this one does to the other."""
     norm = checked_norm(norm)
     return "ortho" if norm == "ortho" else "backward" if norm == "forward" else "forward"
 
