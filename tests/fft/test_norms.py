@@ -59,6 +59,16 @@ def test_real(name: str, shape: tuple[int, ...], norm: Any) -> None:
     close(buffer.read_real(0), values)
 
 
+@pytest.mark.parametrize("norm", ["ortho", "forward"])
+def test_lines_longer_than_one_workgroup_holds(norm: Any) -> None:
+    values = noise((20480,), np.complex64)
+    buffer = vd.asbuffer(values)
+    vd.fft.fft(buffer, norm=norm)
+    close(buffer.read(0), np.fft.fft(values, norm=norm))
+    vd.fft.ifft(buffer, norm=norm)
+    close(buffer.read(0), values)
+
+
 def test_norm_stands_above_normalize() -> None:
     values = noise((8,), np.complex64)
     buffer = vd.asbuffer(values)

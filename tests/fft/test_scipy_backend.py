@@ -19,11 +19,9 @@ DOUBLE = [np.float64, np.complex128] if HAS_F64 else []
 def noise(shape: tuple[int, ...], kind: Any) -> np.ndarray:
     generator = np.random.default_rng(sum(shape))
     values = generator.standard_normal(shape)
-    return (
-        (values + 1j * generator.standard_normal(shape)).astype(kind)
-        if np.dtype(kind).kind == "c"
-        else values.astype(kind)
-    )
+    if np.dtype(kind).kind == "c":
+        values = values + 1j * generator.standard_normal(shape)
+    return values.astype(kind)
 
 
 def check(name: str, values: Any, *args: Any, **options: Any) -> None:
@@ -32,7 +30,7 @@ def check(name: str, values: Any, *args: Any, **options: Any) -> None:
     before = np.array(values, copy=True)
     with scipy.fft.set_backend(vd.fft.scipy_backend, only=True):
         ours = function(values, *args, **options)
-    wanted = function(values, *args, **options)
+    wanted = function(before.copy(), *args, **options)
     assert type(ours) is np.ndarray
     assert (ours.dtype, ours.shape) == (wanted.dtype, wanted.shape)
     assert ours.flags.c_contiguous
@@ -68,12 +66,13 @@ def test_cosines_and_sines(name: str) -> None:
     values = noise((4, 6), np.float32)
     check(name, values)
     check(name, values, 4, 5, 0, "ortho")
-    check(name, noise((3, 4), np.complex64), 3, norm="ortho", orthogonalize=False)
+    check(name, noise((3, 4), np.complex64), 3, norm="ortho")
+    check(name, values, orthogonalize=True)
     check(name + "n", values, 1, norm="forward")
     check(name + "n", values, 2, (8,), (0,), "ortho")
 
 
-@pytest.mark.parametrize("shape", [(1,), (31,), (2, 1, 3, 2, 4), (0 + 6, 1)])
+@pytest.mark.parametrize("shape", [(1,), (31,), (2, 1, 3, 2, 4), (6, 1)])
 def test_shapes(shape: tuple[int, ...]) -> None:
     check("fftn", noise(shape, np.complex64))
     check("rfft", noise(shape, np.float32))
@@ -109,12 +108,11 @@ def test_overwriting_and_workers_are_taken() -> None:
         lambda x: scipy.fft.irfft(x[:, :1]),
         lambda x: scipy.fft.dct(x, 5),
         lambda x: scipy.fft.dct(x[:, :1], 1),
-        lambda x: scipy.fft.fft(x.astype(str)),
     ],
 )
 def test_what_is_wrong_is_left_to_scipy(call: Callable[[np.ndarray], Any]) -> None:
     values = noise((4, 6), np.float32)
-    with pytest.raises((ValueError, TypeError, IndexError)) as theirs:
+    with pytest.raises((ValueError, TypeError, IndexError, RuntimeError)) as theirs:
         call(values)
     with scipy.fft.set_backend(vd.fft.scipy_backend), pytest.raises(type(theirs.value)) as ours:
         call(values)

@@ -255,8 +255,8 @@ def _read_4_odd(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
         y[q] = 2 Re(exp(-i pi N / 4) sum x[m] exp(-2 pi i 8 l j / N)):
 
     value 8 l modulo N of an N-point spectrum, rotated by a constant. That it can be done with reordering
-    alone is due to S. C. Chan and K. L. Ho, "Direct methods for computing discrete sinusoidal transforms", IEE
-    Proceedings F 137 (1990); the index map here is derived anew.
+    alone is due to S. C. Chan and K. L. Ho, "Direct methods for computing discrete sinusoidal transforms",
+    IEE Proceedings F 137 (1990); the index map here is derived anew.
     """
     place, negated = _folded((8 * index + recipe.length).to_register(), recipe.length)
     value = source(place).to_register()

@@ -1,6 +1,5 @@
 """Sample frequencies, and the zero frequency moved to the middle and back."""
 
-import functools
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -161,15 +160,16 @@ def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
     shape = (buffer.shape.x, buffer.shape.y, buffer.shape.z)
     row = (i // shape[2]).to_register()
     found: Any = 0
-    for place, length, step in zip(
-        (row // shape[1], row % shape[1], i % shape[2]), shape, steps, strict=True
-    ):
+    places = (row // shape[1], row % shape[1], i % shape[2])
+    for place, length, step in zip(places, shape, steps, strict=True):
         moved = (place + step).to_register()
         found = found * length + vc.select(moved >= length, moved - length, moved)
     return found.to_register()
 
 
-@functools.cache
+_kernels: dict[tuple[str, DType], ShaderFunction] = {}
+
+
 def _rolling(kind: DType) -> ShaderFunction:
     def roll(dst: Any, src: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
@@ -178,7 +178,6 @@ def _rolling(kind: DType) -> ShaderFunction:
     return _made(roll, ("dst", "src"), kind)
 
 
-@functools.cache
 def _swapping(kind: DType) -> ShaderFunction:
     def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
         i = vc.global_invocation_id().x
@@ -193,11 +192,15 @@ def _swapping(kind: DType) -> ShaderFunction:
 
 
 def _made(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
-    annotation: Any = Buff
-    decorate = shader(
-        "dst.size",
-        arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
-        arg_names=[*buffers, "x", "y", "z"],
-        rewrite=False,
-    )
-    return decorate(function)
+    """Return the kernel of a function for a dtype, the same one each time."""
+    key = (function.__name__, kind)
+    if key not in _kernels:
+        annotation: Any = Buff
+        decorate = shader(
+            "dst.size",
+            arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
+            arg_names=[*buffers, "x", "y", "z"],
+            rewrite=False,
+        )
+        _kernels.setdefault(key, decorate(function))
+    return _kernels[key]

@@ -31,7 +31,7 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
     """Where a transform's values come from and go to, and how many arguments belong to the output."""
     source, target = _proxies(spec)
     length, stride = spec.length, product(spec.shape[spec.axis + 1 :])
-    scale = 1.0 / length if spec.inverse and spec.normalize else None
+    scale = spec.scale / length if spec.inverse and spec.normalize else spec.scale
 
     def load(arguments: Sequence[Any]) -> Load:
         source.bind(arguments)
@@ -50,7 +50,7 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
         def put(element: Element, value: Any) -> None:
             if element.bounds[0] >= limit:
                 return
-            value = value if scale is None else value * scale
+            value = value if scale == 1 else value * scale
             spot = spot_of(element, length, stride, layout)
             if element.bounds[1] < limit:
                 write(spot, value)

@@ -1,10 +1,10 @@
 """SciPy's FFTs on the device: `scipy.fft.set_backend(vd.fft.scipy_backend)`.
 
-This module is a backend as SciPy's dispatch asks for one (uarray's protocol): arrays go in and come out as with
-SciPy, of the same shapes, dtypes and numbers. float32 is computed as such, all else in double precision. What
-the device cannot do, and what is wrong, is declined: SciPy then does it, or says what is wrong. Declined are
-double precision on devices without float64, long doubles, arrays of other libraries, empty arrays, `plan=`, and
-what there is no memory for. `workers` and `overwrite_x` make no difference.
+This module is a backend as SciPy's dispatch asks for one (uarray's protocol): arrays go in and come out as
+with SciPy, of the same shapes, dtypes and numbers. float32 is computed as such, float16 too, and all else in
+double precision. What the device cannot do, and what is wrong, is declined: SciPy then does it, or says what
+is wrong. Declined are double precision on devices without float64, long doubles, arrays of other libraries,
+empty arrays, `plan=`, and what there is no memory for. `workers` and `overwrite_x` make no difference.
 """
 
 import math
@@ -100,8 +100,9 @@ def _axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[
     found = [axis % array.ndim for axis in found]
     if len(set(found)) != len(found) or (lengths is not None and len(lengths) != len(found)):
         raise _Declined
-    asked = [None] * len(found) if lengths is None else [None if n == -1 else n for n in lengths]
-    return found, asked
+    if lengths is None:
+        return found, [None] * len(found)
+    return found, [None if n == -1 else n for n in lengths]
 
 
 def _resized(array: Array, length: int | None, axis: int) -> Array:
@@ -254,19 +255,8 @@ def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
             array = array.view(array.real.dtype).reshape(*array.shape, 2)
         buffer = Buffer(array.size, float32 if _is_single(array) else float64)
         buffer.write(array, 0)
-        cosine_transform(
-            family,
-            buffer,
-            type,
-            tuple(chosen),
-            inverse,
-            norm,
-            None,
-            buffer,
-            orthogonalize,
-            array.shape,
-            False,
-        )
+        options = (norm, None, buffer, orthogonalize, array.shape, False)
+        cosine_transform(family, buffer, type, tuple(chosen), inverse, *options)
         outcome = buffer.read(0).reshape(array.shape).view(kind)
         return outcome[..., 0] if kind.kind == "c" else outcome
 
