@@ -10,6 +10,7 @@ from vkdispatch.base.record import record
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
@@ -36,6 +37,8 @@ class Transform:
         Beginning and end of what is read, or None.
     separate
         Whether there are two buffers also where there are no maps.
+    kernel_index
+        What `mapped_kernel_index` returns in the maps.
     """
 
     shape: tuple[int, ...]
@@ -50,6 +53,7 @@ class Transform:
     compute_type: DType
     signal_range: tuple[int, int] | None
     separate: bool = False
+    kernel_index: int | None = None
 
     @property
     def length(self) -> int:
@@ -184,11 +188,12 @@ def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
         io = context.make_io_manager(
             spec.output_map, spec.output_type, spec.input_type, spec.input_map, separate=spec.separate
         )
-        io.read_input(r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range)
-        context.execute(spec.inverse)
-        if spec.inverse and spec.normalize:
-            context.registers.normalize()
-        io.write_output(r2c=spec.r2c, inverse=spec.inverse)
+        with current_kernel(spec.kernel_index):
+            io.read_input(r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range)
+            context.execute(spec.inverse)
+            if spec.inverse and spec.normalize:
+                context.registers.normalize()
+            io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
 
 
@@ -197,6 +202,11 @@ def _long_fft(spec: Transform) -> ShaderFunction:
     raise ArgumentValueError(
         f"buffer_shape: no kernel transforms lines of {spec.length} values yet; see vd.fft.pad_dim"
     )
+
+
+def clear_transforms() -> None:
+    """Forget the kernels of transforms."""
+    _fft_kernel.cache_clear()
 
 
 def get_cache_info() -> Any:
