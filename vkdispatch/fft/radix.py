@@ -30,6 +30,7 @@ def dft(values: Sequence[Any], sign: int) -> list[Any]:
     if n == 1:
         return list(values)
     if n == 2:
+        values = list(values)
         return [held(values[0] + values[1]), held(values[0] - values[1])]
     if n == 4:
         return _dft4(values, sign)
@@ -107,7 +108,7 @@ def _dft4(values: Sequence[Any], sign: int) -> list[Any]:
 
 
 def _dft_prime(values: Sequence[Any], sign: int) -> list[Any]:
-    n = len(values)
+    values, n = list(values), len(values)
     half = (n - 1) // 2
     sums = [held(values[j] + values[n - j]) for j in range(1, half + 1)]
     differences = [held(times_i(values[j] - values[n - j], sign)) for j in range(1, half + 1)]
