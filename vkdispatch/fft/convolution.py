@@ -247,7 +247,7 @@ def make_transpose_shader(
 ) -> ShaderFunction:
     """Make the kernel that brings a convolution's kernel into the layout that convolutions read fastest.
 
-    Its arguments are the output buffer and the input buffer; see `transpose`. Equal arguments give one kernel.
+    Its arguments are the output and the input buffer; see `transpose`. Equal arguments give one kernel.
 
     Raises
     ------

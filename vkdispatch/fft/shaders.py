@@ -12,7 +12,7 @@ from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
-from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
+from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -139,6 +139,8 @@ def make_fft_shader(
     """
     shape = checked_shape(buffer_shape)
     axis = checked_axis(axis, len(shape))
+    if r2c:
+        require_neighbours(shape, axis)
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     kinds = checked_types(input_map, output_map, input_type, output_type, compute_type)
     if input_map is None and output_map is None and kinds[0] is not kinds[1]:
@@ -167,12 +169,6 @@ def fft_kernel(spec: Transform) -> ShaderFunction:
 
 @functools.cache
 def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
-    if spec.r2c:
-        inner = functools.reduce(lambda a, b: a * b, spec.shape[spec.axis + 1 :], 1)
-        if inner != 1:
-            raise ArgumentValueError(
-                f"axis: a real transform is along the last axis, got axis {spec.axis} of {spec.shape}"
-            )
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
         return _long_fft(spec)

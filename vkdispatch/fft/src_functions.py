@@ -1,7 +1,8 @@
 """The generated code of transforms, convolutions and transpositions: what each function would run.
 
 Each returns a `ShaderSource`, or a tuple of them in the order in which they run; the functions with `print`
-in their names print them instead. `line_numbers` numbers the lines. Errors are those of the functions that run.
+in their names print them instead. `line_numbers` numbers the lines. Errors are those of the functions that
+run.
 """
 
 from collections.abc import Sequence
