@@ -1,6 +1,6 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
-from vkdispatch.fft.caching import cache_clear
+from vkdispatch.fft.caching import cache_clear, get_cache_info, print_cache_info
 from vkdispatch.fft.context import FFTContext, IOManager, fft_context
 from vkdispatch.fft.convolution import get_transposed_size, make_convolution_shader, make_transpose_shader
 from vkdispatch.fft.convolving import convolve, convolve2D, convolve2DR, transpose
@@ -37,7 +37,7 @@ from vkdispatch.fft.ops import (
 )
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
-from vkdispatch.fft.shaders import get_cache_info, make_fft_shader, print_cache_info
+from vkdispatch.fft.shaders import make_fft_shader
 from vkdispatch.fft.shapes import pad_dim
 from vkdispatch.fft.src_functions import (
     convolve2D_print_src,

@@ -8,7 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
-from vkdispatch.codegen import ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import argument_count
 from vkdispatch.fft.io import IOProxy, spot_at
@@ -96,24 +96,20 @@ class LongConvolution:
         steps = [each for pair in zip(self._products, self._back, strict=True) for each in pair]
         return [self._forward, *steps]
 
-    def build(self) -> None:
-        """Compile all kernels."""
+    def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
+        """Return the GLSL of each kernel, in the order of their launches."""
+        found: list[ShaderSource] = []
         for kernel in self._kernels():
-            kernel.get_src()
-
-    def get_src(self, line_numbers: bool | None = None, build: bool = True) -> ShaderSource:
-        """Return the GLSL of all kernels, one after another."""
-        sources = [kernel.get_src(False, build) for kernel in self._kernels()]
-        whole = ShaderSource(self.name, "\n".join(map(repr, sources)), sources[0].local_size)
-        numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
-        return whole.numbered() if numbered else whole
+            source = kernel.get_src(line_numbers)
+            found += source if isinstance(source, list) else [source]
+        return found
 
     def print_src(self, line_numbers: bool | None = None) -> None:
         """Print the GLSL; see `get_src`."""
-        print(self.get_src(line_numbers))
+        print("\n".join(map(str, self.get_src(line_numbers))))
 
     def __repr__(self) -> str:
-        return repr(self.get_src())
+        return "\n".join(map(repr, self.get_src()))
 
 
 def _product(

@@ -104,7 +104,7 @@ def make_fft_shader(
     output_type: DType | None = None,
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
-) -> ShaderFunction:
+) -> Any:
     """Make the kernel of a transform along an axis, batched over all others. Equal arguments give one kernel.
 
     Parameters
@@ -162,16 +162,18 @@ def make_fft_shader(
     return fft_kernel(spec)
 
 
-def fft_kernel(spec: Transform) -> ShaderFunction:
+def fft_kernel(spec: Transform) -> Any:
     """Return the kernel of a transform. Raises ValueError where there is none."""
-    return _fft_kernel(spec, limits())
+    return cached_fft_kernel(spec, limits())
 
 
 @functools.cache
-def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
+def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
+    """Return the kernel of a transform, made for what the device can do."""
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
-        return _long_fft(spec)
+        with current_kernel(spec.kernel_index):
+            return _long_fft(spec)
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(
@@ -198,18 +200,3 @@ def _long_fft(spec: Transform) -> ShaderFunction:
     raise ArgumentValueError(
         f"buffer_shape: no kernel transforms lines of {spec.length} values yet; see vd.fft.pad_dim"
     )
-
-
-def clear_transforms() -> None:
-    """Forget the kernels of transforms."""
-    _fft_kernel.cache_clear()
-
-
-def get_cache_info() -> Any:
-    """Return the hits, misses and size of the cache of `make_fft_shader`."""
-    return _fft_kernel.cache_info()
-
-
-def print_cache_info() -> None:
-    """Print what `get_cache_info` returns."""
-    print(get_cache_info())
