@@ -337,8 +337,7 @@ def transpose(
 
     Returns
     -------
-    Buffer
-        `out_buffer`, or the new one.
+    `out_buffer`, or the new one.
 
     Raises
     ------
