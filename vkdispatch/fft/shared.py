@@ -1,5 +1,6 @@
 """Workgroup memory in which the invocations of a line exchange values."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,6 +99,14 @@ def _overrun(split: Split, layout: SharedLayout) -> int:
     return layout.step(most) + (1 if most else 0)
 
 
+@record
+class Slot:
+    """A flat place in workgroup memory, and when an invocation has to do with it."""
+
+    place: Any
+    conditions: tuple[Any, ...] = ()
+
+
 class SharedLines:
     """The memory itself: `row` is where this invocation's line begins."""
 
@@ -124,6 +133,30 @@ class SharedLines:
             for part in (_real, _imaginary)
         ]
         return [vc.to_complex(re, im).to_register() for re, im in zip(*parts, strict=True)]
+
+    def rearrange(
+        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
+    ) -> list[Any]:
+        """Put values at flat places of the workgroup's memory, and return what is at others then.
+
+        The layout must not be cut into chunks.
+        """
+        if self.layout.parts == 1:
+            return self._rearrange(values, places, wanted)
+        parts = [self._rearrange([part(v) for v in values], places, wanted) for part in (_real, _imaginary)]
+        return [vc.to_complex(re, im).to_register() for re, im in zip(*parts, strict=True)]
+
+    def _rearrange(
+        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
+    ) -> list[Any]:
+        self.settle()
+        for value, slot in zip(values, places, strict=True):
+            guarded(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
+        vc.barrier()
+        taken = [vc.new_register(value_type(self.array)) for _ in wanted]
+        for register, slot in zip(taken, wanted, strict=True):
+            guarded(slot.conditions, functools.partial(_load, register, self.array, slot.place))
+        return taken
 
     def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
         taken: list[Any] = [None] * target.registers
@@ -187,6 +220,15 @@ def guarded(conditions: Sequence[Any], action: Callable[[], None]) -> None:
         condition = vc.logical_and(condition, each)
     with vc.if_block(condition):
         action()
+
+
+def value_type(array: Any) -> DType:
+    """Dtype of an array's elements."""
+    return array.var_type  # type: ignore[no-any-return]
+
+
+def _load(register: Any, array: Any, place: Any) -> None:
+    register[:] = array[place]
 
 
 def _real(value: Any) -> Any:
