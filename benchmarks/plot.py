@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.cases import LENGTHS
-from benchmarks.processes import FLOOR, OURS
+from benchmarks.processes import FLOOR, OURS, VKFFT
 from benchmarks.report import Report, middle
 from benchmarks.table import Line, lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = {
     OURS: "#d62728",
@@ -19,6 +20,9 @@ COLOURS = {
     "torch": "#ff7f0e",
     "cupy": "#2ca02c",
     "triton": "#1f77b4",
+    VKFFT: "#9467bd",
+    "pyvkfft": "#17becf",
+    "numpy": "#bcbd22",
     FLOOR: "#7f7f7f",
 }
 # Cases that share an axis: heading, the beginnings of their names.
@@ -38,13 +42,7 @@ def draw(report: Report, path: Path) -> None:
     ValueError
         The report has nothing to draw.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    # the same file from the same numbers
-    matplotlib.rcParams["svg.hashsalt"] = "benchmarks"
-    from matplotlib import pyplot
-
+    pyplot = headless()
     found = [line for line in lines(report) if line.ours is not None]
     panels: list[tuple[str, list[Line]]] = [
         (title, [line for line in found if line.row.case.startswith(starts)]) for title, starts in PANELS
@@ -62,10 +60,28 @@ def draw(report: Report, path: Path) -> None:
     if graphs:
         draw_graphs(axes[-1, 0], report)
     figure.suptitle(f"{report['device']}, {report['date'][:10]}")
+    save(figure, path)
+
+
+def headless() -> Any:
+    """Return matplotlib's pyplot, made to draw without a screen; raises ImportError where there is none."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format that the path's suffix names: the same file from the same numbers."""
+    import matplotlib
+
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata: dict[str, Any] | None = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, metadata=metadata)
-    pyplot.close(figure)
+    with matplotlib.rc_context({"svg.hashsalt": "benchmarks", "savefig.dpi": 150}):
+        figure.savefig(path, metadata=metadata)
+    headless().close(figure)
 
 
 def bars_of(line: Line) -> int:

@@ -4,11 +4,14 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks import fresh
-from benchmarks.libraries import vulkan
+from benchmarks.libraries import vulkan, vulkan_transforms
 from benchmarks.timing import Sizes, SkipCase, Trial
 
 # Its recording takes time that grows with the square of the count.
 LONGEST_GRAPH = 1000
+# It transforms no other lengths, and a GPU's driver may take the process down beyond the longest.
+LARGEST_FACTOR = 13
+LONGEST_TRANSFORM = 8192
 
 
 def describe() -> dict[str, Any]:
@@ -30,12 +33,35 @@ def refuse_long(sizes: Sizes) -> None:
         raise SkipCase("recording takes time that grows with the square of the length: minutes here")
 
 
+def refuse_length(n: int) -> None:
+    if n > LONGEST_TRANSFORM:
+        raise SkipCase(f"takes the process down beyond {LONGEST_TRANSFORM}")
+    for factor in range(2, LARGEST_FACTOR + 1):
+        while n % factor == 0:
+            n //= factor
+    if n != 1:
+        raise SkipCase(f"refuses factors above {LARGEST_FACTOR}")
+
+
+def fft(sizes: Sizes) -> Trial:
+    refuse_length(int(sizes["n"]))
+    return vulkan_transforms.fft(sizes)
+
+
+def transform(array: Any) -> Any:
+    """See the same function of ours."""
+    refuse_length(array.shape[-1])
+    return vulkan_transforms.transform(array)
+
+
 def startup(sizes: Sizes) -> Trial:
     return fresh.trial("vkdispatch")
 
 
 CASES = {
     **{name: case for name, case in vulkan.CASES.items() if name != "many-launches"},
+    **vulkan_transforms.CASES,
+    "fft": fft,
     "startup": startup,
     "graph-dependent": graph_dependent,
     "graph-independent": graph_independent,
