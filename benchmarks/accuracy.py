@@ -1,8 +1,8 @@
 """The error of each library's transforms, length by length: ``python -m benchmarks.accuracy``.
 
-The truth is SciPy's transform of the same numbers in long double (80 bits on x86, errors of some 1e-19); a test
-compares it with sums of still more digits. An error is the L2 norm of the difference over all rows of a length,
-by that of the truth.
+The truth is SciPy's transform of the same numbers in long double (80 bits on x86, errors of some 1e-19); a
+test compares it with sums of still more digits. An error is the L2 norm of the difference over all rows of a
+length, by that of the truth.
 """
 
 import concurrent.futures
@@ -217,6 +217,26 @@ def latest() -> list[Path]:
         if known is None or known[0] <= found["date"]:
             newest[found["device"]] = (found["date"], path)
     return [path for _, path in newest.values()]
+
+
+def as_page(found: dict[str, Any], picture: str) -> str:
+    """Return a section of the documentation: each library's errors in a line, and the picture."""
+    title = found["device"]
+    out = [title, "-" * len(title), "", f"{found['date'][:10]}, commit {found['commit'] or 'unknown'}.", ""]
+    for kind, results in found["results"].items():
+        out += [
+            f"* {kind}, {'ours' if name == OURS else name}: {summary(entry, kind)}"
+            for name, entry in results.items()
+            if entry.get("errors")
+        ]
+    out += [
+        "",
+        f".. image:: {picture}",
+        f"   :alt: {title}: each library's error over the length",
+        "   :width: 100%",
+        "",
+    ]
+    return "\n".join(out)
 
 
 def _names(_: click.Context, __: click.Parameter, value: str) -> Sequence[str]:

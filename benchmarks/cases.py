@@ -61,7 +61,7 @@ WORKS = sorted({case.work for case in CASES})
 
 
 def select(patterns: tuple[str, ...]) -> list[Case]:
-    """Return the cases whose name or work a pattern names or begins with; all without patterns.
+    """Return the cases whose name, work or family a pattern names or whose name it begins; all if none.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def select(patterns: tuple[str, ...]) -> list[Case]:
     """
     chosen = set()
     for pattern in patterns:
-        exact = [case for case in CASES if pattern in (case.name, case.work)]
+        exact = [case for case in CASES if pattern in (case.name, case.work, case.family)]
         fitting = exact or [case for case in CASES if case.name.startswith(pattern)]
         if not fitting:
             raise ValueError(f"there is no case {pattern!r}; there are: {', '.join(BY_NAME)}")
@@ -124,6 +124,11 @@ ROWS = [
     Row("buffer made and dropped", "create-buffer", "wall_us"),
     *transform_cases.ROWS,
 ]
+
+
+def of_family(family: str) -> list[str]:
+    """Return the names of a family's cases."""
+    return [case.name for case in CASES if case.family == family]
 
 
 def better_if_more(case: str, figure: str) -> bool:
