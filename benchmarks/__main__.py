@@ -226,6 +226,7 @@ def show_table(result: Path, rst: bool, family: str | None) -> None:
 )
 def write_docs(output: Path) -> None:
     """Write tables and plots of each device's latest results, for the documentation's pages."""
+    output.mkdir(parents=True, exist_ok=True)
     for family in FAMILIES:
         prefix = "benchmarks" if family == ENGINE else f"benchmarks-{family}"
         parts = []
