@@ -172,6 +172,7 @@ def _load(path: Path) -> report.Report:
         raise click.ClickException(str(error)) from error
 
 
+NO_RESULTS = "No results are kept yet.\n"
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -236,14 +237,14 @@ def write_docs(output: Path) -> None:
             family_plots.draw_family(found, family, picture)
             parts.append(table.as_page(found, family, f"_static/{picture.name}"))
         name = "benchmarks-results.inc" if family == ENGINE else f"{prefix}.inc"
-        (output / name).write_text("\n".join(parts))
+        (output / name).write_text("\n".join(parts) or NO_RESULTS)
     parts = []
     for path in accuracy.latest():
         swept = accuracy.load(path)
         picture = output / "_static" / f"benchmarks-accuracy-{report.slug(swept['device'])}.svg"
         accuracy_plot.draw(swept, picture)
         parts.append(accuracy.as_page(swept, f"_static/{picture.name}"))
-    (output / "benchmarks-accuracy.inc").write_text("\n".join(parts))
+    (output / "benchmarks-accuracy.inc").write_text("\n".join(parts) or NO_RESULTS)
 
 
 if __name__ == "__main__":

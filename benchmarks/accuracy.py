@@ -38,7 +38,7 @@ BEYOND = (
 # A length has at least a row, and more while they have fewer points.
 ROWS, POINTS = 4, 2**16
 # Points in a file, and the seconds that a library may take for one.
-CHUNK = 2**21
+CHUNK = 2**19
 PATIENCE = 240.0
 
 Lengths = list[int]
@@ -222,7 +222,7 @@ def latest() -> list[Path]:
 def as_page(found: dict[str, Any], picture: str) -> str:
     """Return a section of the documentation: each library's errors in a line, and the picture."""
     title = found["device"]
-    out = [title, "-" * len(title), "", f"{found['date'][:10]}, commit {found['commit'] or 'unknown'}.", ""]
+    out = [title, "~" * len(title), "", f"{found['date'][:10]}, commit {found['commit'] or 'unknown'}.", ""]
     for kind, results in found["results"].items():
         out += [
             f"* {kind}, {'ours' if name == OURS else name}: {summary(entry, kind)}"
@@ -262,7 +262,12 @@ def _lengths(_: click.Context, __: click.Parameter, value: str) -> Lengths:
     "--peer-python", "places", metavar="NAME=PATH", multiple=True, help="As of python -m benchmarks."
 )
 @click.option("--processes", "together", type=click.IntRange(1), help="Of each library; half the cores.")
-@click.option("--minutes", default=30.0, show_default=True, help="Leave out lengths not begun by then.")
+@click.option(
+    "--minutes",
+    default=30.0,
+    show_default=True,
+    help="Shared fairly; lengths not begun by then are left out.",
+)
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Where the results go.")
 @click.option("--plot", type=click.Path(path_type=Path), help="A picture of them.")
 @click.option("--commit", default=None, help="The commit that is measured, where git cannot tell.")
@@ -289,22 +294,25 @@ def main(
         "results": {kind: {} for kind in dtype},
     }
     wrong: list[str] = []
-    for kind in dtype:
-        for name in libraries:
-            deadline = started + minutes * 60
-            entry = measure(name, given, lengths, kind, together, deadline)
-            found["results"][kind][name] = entry
-            if name != "numpy" and not found["device"]:
-                found["device"] = entry.get("device", "")
-            click.echo(f"{kind} {name}: {summary(entry, kind)}")
-            if name == OURS:
-                wrong += [
-                    f"{kind} {n}: {times:.2f} x the bound" for n, times in beyond_bound(entry, kind).items()
-                ]
-    found["seconds"] = time.perf_counter() - started
-    path = path or report.default_path(f"accuracy-{found['device']}", "")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found) + "\n")
+    turns = [(kind, name) for kind in dtype for name in libraries]
+    for number, (kind, name) in enumerate(turns):
+        # what one does not take of its time is the others'
+        now = time.perf_counter()
+        share = (started + minutes * 60 - now) / (len(turns) - number)
+        entry = measure(name, given, lengths, kind, together, now + share)
+        found["results"][kind][name] = entry
+        if name != "numpy" and not found["device"]:
+            found["device"] = entry.get("device", "")
+        click.echo(f"{kind} {name}: {summary(entry, kind)}")
+        if name == OURS:
+            wrong += [
+                f"{kind} {n}: {times:.2f} x the bound" for n, times in beyond_bound(entry, kind).items()
+            ]
+        found["seconds"] = time.perf_counter() - started
+        path = path or report.default_path(f"accuracy-{found['device'] or name}", "")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # after each, so that an end in between loses no more than one
+        path.write_text(json.dumps(found) + "\n")
     click.echo(f"written to {path}")
     if plot is not None:
         accuracy_plot.draw(found, plot)

@@ -149,7 +149,7 @@ def as_page(report: Report, family: str, picture: str) -> str:
     return "\n".join(
         [
             title,
-            "-" * len(title),
+            "~" * len(title),
             "",
             (
                 f"{report['date'][:10]}, commit {report['commit'] or 'unknown'}; {machine['cores']} cores,"
