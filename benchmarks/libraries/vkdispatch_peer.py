@@ -3,15 +3,16 @@
 from importlib.metadata import version
 from typing import Any
 
+import vkdispatch as vd
 from benchmarks import fresh
 from benchmarks.libraries import vulkan, vulkan_transforms
 from benchmarks.timing import Sizes, SkipCase, Trial
 
 # Its recording takes time that grows with the square of the count.
 LONGEST_GRAPH = 1000
-# It transforms no other lengths, and a GPU's driver may take the process down beyond the longest.
+# It transforms no other lengths, and beyond the longest the process may go down, on a GPU sooner than on a CPU.
 LARGEST_FACTOR = 13
-LONGEST_TRANSFORM = 8192
+LONGEST_ON_GPU, LONGEST_ON_CPU = 8192, 16384
 
 
 def describe() -> dict[str, Any]:
@@ -34,8 +35,9 @@ def refuse_long(sizes: Sizes) -> None:
 
 
 def refuse_length(n: int) -> None:
-    if n > LONGEST_TRANSFORM:
-        raise SkipCase(f"takes the process down beyond {LONGEST_TRANSFORM}")
+    longest = LONGEST_ON_CPU if vd.get_context().device_infos[0].device_type == 4 else LONGEST_ON_GPU
+    if n > longest:
+        raise SkipCase(f"refuses lengths beyond {longest}, or takes the process down")
     for factor in range(2, LARGEST_FACTOR + 1):
         while n % factor == 0:
             n //= factor
