@@ -137,8 +137,8 @@ def time_passes(
     """Figures of work that goes over its data several times, in `passes` that are alike.
 
     ms: wall clock of a pass. gbps: `bytes_moved` (10^9) by a pass, per second. gpoints: `points` (10^9) of a
-    pass, per second. The work runs again and again before the wait, so the device is never without any. A tenth
-    as much comes before the clock: after others' turns, the device's may be slow.
+    pass, per second. The work runs again and again before the wait, so the device is never without any. A
+    tenth as much comes before the clock: after others' turns, the device's may be slow.
     """
     repetitions, ran = repetitions_for(work, wait, sizes["seconds"], int(sizes["passes"]))
     warm = 1 + repetitions // 10

@@ -10,7 +10,7 @@ from benchmarks.timing import Sizes, SkipCase, Trial
 
 # Its recording takes time that grows with the square of the count.
 LONGEST_GRAPH = 1000
-# It transforms no other lengths, and beyond the longest the process may go down, on a GPU sooner than on a CPU.
+# It transforms no other lengths; beyond the longest the process may go down.
 LARGEST_FACTOR = 13
 LONGEST_ON_GPU, LONGEST_ON_CPU = 8192, 16384
 
