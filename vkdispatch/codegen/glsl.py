@@ -152,8 +152,11 @@ def _qualifier(index: int, access: Access) -> str:
 def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
     """Return what a buffer's declaration promises: what it only reads may be written by another name.
 
-    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`.
+    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`. No
+    call passes a constant array.
     """
+    if buffer.constant is not None:
+        return "readonly "
     qualifier = _qualifier(buffer.index, access)
     written = {other.dtype for other in kernel.resources if other.index in access.writes}
     return "" if qualifier == "readonly " and buffer.dtype in written else qualifier
