@@ -197,6 +197,12 @@ def summary(entry: dict[str, Any], dtype: str) -> str:
     )
 
 
+def few(lengths: Lengths) -> str:
+    """Write some of the lengths, and how many others there are."""
+    more = f" and {len(lengths) - 5} others" if len(lengths) > 5 else ""
+    return ", ".join(map(str, lengths[:5])) + more
+
+
 def load(path: Path) -> dict[str, Any]:
     """Read a file of results; raises ValueError if it is none."""
     try:
@@ -282,7 +288,7 @@ def main(
     plot: Path | None,
     commit: str | None,
 ) -> None:
-    """Sweep the transforms' accuracy over lengths. Exit code 1: an error of ours is beyond the bound."""
+    """Sweep the transforms' accuracy over lengths. Exit code 1: an error of ours is beyond the bound, or a length refused."""
     together = together or max(1, len(os.sched_getaffinity(0)) // 2)
     given = {name: Path(where).absolute() for name, _, where in (word.rpartition("=") for word in places)}
     started = time.perf_counter()
@@ -308,6 +314,9 @@ def main(
             wrong += [
                 f"{kind} {n}: {times:.2f} x the bound" for n, times in beyond_bound(entry, kind).items()
             ]
+            # a library that is not there refuses nothing
+            refused = entry.get("refused", {}).items()
+            wrong += [f"{kind} {few(of)}: refused: {reason}" for reason, of in refused]
         found["seconds"] = time.perf_counter() - started
         path = path or report.default_path(f"accuracy-{found['device'] or name}", "")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,11 +28,13 @@ from vkdispatch.codegen.abbreviations import Buff, Const, f32
 Recording = Callable[[Any], object]
 
 
-def module(name: str) -> Any:
-    """Return `vd.fft`, `vd.vkfft` or `vd.reduce`, or skip the case where this version has none."""
+def module(name: str, function: str = "") -> Any:
+    """Return `vd.fft`, `vd.vkfft` or `vd.reduce`, or skip the case where there is no such thing."""
     found = getattr(vd, name, None)
     if found is None:
         raise SkipCase(f"vd.{name} does not exist yet")
+    if function and not hasattr(found, function):
+        raise SkipCase(f"vd.{name}.{function} does not exist yet")
     return found
 
 
@@ -112,7 +114,7 @@ def rfft(sizes: Sizes, api: str = "fft") -> Trial:
 
 
 def convolution2(sizes: Sizes) -> Trial:
-    transforms, signal = module("fft"), planes_of(sizes)
+    transforms, signal = module("fft", "convolve2D"), planes_of(sizes)
     kernel = unit_kernel(signal)
     # it multiplies by the conjugate
     buffer, factors = vd.asbuffer(signal.host()), vd.asbuffer(kernel.conj())
@@ -130,7 +132,7 @@ def convolution2(sizes: Sizes) -> Trial:
 
 def scaled(sizes: Sizes) -> Trial:
     """One kernel: the spectrum is scaled where it is."""
-    transforms, signal = module("fft"), lines_of(sizes)
+    transforms, signal = module("fft", "convolve"), lines_of(sizes)
 
     @vd.map
     def scale(factor: Const[f32]) -> None:

@@ -125,12 +125,14 @@ def test_the_command_with_a_process(tmp_path: Path) -> None:
 
 
 def test_an_error_of_ours_beyond_the_bound_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = {"device": "d", "lengths": [64], "errors": [1e-5], "refused": {}, "seconds": 1.0}
+    refused = {"is too prime": [17, 19, 23, 29, 31, 37, 41]}
+    entry = {"device": "d", "lengths": [64], "errors": [1e-5], "refused": refused, "seconds": 1.0}
     monkeypatch.setattr(accuracy, "measure", lambda *_: entry)
     path = tmp_path / "a.json"
     arguments = ["--dtype", "complex64", "--json", str(path), "--commit", "c"]
     code, output = call("--libraries", "vkdispatch", *arguments)
     assert code == 1 and "complex64 64: 20.4" in output
+    assert "complex64 17, 19, 23, 29, 31 and 2 others: refused: is too prime" in output
     # the others may be as they are
     assert call("--libraries", "torch", *arguments)[0] == 0
 
