@@ -288,7 +288,7 @@ def main(
     plot: Path | None,
     commit: str | None,
 ) -> None:
-    """Sweep the transforms' accuracy over lengths. Exit code 1: an error of ours is beyond the bound, or a length refused."""
+    """Sweep the transforms' accuracy over lengths. Exit code 1: ours is beyond the bound, or refuses one."""
     together = together or max(1, len(os.sched_getaffinity(0)) // 2)
     given = {name: Path(where).absolute() for name, _, where in (word.rpartition("=") for word in places)}
     started = time.perf_counter()
