@@ -18,14 +18,16 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))
+# What the names of second stages end with.
+SECOND = "_of_partials"
 # Rounds whose values are added up before they go to the total: a sum of sums has the smaller error.
 _ROUNDS = 16
 # So many values of workgroup memory one invocation combines by itself.
 _FEW = 32
 
 
-def stage_kernel(form: KernelForm, source: Source, operation: ReduceOp) -> ShaderFunction:
-    """Trace the kernel of a stage.
+def stage_kernel(form: KernelForm, source: Source, operation: ReduceOp, suffix: str = "") -> ShaderFunction:
+    """Trace the kernel of a stage; `suffix` ends its name.
 
     Its arguments are the output, those of the mapping function, the views of them, and the numbers of a
     `ReductionParams`.
@@ -50,7 +52,7 @@ def stage_kernel(form: KernelForm, source: Source, operation: ReduceOp) -> Shade
     function = source.mapping.mapping_function
     name = operation.name if source.plain else getattr(function, "__name__", "map")
     return ShaderFunction(
-        context.get_description(_identifier(f"{name}_{form.layout}")),
+        context.get_description(_identifier(f"{name}_{form.layout}{suffix}")),
         (form.group, 1, 1),
         "reduce_segments * reduce_blocks",
         origin=None if source.plain else origin_of(function),
@@ -151,8 +153,14 @@ class _Tracing:
         rows = range(form.results)
         bases = [self._base(number) for number in self._numbers]
         totals = [self._start() for _ in rows]
-        self._chunks(bases, totals)
-        self._rest(bases, totals)
+        if self._source.stores and self._kept[0] is not None:
+            # only what is left is reduced, so that nothing is mapped twice
+            with vc.if_block(self._kept[0]):
+                self._chunks(bases, totals)
+                self._rest(bases, totals)
+        else:
+            self._chunks(bases, totals)
+            self._rest(bases, totals)
         if form.vector and not form.many:
             self._tail(totals[0])
         for number, kept, total in zip(self._numbers, self._kept, totals, strict=True):
@@ -278,6 +286,12 @@ class _Tracing:
             places = [
                 begin + vc.select(inside, offset, 0) for inside, offset in zip(kept, offsets, strict=True)
             ]
+            if self._source.stores:
+                for inside, place in zip(kept, places, strict=True):
+                    with vc.if_block(inside):
+                        ((values,),) = self._loaded(bases, [place])
+                        totals[0][:] = self._combined(totals[0], self._tree(values))
+                return
             for total, values in zip(totals, self._loaded(bases, places), strict=True):
                 parts = [
                     vc.select(inside, self._tree(value), self._identity()).to_register()
@@ -409,5 +423,5 @@ def make_reduction_stage(
     source = make_source(mapping, out_type, plain=map_func is None)
     first, second = Planner(source, reduction, get_context(), group_size).whole()
     if output_is_input:
-        return stage_kernel(second, partials_source(source), reduction)
+        return stage_kernel(second, partials_source(source), reduction, SECOND)
     return stage_kernel(first, source, reduction)

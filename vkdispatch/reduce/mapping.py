@@ -8,7 +8,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.reduce.elements import most_together, unpacked, view_type
@@ -79,6 +79,8 @@ class Source:
         How many elements one load takes.
     views
         Positions of the arguments that are loaded so, and the types of the loads.
+    stores
+        Whether the mapping function writes to its buffers: then it runs exactly once for each element.
     """
 
     mapping: MappingFunction
@@ -86,6 +88,7 @@ class Source:
     out_type: DType
     together: int = 1
     views: tuple[tuple[int, DType], ...] = ()
+    stores: bool = False
 
     @property
     def item_size(self) -> int:
@@ -100,7 +103,7 @@ class Source:
 
     def elementwise(self) -> "Source":
         """Return the same source, loaded element by element."""
-        return Source(self.mapping, self.plain, self.out_type)
+        return replace(self, together=1, views=())
 
     def value(self, arguments: Sequence[Any], index: Any, known: Sequence[Any] = ()) -> Any:
         """Trace the mapping function for the element at an index.
@@ -171,18 +174,21 @@ def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> So
         What the mapping function does is wrong, or what it returns is not of `out_type`.
     """
     single = Source(mapping, plain, out_type)
-    asked = [0] if plain else _asked(single)
+    asked, stores = ([0], False) if plain else _asked(single)
+    if stores:
+        # what is loaded ahead would be out of date
+        return replace(single, stores=True)
     together = most_together([_kind(mapping, position) for position in asked])
     views = tuple(
         (position, view)
         for position in asked
         if (view := view_type(_kind(mapping, position), together)) is not None
     )
-    return Source(mapping, plain, out_type, together, views) if views and together > 1 else single
+    return replace(single, together=together, views=views) if views and together > 1 else single
 
 
-def _asked(source: Source) -> list[int]:
-    """Return the arguments of which a mapping function reads the element at the mapped index."""
+def _asked(source: Source) -> tuple[list[int], bool]:
+    """Return the arguments of which a map reads the element at the mapped index, and whether it writes any."""
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
         wrapped = [_Element(each) if type(each) is BufferVariable else each for each in arguments]
@@ -193,10 +199,8 @@ def _asked(source: Source) -> list[int]:
 
         kernel(probe, rewrite=True)(*wrapped)
         accesses = context.get_description("probe").binding_access
-    if any(writes for _, writes in accesses):
-        # what is loaded ahead would be out of date
-        return []
-    return [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.asked]
+    stores = any(writes for _, writes in accesses)
+    return [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.asked], stores
 
 
 def argument_names(mapping: MappingFunction) -> list[str]:

@@ -45,6 +45,8 @@ class Tuning:
         What an invocation loads before it uses any.
     most_elements, most_mapped
         Elements that it combines in one round; with a mapping function, that it maps.
+    most_results
+        Results that an invocation has, where they are short.
     groups
         Workgroups that share the work, where there are fewer results.
     enough
@@ -57,6 +59,7 @@ class Tuning:
     bytes_in_flight: int = 128
     most_elements: int = 64
     most_mapped: int = 32
+    most_results: int = 4
     groups: int = 2112
     enough: int = 512
     single: int = 4
@@ -330,14 +333,15 @@ class Planner:
         together = 1 if kind is not None else source.together
         many = shape.count > 1
         piece = shape.inner if shape.layout == "split" else shape.length
-        vector = together > 1 and (piece % together == 0 if many or shape.layout == "split" else True)
+        whole_loads = piece % together == 0 if many or shape.layout == "split" else piece >= together
+        vector = together > 1 and whole_loads
         together = together if vector else 1
         loads = shape.length // together
         size = source.item_size if kind is None else kind.item_size
         unroll = self._unroll(size, together, source.plain or kind is not None)
         lanes = self._lanes(loads, unroll) if many else self.group
         in_use = _power_below(min(unroll, loads // lanes))
-        results = max(1, min(unroll // in_use, 4)) if lanes <= self._subgroup and many else 1
+        results = self._results(unroll // in_use) if lanes <= self._subgroup and many else 1
         chunk = lanes * in_use
         full = loads // chunk
         per_group = self.group // lanes * results
@@ -368,6 +372,10 @@ class Planner:
         )
         return Pass(form, params)
 
+    def _results(self, free: int) -> int:
+        """Return how many results an invocation takes that may have so many more loads in flight."""
+        return 1 if self._source.stores else max(1, min(free, tuning.most_results))
+
     def _lanes(self, loads: int, unroll: int) -> int:
         """Return how many invocations reduce a row of so many loads."""
         if loads > 2 * unroll * self._subgroup or self.group % self._subgroup:
@@ -384,7 +392,7 @@ class Planner:
         side = min(side, few, 1 << max(shape.count - 1, 0).bit_length())
         lanes = self.group // side
         in_use = _power_below(min(unroll, shape.length // lanes))
-        results = max(1, min(unroll // in_use, 4)) if lanes == 1 else 1
+        results = self._results(unroll // in_use) if lanes == 1 else 1
         chunk = lanes * in_use
         full = shape.length // chunk
         per_group = side * results

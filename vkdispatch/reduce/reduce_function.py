@@ -13,7 +13,7 @@ from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.kernels import partials_source, stage_kernel
+from vkdispatch.reduce.kernels import SECOND, partials_source, stage_kernel
 from vkdispatch.reduce.mapping import Source, make_source
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
@@ -245,7 +245,8 @@ class ReduceFunction:
         if kernel is None:
             assert self._source is not None
             source = partials_source(self._source) if partial else self._source
-            kernel = self._kernels[form, partial] = stage_kernel(form, source, self.reduction)
+            kernel = stage_kernel(form, source, self.reduction, SECOND if partial else "")
+            self._kernels[form, partial] = kernel
         return kernel
 
     # -- the generated code
