@@ -188,7 +188,7 @@ def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> So
 
 
 def _asked(source: Source) -> tuple[list[int], bool]:
-    """Return the arguments of which a map reads the element at the mapped index, and whether it writes any."""
+    """Return of which arguments a map reads the element at the mapped index, and whether it writes any."""
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
         wrapped = [_Element(each) if type(each) is BufferVariable else each for each in arguments]
