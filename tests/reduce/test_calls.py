@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.reduce import ReduceFunction, ReduceOp, SubgroupAdd, SubgroupMax, SubgroupMul, mapped_io_index
+from vkdispatch.reduce import (
+    ReduceFunction,
+    ReduceOp,
+    SubgroupAdd,
+    SubgroupMax,
+    SubgroupMul,
+    mapped_io_index,
+    planning,
+)
 from vkdispatch.reduce.planning import ReductionParams, Shape
 from vkdispatch.reduce.reduce_function import Planner
 
@@ -125,6 +134,32 @@ for turn in range(2):
 """
     )
     assert ran.stdout.split() == ["50000.0", "50001.0"], ran.stderr
+
+
+@pytest.mark.parametrize("finishing", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((300_007,), None), ((3, 90_000), [1]), ((3, 90_001), [1]), ((90_000, 3), [0]), ((300, 2, 400), [0, 2])],
+    ids=str,
+)
+def test_one_launch_or_two(
+    monkeypatch: pytest.MonkeyPatch, finishing: int, shape: tuple[int, ...], axes: list[int] | None
+) -> None:
+    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, finishing=finishing))
+    rng = np.random.default_rng(0)
+    # few of them are not 0: their sums are exact in half precision too
+    data = rng.integers(-9, 9, shape) * (rng.random(shape) < 0.001)
+    for kind in (vd.float32, vd.float16):
+        reduction = plain(SubgroupAdd, kind, axes)
+        buffer = vd.asbuffer(data.astype(kind.name))
+        results = [reduction(buffer) for _ in range(6)]
+        expected = data.sum(axis=None if axes is None else tuple(axes)).ravel()
+        assert all((answer(each) == expected).all() for each in results)
+        plan = reduction._ready().plan(planning.shape_of(shape, reduction._axes))
+        assert plan.first.form.segmented
+        assert (plan.second is None) == bool(finishing)
+        # the counters are as they were
+        assert not any(zeros.read(0).any() for turns in reduction._zeros.values() for zeros in turns)
 
 
 # ---- wrong calls -------------------------------------------------------------------------------

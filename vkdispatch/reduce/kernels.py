@@ -22,6 +22,8 @@ PARAMETERS = tuple(field.name for field in fields(ReductionParams))
 SECOND = "_of_partials"
 # Rounds whose values are added up before they go to the total: a sum of sums has the smaller error.
 _ROUNDS = 16
+# Partial results that an invocation has in flight.
+_PARTIALS = 8
 # So many values of workgroup memory one invocation combines by itself.
 _FEW = 32
 
@@ -35,19 +37,22 @@ def stage_kernel(form: KernelForm, source: Source, operation: ReduceOp, suffix: 
     if not form.vector:
         source = source.elementwise()
     brief = is_ours(operation) or _is_expression(operation, wide_type(source.out_type))
-    target = wide_type(source.out_type) if form.segmented else source.out_type
+    wide = wide_type(source.out_type)
+    target = wide if form.segmented and not form.finishing else source.out_type
     buffer: Any = vc.Buff
     constant: Any = vc.Const
     names = [f"reduce_{name}" for name in PARAMETERS]
     kinds = [
         buffer[target],
+        *((buffer[wide], buffer[dtype.uint32]) if form.finishing else ()),
         *source.mapping.buffer_types,
         *(buffer[view] for _, view in source.views),
         *(constant[dtype.uint32],) * len(names),
     ]
     views = [f"reduce_{source.names[position]}_{view.name}" for position, view in source.views]
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        variables = context.declare_input_arguments(kinds, ["reduce_result", *source.names, *views, *names])
+        own = ["reduce_result", *(("reduce_partials", "reduce_counters") if form.finishing else ())]
+        variables = context.declare_input_arguments(kinds, [*own, *source.names, *views, *names])
         kernel(_traced, rewrite=True)(_Tracing(form, source, operation, brief, target, variables))
     function = source.mapping.mapping_function
     name = operation.name if source.plain else getattr(function, "__name__", "map")
@@ -102,10 +107,14 @@ class _Tracing:
         self._target = target
         self._wide = wide_type(source.out_type)
         inputs, views = len(source.mapping.buffer_types), len(source.views)
-        self._result = variables[0]
-        self._arguments = variables[1 : 1 + inputs]
-        self._views = variables[1 + inputs : 1 + inputs + views]
-        self._param = dict(zip(PARAMETERS, variables[1 + inputs + views :], strict=True))
+        self._result = self._partials = variables[0]
+        first = 1
+        if form.finishing:
+            _, self._partials, self._counters = variables[:3]
+            first = 3
+        self._arguments = variables[first : first + inputs]
+        self._views = variables[first + inputs : first + inputs + views]
+        self._param = dict(zip(PARAMETERS, variables[first + inputs + views :], strict=True))
         self._memory: Any = None
 
     # -- small pieces
@@ -165,6 +174,8 @@ class _Tracing:
             self._tail(totals[0])
         for number, kept, total in zip(self._numbers, self._kept, totals, strict=True):
             self._store(number, kept, self._across(total))
+        if form.finishing:
+            self._finish()
 
     def _place(self) -> None:
         """Find this invocation's part of the work: its lane, and the numbers of its results."""
@@ -374,21 +385,56 @@ class _Tracing:
             count = half
 
     def _store(self, number: Any, kept: Any, value: Any) -> None:
-        form, param = self._form, self._param
-        mine: Any = self._lane == 0
-        if kept is not None:
-            mine = vc.all(mine, kept)
-        with vc.if_block(mine):
-            place: Any = number
-            if form.segmented and form.layout == "columns":
-                place = param["offset"] + self._segment * (self._total_columns()) + number
-            elif form.segmented:
-                row = self._segment if number is None else number * param["segments"] + self._segment
-                place = param["offset"] + row
-            elif number is None:
-                place = 0
-            stored = compute_type(self._target)
-            self._result[place] = value if stored is self._wide else value.to_dtype(stored)
+        with vc.if_block(self._first_lane(kept)):
+            if self._form.segmented:
+                self._partials[self._partial(number, self._segment)] = value
+            else:
+                self._store_result(number, value)
+
+    def _first_lane(self, kept: Any) -> Any:
+        first = self._lane == 0
+        return first if kept is None else vc.all(first, kept)
+
+    def _store_result(self, number: Any, value: Any) -> None:
+        stored = compute_type(self._target)
+        value = value if stored is self._wide else value.to_dtype(stored)
+        self._result[0 if number is None else number] = value
+
+    def _partial(self, number: Any, segment: Any) -> Any:
+        """Where a partial result lies."""
+        param = self._param
+        if self._form.layout == "columns":
+            return param["offset"] + segment * self._total_columns() + number
+        return param["offset"] + (segment if number is None else number * param["segments"] + segment)
+
+    def _finish(self) -> None:
+        """Combine all partial results, in the workgroup that finds that all others have left theirs."""
+        form, segments = self._form, self._param["segments"]
+        (number,), (kept,) = self._numbers, self._kept
+        index = vc.local_invocation_index()
+        ticket = vc.shared_buffer(dtype.uint32, 1)
+        vc.memory_barrier_buffer()
+        vc.barrier()
+        with vc.if_block(index == 0):
+            ticket[0] = vc.atomic_add(self._counters[self._block], 1)
+        vc.barrier()
+        with vc.if_block(ticket[0] == segments - 1):
+            vc.memory_barrier_buffer()
+            total = self._start()
+            with vc.for_block(0, segments, form.lanes * _PARTIALS) as begin:
+                found = []
+                for i in range(_PARTIALS):
+                    segment = begin + self._lane + i * form.lanes
+                    inside = segment < segments
+                    place = self._partial(number, vc.select(inside, segment, 0))
+                    found.append((inside, self._partials[place].to_register()))
+                values = [vc.select(inside, value, self._identity()).to_register() for inside, value in found]
+                total[:] = self._combined(total, self._tree(values))
+            total = self._across(total)
+            with vc.if_block(self._first_lane(kept)):
+                self._store_result(number, total)
+            with vc.if_block(index == 0):
+                self._counters[self._block] = 0
 
     def _total_columns(self) -> Any:
         side = self._form.group // self._form.lanes * self._form.results

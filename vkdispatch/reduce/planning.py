@@ -10,8 +10,8 @@ elements:
 `lanes` invocations reduce each result together. They go through its elements in chunks: lane t loads the
 positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk, all before it uses any. Where there are few
 results, `segments` workgroups share one, of which each takes every so many-th chunk, and leaves a partial
-result for a second launch. Everything is decided by shapes and device, and nothing by which invocation is the
-first: the same input gives the same bits.
+result; whichever of them is done last combines these, or a second launch does. Who combines what is decided
+by shapes and device, and nothing by which invocation is the first: the same input gives the same bits.
 """
 
 import math
@@ -25,6 +25,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.reduce.mapping import Source
 from vkdispatch.reduce.operations import ReduceOp, combines_in_subgroups, exchanges, wide_type
+from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
 _SHUFFLE = 0x10
@@ -53,6 +54,9 @@ class Tuning:
         Results from which on each has one workgroup or less.
     single
         Chunks that one workgroup does rather than several and a second launch.
+    finishing
+        Whether the last of the workgroups that share a result combines what they have found, in place of a
+        second launch (0 or 1).
     """
 
     group: int = 256
@@ -63,6 +67,7 @@ class Tuning:
     groups: int = 2112
     enough: int = 512
     single: int = 4
+    finishing: int = 1
 
 
 tuning = Tuning()
@@ -139,6 +144,8 @@ class KernelForm:
         Whether there is more than one result.
     segmented
         Whether several workgroups share a result, and leave partial ones.
+    finishing
+        Whether the last of them to be done combines these.
     subgroup
         Invocations that exchange values without workgroup memory; 1: none do.
     arithmetic
@@ -153,6 +160,7 @@ class KernelForm:
     vector: bool
     many: bool
     segmented: bool
+    finishing: bool
     subgroup: int
     arithmetic: bool
 
@@ -252,6 +260,12 @@ def _power_below(number: int) -> int:
     return 1 << (max(number, 1).bit_length() - 1)
 
 
+def _unroll_for(loads: int, most: int) -> int:
+    """Return how many loads an invocation has in flight that does so many, and leaves few for the rest."""
+    rounds = -(-loads // most) if loads < 4 * most else 1
+    return min(most, _power_below(loads // max(rounds, 1)))
+
+
 class Planner:
     """Plans reductions of one source by one operation on the devices of a context."""
 
@@ -279,6 +293,8 @@ class Planner:
         self._arithmetic = self._subgroup > 1 and adds and combines_in_subgroups(operation, kind, features)
         self._cpu = any(info.is_cpu() for info in infos)
         self._source = source
+        # a check that ends invocations early would leave the counters wrong for good
+        self._finishing = bool(tuning.finishing) and not checks_of(None)
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         if group is not None:
             if group % max(sizes) or not 0 < group <= most:
@@ -301,8 +317,10 @@ class Planner:
         segments = first.params.segments
         offset = -(-shape.count * out.item_size // wide.item_size)
         first.params.offset = offset
-        second = self.second(shape, segments)
-        second.params.offset = offset
+        second = None
+        if not first.form.finishing:
+            second = self.second(shape, segments)
+            second.params.offset = offset
         size = (offset + segments * shape.count) * wide.item_size
         return Plan(first, second, -(-size // (shape.count * out.item_size)), shape.count)
 
@@ -340,7 +358,7 @@ class Planner:
         size = source.item_size if kind is None else kind.item_size
         unroll = self._unroll(size, together, source.plain or kind is not None)
         lanes = self._lanes(loads, unroll) if many else self.group
-        in_use = _power_below(min(unroll, loads // lanes))
+        in_use = _unroll_for(loads // lanes, unroll)
         results = self._results(unroll // in_use) if lanes <= self._subgroup and many else 1
         chunk = lanes * in_use
         full = loads // chunk
@@ -356,6 +374,7 @@ class Planner:
             vector,
             many,
             segments > 1,
+            segments > 1 and results == 1 and self._finishing,
             self._subgroup,
             self._arithmetic,
         )
@@ -391,7 +410,7 @@ class Planner:
         few = max(32, self._subgroup) if shape.length >= 4 * unroll else side
         side = min(side, few, 1 << max(shape.count - 1, 0).bit_length())
         lanes = self.group // side
-        in_use = _power_below(min(unroll, shape.length // lanes))
+        in_use = _unroll_for(shape.length // lanes, unroll)
         results = self._results(unroll // in_use) if lanes == 1 else 1
         chunk = lanes * in_use
         full = shape.length // chunk
@@ -399,7 +418,17 @@ class Planner:
         blocks = -(-shape.count // per_group)
         segments = 1 if whole else self._segments(full, blocks)
         form = KernelForm(
-            "columns", self.group, lanes, in_use, results, False, True, segments > 1, self._subgroup, False
+            "columns",
+            self.group,
+            lanes,
+            in_use,
+            results,
+            False,
+            True,
+            segments > 1,
+            segments > 1 and results == 1 and self._finishing,
+            self._subgroup,
+            False,
         )
         params = ReductionParams(
             0,

@@ -1,11 +1,14 @@
 """A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
 
 import threading
+from collections import deque
 from typing import Any
+
+import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import record
@@ -23,6 +26,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 # Shapes whose plans are kept.
 _MOST_PLANS = 256
+_LEAST_COUNTERS = 64
+_TURNS = 4
 
 
 @record
@@ -37,12 +42,14 @@ class _Launch:
 class _Launches:
     """What a call for one shape does: its launches, and the shape of the result's buffer.
 
-    `views` are the arguments that the first takes once more, to load several elements at once.
+    `views` are the arguments that the first takes once more, to load several elements at once; `counters` is
+    how many it needs to know the last of its workgroups.
     """
 
     first: _Launch
     second: _Launch | None
     views: tuple[int, ...]
+    counters: int
     shape: tuple[int, ...]
 
 
@@ -142,6 +149,7 @@ class ReduceFunction:
         self._views: tuple[int, ...] = ()
         self._kernels: dict[tuple[KernelForm, bool], ShaderFunction] = {}
         self._launches: dict[tuple[int, ...], _Launches] = {}
+        self._zeros: dict[int, deque[Buffer[Any]]] = {}
 
     # -- calling
 
@@ -176,7 +184,8 @@ class ReduceFunction:
         result: Buffer[Any] = Buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second
         views = (args[position] for position in launches.views)
-        first.kernel(result, *args, *views, *first.numbers, graph=graph)
+        own = (result, result, self._counters(launches.counters)) if launches.counters else (result,)
+        first.kernel(*own, *args, *views, *first.numbers, graph=graph)
         if second is not None:
             second.kernel(result, result, *second.numbers, graph=graph)
         return result
@@ -222,7 +231,8 @@ class ReduceFunction:
         shape = (plan.rows,) if plan.count == 1 else (plan.rows, plan.count)
         second = None if plan.second is None else self._launch(plan.second, partial=True)
         views = self._views if plan.first.form.vector else ()
-        return _Launches(self._launch(plan.first, partial=False), second, views, shape)
+        counters = plan.first.params.blocks if plan.first.form.finishing else 0
+        return _Launches(self._launch(plan.first, partial=False), second, views, counters, shape)
 
     def _launch(self, launch: Pass, *, partial: bool) -> _Launch:
         return _Launch(self._kernel(launch.form, partial=partial), launch.params.checked())
@@ -249,6 +259,22 @@ class ReduceFunction:
             self._kernels[form, partial] = kernel
         return kernel
 
+    def _counters(self, count: int) -> Buffer[Any]:
+        """Return zeros, which a launch leaves as it found them: several buffers take turns.
+
+        Launches that follow one another do not wait for each other on their account.
+        """
+        with self._lock:
+            size = max(_LEAST_COUNTERS, 1 << (count - 1).bit_length())
+            turns = self._zeros.setdefault(size, deque())
+            if len(turns) < _TURNS:
+                zeros: Buffer[Any] = Buffer(size, uint32)
+                zeros.write(np.zeros(size, np.uint32))
+                turns.append(zeros)
+            else:
+                turns.rotate(-1)
+            return turns[-1]
+
     # -- the generated code
 
     def make_stages(self) -> None:
@@ -265,7 +291,10 @@ class ReduceFunction:
             self.stage2 = self._kernel(second, partial=True)
 
     def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
-        """Return the GLSL of both stages of the reduction of a large buffer to one value."""
+        """Return the GLSL of both stages of the reduction of a large buffer to one value.
+
+        The second is launched only where the first's last workgroup does not do its work.
+        """
         self.make_stages()
         assert self.stage1 is not None and self.stage2 is not None
         return [self.stage1.get_src(line_numbers), self.stage2.get_src(line_numbers)]
