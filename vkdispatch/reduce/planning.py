@@ -46,14 +46,14 @@ class Tuning:
         What an invocation loads before it uses any.
     most_elements, most_mapped
         Elements that it combines in one round; with a mapping function, that it maps.
-    most_results
-        Results that an invocation has, where they are short.
+    bytes_of_short, most_results
+        What an invocation loads of several results, where they are short, and how many it has at most.
     groups
         Workgroups that share the work, where there are fewer results.
     enough
         Results from which on each has one workgroup or less.
     single
-        Chunks that one workgroup does rather than several and a second launch.
+        Chunks that one workgroup does rather than several.
     finishing
         Whether the last of the workgroups that share a result combines what they have found, in place of a
         second launch (0 or 1).
@@ -63,10 +63,11 @@ class Tuning:
     bytes_in_flight: int = 128
     most_elements: int = 64
     most_mapped: int = 32
-    most_results: int = 4
+    bytes_of_short: int = 64
+    most_results: int = 8
     groups: int = 2112
     enough: int = 512
-    single: int = 4
+    single: int = 2
     finishing: int = 1
 
 
@@ -359,7 +360,8 @@ class Planner:
         unroll = self._unroll(size, together, source.plain or kind is not None)
         lanes = self._lanes(loads, unroll) if many else self.group
         in_use = _unroll_for(loads // lanes, unroll)
-        results = self._results(unroll // in_use) if lanes <= self._subgroup and many else 1
+        short = lanes <= self._subgroup and many
+        results = self._results(in_use * together * size, unroll // in_use) if short else 1
         chunk = lanes * in_use
         full = loads // chunk
         per_group = self.group // lanes * results
@@ -391,9 +393,13 @@ class Planner:
         )
         return Pass(form, params)
 
-    def _results(self, free: int) -> int:
-        """Return how many results an invocation takes that may have so many more loads in flight."""
-        return 1 if self._source.stores else max(1, min(free, tuning.most_results))
+    def _results(self, size: int, free: int) -> int:
+        """Return how many results an invocation takes that has `size` bytes of each in flight.
+
+        `free` is how many more times it may.
+        """
+        wanted = min(tuning.bytes_of_short // size, free, tuning.most_results)
+        return 1 if self._source.stores else max(1, wanted)
 
     def _lanes(self, loads: int, unroll: int) -> int:
         """Return how many invocations reduce a row of so many loads."""
@@ -411,7 +417,7 @@ class Planner:
         side = min(side, few, 1 << max(shape.count - 1, 0).bit_length())
         lanes = self.group // side
         in_use = _unroll_for(shape.length // lanes, unroll)
-        results = self._results(unroll // in_use) if lanes == 1 else 1
+        results = self._results(in_use * size, unroll // in_use) if lanes == 1 else 1
         chunk = lanes * in_use
         full = shape.length // chunk
         per_group = side * results
