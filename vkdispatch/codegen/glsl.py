@@ -153,8 +153,11 @@ def _qualifier(index: int, access: Access) -> str:
 def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
     """Return what a buffer's declaration promises: what it only reads may be written by another name.
 
-    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`.
+    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`. No
+    call passes a constant array.
     """
+    if buffer.constant is not None:
+        return "readonly "
     qualifier = _qualifier(buffer.index, access)
     if buffer.index in access.reads and buffer.index in access.writes and _orders_buffers(kernel):
         return "coherent "
