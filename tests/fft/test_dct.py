@@ -27,7 +27,7 @@ def close(ours: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> None:
     np.testing.assert_allclose(ours, wanted, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("n", [1, 2, 6, 15, 29])
+@pytest.mark.parametrize("n", [1, 2, 6, 15, 37])
 @pytest.mark.parametrize("type", [1, 2, 3, 4])
 @pytest.mark.parametrize("family", ["dct", "dst"])
 def test_lengths(family: str, type: int, n: int) -> None:
@@ -45,6 +45,15 @@ def test_longer_lines_of_several_stages(family: str, type: int) -> None:
     values = noise((2, n))
     wanted = getattr(scipy.fft, family)(values.astype(np.float64), type)
     close(getattr(vd.fft, family)(vd.asbuffer(values), type).read(0), values, wanted)
+
+
+@pytest.mark.parametrize("type", [2, 4])
+def test_long_primes(type: int) -> None:
+    values = noise((2, 1021))
+    buffer = vd.asbuffer(values)
+    vd.fft.dst(buffer, type, out=buffer, norm="ortho")
+    wanted = scipy.fft.dst(values.astype(np.float64), type, norm="ortho")
+    close(buffer.read(0), values, wanted)
 
 
 @pytest.mark.parametrize("type", [2, 4])

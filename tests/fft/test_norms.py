@@ -33,8 +33,8 @@ def close(ours: np.ndarray, wanted: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        *(("fft", (3, 10)), ("fft", (1,)), ("fft2", (6, 5)), ("fft3", (2, 3, 4))),
-        *(("ifft", (10,)), ("ifft2", (2, 6, 5)), ("ifft3", (4, 3, 2))),
+        *(("fft", (3, 10)), ("fft", (1,)), ("fft", (2, 37)), ("fft2", (6, 5)), ("fft3", (2, 3, 4))),
+        *(("ifft", (10,)), ("ifft", (3, 101)), ("ifft", (67, 2)), ("ifft2", (2, 6, 5)), ("ifft3", (4, 3, 2))),
     ],
 )
 def test_complex(name: str, shape: tuple[int, ...], norm: Any, kind: Any) -> None:
@@ -74,6 +74,9 @@ def test_norm_stands_above_normalize() -> None:
     buffer = vd.asbuffer(values)
     vd.fft.ifft(buffer, normalize=False, norm="backward")
     close(buffer.read(0), np.fft.ifft(values))
+    buffer.write(values)
+    vd.fft.ifft(buffer, norm="ortho")
+    close(buffer.read(0), np.fft.ifft(values, norm="ortho"))
     buffer.write(values)
     vd.fft.ifft(buffer, normalize=False)
     close(buffer.read(0), np.fft.ifft(values, norm="forward"))

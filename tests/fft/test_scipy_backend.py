@@ -72,7 +72,7 @@ def test_cosines_and_sines(name: str) -> None:
     check(name + "n", values, 2, (8,), (0,), "ortho")
 
 
-@pytest.mark.parametrize("shape", [(1,), (31,), (2, 1, 3, 2, 4), (6, 1)])
+@pytest.mark.parametrize("shape", [(1,), (31,), (149,), (2, 1, 3, 2, 4), (6, 1)])
 def test_shapes(shape: tuple[int, ...]) -> None:
     check("fftn", noise(shape, np.complex64))
     check("rfft", noise(shape, np.float32))

@@ -35,11 +35,13 @@ _LARGEST = 128 << 10  # bytes of a line that the registers of a workgroup hold
 _COLUMNS = 16  # neighbouring lines that a workgroup takes: 128 bytes of complex64
 
 
-def registers_of(length: int, strided: bool) -> int:
+def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
     """Return how many complex64 values an invocation should hold, as measured on an H200.
 
     Few values make many invocations, which hide the latency of memory; many make few exchanges.
     """
+    if on_cpu:
+        return 16
     if strided:
         return 16 if length <= 256 else 32
     if length & (length - 1):
@@ -78,14 +80,13 @@ def plan_pass(
     context = get_context()
     most_threads = min(context.max_workgroup_invocations, context.max_workgroup_size[0])
     length = length or shape[axis]
-    largest = _LARGEST
-    if any(info.is_cpu() for info in context.device_infos):
-        # there, exchanges in pieces take far longer than one more pass over memory
-        largest = context.max_shared_memory
+    on_cpu = any(info.is_cpu() for info in context.device_infos)
+    # on a CPU, exchanges in pieces take far longer than one more pass over memory
+    largest = context.max_shared_memory if on_cpu else _LARGEST
     if length * compute_type.item_size > largest:
         return None
     if split is None:
-        wanted = registers or registers_of(length, strided=axis < len(shape) - 1)
+        wanted = registers or registers_of(length, axis < len(shape) - 1, on_cpu)
         wanted = max(wanted * 8 // compute_type.item_size, 4)
         split = choose_split(length, wanted, most_threads)
     if split is None:
@@ -101,9 +102,15 @@ def plan_pass(
             return Pass(split, grid, None, compute_type)
         if lines * split.threads <= most_threads and lines * length * compute_type.item_size <= largest:
             layout = plan_layout(
-                split, lines, grid.interleaved, compute_type.item_size, context.max_shared_memory, parts
+                split,
+                lines,
+                grid.interleaved,
+                compute_type.item_size,
+                context.max_shared_memory,
+                parts,
+                whole,
             )
-            if layout is not None and not (whole and layout.chunks > 1):
+            if layout is not None:
                 return Pass(split, grid, layout, compute_type)
         lines //= 2
     return None

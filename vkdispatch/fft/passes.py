@@ -14,10 +14,10 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
-from vkdispatch.fft.config import Pass, plan_pass
+from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, traced
-from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.program import Step
+from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.shared import Slot, guarded
 from vkdispatch.fft.stages import plus, prime_factors, times
 from vkdispatch.fft.twiddle import root_power
@@ -54,8 +54,6 @@ class Element:
 
 Load = Callable[[Element], Any]
 Store = Callable[[Element, Any], None]
-# Declares nothing: turns a kernel's arguments into what loads or stores.
-Side = Callable[[Sequence[Any]], Any]
 
 
 @record
@@ -111,13 +109,16 @@ class Ends:
         Annotations of the kernel arguments of either end.
     load, store
         Of these arguments, make what traces a read and a write.
+    read_slot, write_slot
+        Which of a program's own buffers it is, if it is none of the caller's.
     """
 
     read_types: tuple[Any, ...]
     write_types: tuple[Any, ...]
     load: Callable[[Sequence[Any]], Load]
     store: Callable[[Sequence[Any]], Store]
-    same: bool = False
+    read_slot: int | None = None
+    write_slot: int | None = None
 
 
 @record
@@ -152,7 +153,10 @@ def make_passes(
                 first, last = number == 0, number == len(factors) - 1
                 scratch = ((number - 1) % 2, number % 2)
                 slots = (scratch[1],) if first else (scratch[0],) if last else scratch
-                steps.append(Step(kernel, first, last, slots, (start,)))
+                own = ends.read_slot if first else ends.write_slot if last else None
+                slots = slots if own is None else (own, *slots)
+                reads, writes = first and own is None, last and own is None
+                steps.append(Step(kernel, reads, writes, slots, (start,)))
     size = at_once * per_line
     return Plan(tuple(steps), (size,) * min(2, len(factors) - 1))
 

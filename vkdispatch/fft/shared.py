@@ -56,21 +56,28 @@ class SharedLayout:
 
 
 def plan_layout(
-    split: Split, lines: int, interleaved: bool, item_size: int, most: int, parts: int | None = None
+    split: Split,
+    lines: int,
+    interleaved: bool,
+    item_size: int,
+    most: int,
+    parts: int | None = None,
+    whole: bool = False,
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
+    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines. `whole`
+    layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
     padding = first if len(split.radices) > 1 and first % 2 == 0 else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
     for count in [1, 2] if parts is None else [parts]:
-        for chunks in chunk_counts if count == 2 else [1]:
+        for chunks in chunk_counts if count == 2 and not whole else [1]:
             if chunks > 1 and not _cuts(split, chunks):
                 continue
             piece = -(-length // chunks)
-            row = piece + (-(-piece // padding) if padding else 0)
+            row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
             if interleaved and lines > 1:
                 banks = 32 * 4 * count // item_size
                 wanted = max(banks // lines, 1)
