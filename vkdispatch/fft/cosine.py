@@ -62,8 +62,7 @@ def dct(
 
     Returns
     -------
-    Buffer
-        `out`, or the new one.
+    `out`, or the new buffer.
 
     Raises
     ------

@@ -30,8 +30,7 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
 
     Returns
     -------
-    Array
-        n numbers of float64: 0, 1 ... -2, -1, over n d.
+    n numbers of float64: 0, 1 ... -2, -1, over n d.
     """
     return np.fft.fftfreq(n, d)
 
@@ -81,8 +80,7 @@ def fftshift(
 
     Returns
     -------
-    Array or Buffer
-        A new array; or `out`, or the new buffer.
+    A new array; or `out`, or the new buffer.
 
     Raises
     ------
