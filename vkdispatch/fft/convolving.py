@@ -16,6 +16,7 @@ from vkdispatch.fft.arguments import (
     require_rfft_buffer,
     require_room,
 )
+from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.convolution import (
     Convolution,
     checked_count,
@@ -24,7 +25,7 @@ from vkdispatch.fft.convolution import (
     get_transposed_size,
     kernel_elements,
     make_transpose_shader,
-    plan_convolution,
+    plan_back,
 )
 from vkdispatch.fft.functions import (
     _resolve_compute_precision,
@@ -400,8 +401,8 @@ def transpose(
 def _layout_of(spec: Convolution) -> object:
     """Return what tells one transposed layout from another."""
     signal = spec.transform
-    plan = plan_convolution(signal.shape, signal.axis, signal.compute_type)
-    return None if plan is None else (plan.split, plan.grid, spec.kernel_inner_only)
+    plan = plan_pass(signal.shape, signal.axis, signal.compute_type)
+    return None if plan is None else (plan_back(plan).split, plan.grid, spec.kernel_inner_only)
 
 
 def _require_layout(buffer: Buffer[Any], spec: Convolution) -> None:
