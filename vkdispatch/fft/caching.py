@@ -3,6 +3,7 @@
 from typing import Any
 
 from vkdispatch.fft.convolution import clear_convolutions
+from vkdispatch.fft.ready import forget
 from vkdispatch.fft.shaders import cached_fft_kernel
 
 
@@ -20,3 +21,4 @@ def cache_clear() -> None:
     """Forget the kernels of transforms, convolutions and transpositions: each is made anew when next used."""
     cached_fft_kernel.cache_clear()
     clear_convolutions()
+    forget()

@@ -15,7 +15,6 @@ from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
-from vkdispatch.shader.shader_function import ShaderFunction
 
 
 @record

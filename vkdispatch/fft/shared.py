@@ -1,5 +1,6 @@
 """Workgroup memory in which the invocations of a line exchange values."""
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,6 +113,11 @@ def _overrun(split: Split, layout: SharedLayout) -> int:
     return layout.step(most) + (1 if most else 0)
 
 
+def allocation(split: Split, layout: SharedLayout) -> int:
+    """Elements of workgroup memory that a transform needs."""
+    return layout.elements + _overrun(split, layout)
+
+
 @record
 class Slot:
     """A flat place in workgroup memory, and when an invocation has to do with it."""
@@ -123,13 +129,22 @@ class Slot:
 class SharedLines:
     """The memory itself: `row` is where this invocation's line begins."""
 
-    def __init__(self, layout: SharedLayout, split: Split, compute_type: DType, line: Any) -> None:
+    def __init__(
+        self, layout: SharedLayout, split: Split, compute_type: DType, line: Any, least: int = 0
+    ) -> None:
+        """Allocate what a transform needs, and at least so many elements."""
         self.layout = layout
         self.compute_type = compute_type
         kind = compute_type if layout.parts == 1 else component_type(compute_type)
-        self.array = vc.shared_buffer(kind, layout.elements + _overrun(split, layout), var_name="lines")
+        self.array = vc.shared_buffer(kind, max(least, allocation(split, layout)), var_name="lines")
         self.row = times(line, layout.row)
         self._used = False
+
+    def seen_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
+        """Return the same memory in another layout of as many parts."""
+        other = copy.copy(self)
+        other.layout, other.row, other._used = layout, times(line, layout.row), True
+        return other
 
     def settle(self) -> None:
         """Wait until nobody reads what is there any more."""

@@ -45,4 +45,7 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
         for stage in split.stages
         if stage.previous > 1
     ]
+    # butterflies that idle invocations would have behind those of the last stage
+    last = split.stages[-1]
+    parts.append(np.ones(last.rounds * last.threads - last.butterflies))
     return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
