@@ -39,6 +39,8 @@ class Transform:
         Whether there are two buffers also where there are no maps.
     kernel_index
         What `mapped_kernel_index` returns in the maps.
+    scale
+        What the outcome is multiplied by, besides being normalized.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +56,7 @@ class Transform:
     signal_range: tuple[int, int] | None
     separate: bool = False
     kernel_index: int | None = None
+    scale: float = 1.0
 
     @property
     def length(self) -> int:
@@ -191,5 +194,7 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
             context.execute(spec.inverse)
             if spec.inverse and spec.normalize:
                 context.registers.normalize()
+            if spec.scale != 1:
+                context.registers.scale(spec.scale)
             io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
