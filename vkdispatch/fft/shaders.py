@@ -1,6 +1,7 @@
 """Kernels of whole transforms, made once for each set of arguments."""
 
 import functools
+import math
 from typing import Any
 
 from vkdispatch.base.context import get_context
@@ -11,6 +12,7 @@ from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.real import make_real_kernel, plan_real
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -169,6 +171,9 @@ def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
             raise ArgumentValueError(
                 f"axis: a real transform is along the last axis, got axis {spec.axis} of {spec.shape}"
             )
+        fast = _real_fft(spec)
+        if fast is not None:
+            return fast
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
         return _long_fft(spec)
@@ -190,6 +195,19 @@ def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
             context.registers.normalize()
         io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
+
+
+def _real_fft(spec: Transform) -> ShaderFunction | None:
+    """Make the kernel of a real transform that a complex one of half the length can do, else None."""
+    maps = spec.input_map is not None or spec.output_map is not None
+    if maps or spec.separate or spec.signal_range is not None or spec.output_type is None:
+        return None
+    count = math.prod(spec.shape[: spec.axis])
+    plan = plan_real(count, spec.length, spec.compute_type)
+    if plan is None:
+        return None
+    name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
+    return make_real_kernel(plan, spec.output_type, spec.inverse, spec.normalize, name)
 
 
 def _long_fft(spec: Transform) -> ShaderFunction:

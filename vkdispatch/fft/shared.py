@@ -75,7 +75,7 @@ def plan_layout(
                 wanted = max(banks // lines, 1)
                 row += (wanted - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if (layout.elements + _overrun(split, layout)) * item_size // count <= most:
+            if needed_elements(split, layout) * item_size // count <= most:
                 return layout
     return None
 
@@ -98,16 +98,34 @@ def _overrun(split: Split, layout: SharedLayout) -> int:
     return layout.step(most) + (1 if most else 0)
 
 
+def needed_elements(split: Split, layout: SharedLayout) -> int:
+    """Return how many elements an array for a layout has, with what idle invocations read behind its end."""
+    return layout.elements + _overrun(split, layout)
+
+
 class SharedLines:
     """The memory itself: `row` is where this invocation's line begins."""
 
-    def __init__(self, layout: SharedLayout, split: Split, compute_type: DType, line: Any) -> None:
+    def __init__(
+        self,
+        layout: SharedLayout,
+        split: Split,
+        compute_type: DType,
+        line: Any,
+        least: int = 0,
+        array: Any = None,
+    ) -> None:
+        """Allocate at least `least` elements, or take an array that has been used for something else."""
         self.layout = layout
         self.compute_type = compute_type
-        kind = compute_type if layout.parts == 1 else component_type(compute_type)
-        self.array = vc.shared_buffer(kind, layout.elements + _overrun(split, layout), var_name="lines")
+        if array is None:
+            kind = compute_type if layout.parts == 1 else component_type(compute_type)
+            array = vc.shared_buffer(kind, max(needed_elements(split, layout), least), var_name="lines")
+            self._used = False
+        else:
+            self._used = True
+        self.array = array
         self.row = times(line, layout.row)
-        self._used = False
 
     def settle(self) -> None:
         """Wait until nobody reads what is there any more."""
