@@ -19,9 +19,10 @@ from vkdispatch.fft.arguments import (
 )
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
-from vkdispatch.fft.shaders import Transform, fft_kernel
+from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def fft(
@@ -276,6 +277,13 @@ def _transform_axes(
     if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
         wanted = f"{count}" if most == count else f"{count} or {most}"
         raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got the shape {shape}")
+    if input_map is None and output_map is None and written is not None:
+        kernel = plane_kernel(shape, inverse, normalize, written, kind)
+        if kernel is not None:
+            _launch_planes(
+                who, shape, count, inverse, normalize, kernel, buffers, graph, shown, written, kind
+            )
+            return
     # what lies between the first pass and the last
     middle: Any = outputs[0] if output_map is None else Buffer(shape, kind)
     held = written if written is not None else kind
@@ -302,6 +310,29 @@ def _transform_axes(
         )
         in_place = reads is None and writes is None and not apart
         _launch(who, spec, target if in_place else [*target, *source], graph, shown)
+
+
+def _launch_planes(
+    who: str,
+    shape: tuple[int, ...],
+    count: int,
+    inverse: bool,
+    normalize: bool,
+    kernel: ShaderFunction,
+    buffers: Sequence[Any],
+    graph: CommandGraph | None,
+    shown: bool,
+    held: DType,
+    kind: DType,
+) -> None:
+    """Transform the axes before the last two one by one, and those by one kernel."""
+    require_room(buffers[0], math.prod(shape), held, "output buffer")
+    for axis in range(len(shape) - count, len(shape) - 2):
+        spec = Transform(shape, axis, inverse, normalize, False, None, None, held, held, kind, None)
+        _launch(who, spec, buffers, graph, shown)
+    if shown:
+        print(kernel)
+    kernel(*buffers, graph=graph)
 
 
 _OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")

@@ -11,6 +11,7 @@ from vkdispatch.base.record import record
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.real import make_real_kernel, plan_real
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
@@ -208,6 +209,29 @@ def _real_fft(spec: Transform) -> ShaderFunction | None:
         return None
     name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
     return make_real_kernel(plan, spec.output_type, spec.inverse, spec.normalize, name)
+
+
+def plane_kernel(
+    shape: tuple[int, ...], inverse: bool, normalize: bool, kind: DType, compute_type: DType
+) -> ShaderFunction | None:
+    """Return the kernel that transforms the last two axes at once, in place; None where there is none."""
+    return _plane_kernel(shape, inverse, normalize, kind, compute_type, limits())
+
+
+@functools.cache
+def _plane_kernel(
+    shape: tuple[int, ...],
+    inverse: bool,
+    normalize: bool,
+    kind: DType,
+    compute_type: DType,
+    _limits: object,
+) -> ShaderFunction | None:
+    plan = plan_planes(math.prod(shape[:-2]), shape[-2], shape[-1], compute_type)
+    if plan is None:
+        return None
+    name = f"{'ifft2' if inverse else 'fft2'}_{'x'.join(map(str, shape))}"
+    return make_plane_kernel(plan, kind, inverse, normalize, name)
 
 
 def _long_fft(spec: Transform) -> ShaderFunction:

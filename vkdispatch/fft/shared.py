@@ -18,7 +18,8 @@ class SharedLayout:
     lines
         Lines of a workgroup.
     padding
-        After so many values one is left out, so that strides of a power of two spread over the banks; 0: none.
+        After so many values one is left out, so that strides of a power of two spread over the banks;
+        0: none.
     row
         Distance of two lines.
     parts
@@ -114,18 +115,17 @@ class SharedLines:
         line: Any,
         least: int = 0,
         array: Any = None,
+        used: bool = False,
     ) -> None:
-        """Allocate at least `least` elements, or take an array that has been used for something else."""
+        """Allocate at least `least` elements, or take an array, which may have been `used` before."""
         self.layout = layout
         self.compute_type = compute_type
         if array is None:
             kind = compute_type if layout.parts == 1 else component_type(compute_type)
             array = vc.shared_buffer(kind, max(needed_elements(split, layout), least), var_name="lines")
-            self._used = False
-        else:
-            self._used = True
         self.array = array
         self.row = times(line, layout.row)
+        self._used = used
 
     def settle(self) -> None:
         """Wait until nobody reads what is there any more."""
