@@ -32,6 +32,9 @@ from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
+_SHORT = 16  # invocations of a line below which a workgroup's lines are moved in the order of memory
+
+
 @record
 class RealPlan:
     """What a kernel of real transforms looks like.
@@ -93,9 +96,12 @@ def plan_real(
         half = plan_pass((count, length // 2), 1, compute_type)
     if half is None:
         return None
-    whole = half.layout is None or half.layout.parts == 1
     # short pieces of lines, one for each line of a workgroup, would waste parts of memory transactions
-    short = whole and half.split.threads < 16
+    short = half.split.threads < _SHORT
+    if short and half.layout is not None and half.layout.parts == 2:
+        half = plan_pass((count, length // 2), 1, compute_type, split=half.split, parts=1) or half
+    whole = half.layout is None or half.layout.parts == 1
+    short = short and whole
     plan = RealPlan(
         half,
         whole and (short if staged is None else staged),
@@ -380,29 +386,26 @@ def _scatter(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
             value, bounds = values[turn * stage.radix + i], input_bounds(stage, turn, i)
             k = plus(butterfly, i * stage.butterflies)
             near, low = plus(lines.row, k), chunk * size
-            _between(
-                k, bounds, low, low + size, lambda place: shared.array.__setitem__(place, value), near - low
-            )
+            put = functools.partial(_put, shared.array, value)
+            _between(k, bounds, (low, low + size), put, near - low)
             if pieces > 1:
-                far = plus(lines.row, half + size - low) - k
-                _between(
-                    k,
-                    bounds,
-                    half - low - size + 1,
-                    half - low + 1,
-                    lambda place: shared.array.__setitem__(place, value),
-                    far,
-                )
+                opposite = plus(lines.row, half + size - low) - k
+                _between(k, bounds, (half - low - size + 1, half - low + 1), put, opposite)
             if turn == i == chunk == 0:
-                guarded([k == 0], lambda: shared.array.__setitem__(plus(lines.row, size), value))
+                guarded([k == 0], functools.partial(put, plus(lines.row, size)))
 
     lines.each_butterfly(stage, write, everywhere=True)
 
 
+def _put(array: Any, value: Any, place: Any) -> None:
+    array[place] = value
+
+
 def _between(
-    k: Any, bounds: tuple[int, int], low: int, high: int, action: Callable[[Any], None], place: Any
+    k: Any, bounds: tuple[int, int], limits: tuple[int, int], action: Callable[[Any], None], place: Any
 ) -> None:
-    """Trace an action where low <= k < high, k being within bounds."""
+    """Trace `action(place)` where k, which is within bounds, is not less than one limit, but than the other."""
+    low, high = limits
     if bounds[1] < low or bounds[0] >= high:
         return
     conditions = []
@@ -429,7 +432,7 @@ def _gather(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: 
             near[turn][:] = shared.array[place]
             far[turn][:] = shared.array[opposite]
 
-        _between(k, bounds, low, low + size, take, near_place)
+        _between(k, bounds, (low, low + size), take, near_place)
 
 
 # ---- backward --------------------------------------------------------------------------------------
