@@ -1,9 +1,7 @@
 """What a kernel of one pass looks like: the plan that FFTs of a shape along an axis share."""
 
-from typing import Any
-
-from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.dtype import DType, complex64, complex128, is_complex
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.grid import LineGrid, line_grid
 from vkdispatch.fft.shared import SharedLayout, plan_layout

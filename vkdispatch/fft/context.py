@@ -151,7 +151,8 @@ class FFTContext:
     ) -> None:
         """Bring what a stage leaves to where another one takes it.
 
-        It belongs between a forward and an inverse transform. Where those places are the same it does nothing.
+        It belongs between a forward and an inverse transform. Where those places are the same it does
+        nothing.
         """
         self.resources.sdata.shuffle(registers or self.registers, output_stage, input_stage)
 

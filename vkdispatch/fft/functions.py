@@ -20,7 +20,7 @@ from vkdispatch.fft.arguments import (
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
-from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
+from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -87,6 +87,8 @@ def fft(
     written = _resolve_output_precision(buffers, output_map, output_type)
     read = _resolve_input_precision(buffers, input_map, output_map, input_type, written)
     shape, axis = _shape_and_axis(buffers, buffer_shape, axis, r2c)
+    if r2c:
+        require_neighbours(shape, axis)
     spec = Transform(
         shape,
         axis,

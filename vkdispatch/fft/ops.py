@@ -375,7 +375,7 @@ def current_write(op: GlobalWriteOp) -> Iterator[None]:
 
 
 @contextmanager
-def current_kernel(number: int) -> Iterator[None]:
+def current_kernel(number: int | None) -> Iterator[None]:
     """Let `mapped_kernel_index` return a number."""
     before, _current.kernel = _current.kernel, number
     try:

@@ -365,7 +365,7 @@ class _Steps:
 
     def _turned_part(self, values: Sequence[Any]) -> list[Any]:
         plan, source, target = self.plan, self.plan.rows.stages[-1], self.plan.columns.stages[0]
-        piece = plan.height // plan.chunks
+        piece, per_chunk = plan.height // plan.chunks, target.radix // plan.chunks
         plane = times(self.plane, piece * plan.pitch)
         taken: list[Any] = [vc.new_register(values[0].var_type) for _ in range(target.registers)]
         for chunk in range(plan.chunks):
@@ -384,7 +384,6 @@ class _Steps:
 
                 guarded([*conditions, *more], write)
             vc.barrier()
-            per_chunk = target.radix // plan.chunks
             for turn, butterfly, more in _butterflies(plan.columns, 0, self.column_thread):
 
                 def read(turn: int = turn, butterfly: Any = butterfly, chunk: int = chunk) -> None:
@@ -414,7 +413,7 @@ class _Steps:
 
 
 def _butterflies(split: Split, number: int, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:
-    """Yield an invocation's turns in a stage, its butterfly in each, and under which conditions it has one."""
+    """Yield an invocation's turns in a stage, its butterfly in each, and when it has one."""
     stage = split.stages[number]
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(thread, turn)

@@ -9,7 +9,7 @@ and back, unnormalized, Z[k] = (X[k] + conj X[h - k]) + i w^-k (X[k] - conj X[h 
 (J. W. Cooley, P. A. W. Lewis, P. D. Welch, The fast Fourier transform algorithm: programming considerations
 in the calculation of sine, cosine and Laplace transforms, 1970.)
 
-A line of the buffer is h + 1 complex numbers, and a workgroup reads its lines as a whole before it writes them.
+A line of the buffer is h + 1 complex numbers; a workgroup reads all of its lines before it writes them.
 """
 
 import functools
@@ -30,7 +30,6 @@ from vkdispatch.fft.stages import Stage, plus, times
 from vkdispatch.fft.tables import host_type, roots_of_unity
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
-
 
 _SHORT = 16  # invocations of a line below which a workgroup's lines are moved in the order of memory
 
@@ -198,8 +197,10 @@ class _Lines:
             guarded(conditions, functools.partial(action, turn, butterfly))
 
     def in_order(self, action: Callable[[Any, Any, Any], None]) -> None:
-        """Trace `action(place in the buffer, place in workgroup memory, place in the line)` for all values
-        of a workgroup's lines, in the order of memory."""
+        """Trace an action for all values of a workgroup's lines, in the order of memory.
+
+        It gets a value's place in the buffer, in workgroup memory, and in the line.
+        """
         values, row = self.half + 1, self.plan.row
         count, workers = self.grid.lines * values, self.grid.lines * self.grid.threads
         start = held(vc.workgroup_id().x * count)
@@ -404,7 +405,7 @@ def _put(array: Any, value: Any, place: Any) -> None:
 def _between(
     k: Any, bounds: tuple[int, int], limits: tuple[int, int], action: Callable[[Any], None], place: Any
 ) -> None:
-    """Trace `action(place)` where k, which is within bounds, is not less than one limit, but than the other."""
+    """Trace `action(place)` where k, which is within bounds, is from one limit up to before the other."""
     low, high = limits
     if bounds[1] < low or bounds[0] >= high:
         return

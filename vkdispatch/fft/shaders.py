@@ -11,10 +11,11 @@ from vkdispatch.base.record import record
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.real import make_real_kernel, plan_real
-from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
+from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -39,6 +40,8 @@ class Transform:
         Beginning and end of what is read, or None.
     separate
         Whether there are two buffers also where there are no maps.
+    kernel_index
+        What `mapped_kernel_index` returns in the maps.
     """
 
     shape: tuple[int, ...]
@@ -53,6 +56,7 @@ class Transform:
     compute_type: DType
     signal_range: tuple[int, int] | None
     separate: bool = False
+    kernel_index: int | None = None
 
     @property
     def length(self) -> int:
@@ -103,7 +107,7 @@ def make_fft_shader(
     output_type: DType | None = None,
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
-) -> ShaderFunction:
+) -> Any:
     """Make the kernel of a transform along an axis, batched over all others. Equal arguments give one kernel.
 
     Parameters
@@ -138,6 +142,8 @@ def make_fft_shader(
     """
     shape = checked_shape(buffer_shape)
     axis = checked_axis(axis, len(shape))
+    if r2c:
+        require_neighbours(shape, axis)
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     kinds = checked_types(input_map, output_map, input_type, output_type, compute_type)
     if input_map is None and output_map is None and kinds[0] is not kinds[1]:
@@ -159,25 +165,21 @@ def make_fft_shader(
     return fft_kernel(spec)
 
 
-def fft_kernel(spec: Transform) -> ShaderFunction:
+def fft_kernel(spec: Transform) -> Any:
     """Return the kernel of a transform. Raises ValueError where there is none."""
-    return _fft_kernel(spec, limits())
+    return cached_fft_kernel(spec, limits())
 
 
 @functools.cache
-def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
-    if spec.r2c:
-        inner = functools.reduce(lambda a, b: a * b, spec.shape[spec.axis + 1 :], 1)
-        if inner != 1:
-            raise ArgumentValueError(
-                f"axis: a real transform is along the last axis, got axis {spec.axis} of {spec.shape}"
-            )
-        fast = _real_fft(spec)
-        if fast is not None:
-            return fast
+def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
+    """Return the kernel of a transform, made for what the device can do."""
+    fast = _real_fft(spec) if spec.r2c else None
+    if fast is not None:
+        return fast
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
-        return _long_fft(spec)
+        with current_kernel(spec.kernel_index):
+            return _long_fft(spec)
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(
@@ -190,11 +192,12 @@ def _fft_kernel(spec: Transform, _limits: object) -> ShaderFunction:
         io = context.make_io_manager(
             spec.output_map, spec.output_type, spec.input_type, spec.input_map, separate=spec.separate
         )
-        io.read_input(r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range)
-        context.execute(spec.inverse)
-        if spec.inverse and spec.normalize:
-            context.registers.normalize()
-        io.write_output(r2c=spec.r2c, inverse=spec.inverse)
+        with current_kernel(spec.kernel_index):
+            io.read_input(r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range)
+            context.execute(spec.inverse)
+            if spec.inverse and spec.normalize:
+                context.registers.normalize()
+            io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
 
 
@@ -239,13 +242,3 @@ def _long_fft(spec: Transform) -> ShaderFunction:
     raise ArgumentValueError(
         f"buffer_shape: no kernel transforms lines of {spec.length} values yet; see vd.fft.pad_dim"
     )
-
-
-def get_cache_info() -> Any:
-    """Return the hits, misses and size of the cache of `make_fft_shader`."""
-    return _fft_kernel.cache_info()
-
-
-def print_cache_info() -> None:
-    """Print what `get_cache_info` returns."""
-    print(get_cache_info())

@@ -1,5 +1,6 @@
 """Shapes, axes and lengths as users give them."""
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -42,6 +43,14 @@ def checked_axis(axis: Any, dimensions: int) -> int:
     if not -dimensions <= number < dimensions:
         raise ArgumentIndexError(f"axis: {number} is out of range for {dimensions} axes")
     return number % dimensions
+
+
+def require_neighbours(shape: tuple[int, ...], axis: int) -> None:
+    """Raise ValueError unless values along an axis are neighbours in memory, as real transforms need it."""
+    if math.prod(shape[axis + 1 :]) != 1:
+        raise ArgumentValueError(
+            f"axis: a real transform is along the last axis, got axis {axis} of the shape {shape}"
+        )
 
 
 SignalRange = tuple[int | None, int | None]

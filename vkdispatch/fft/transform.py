@@ -56,7 +56,12 @@ class _Twiddled(Sequence[Any]):
         return len(self._values)
 
     def __getitem__(self, index: Any) -> Any:
-        return held(self._values[index] * self._powers[index]) if index else self._values[0]
+        value = self._values[index]
+        if not index:
+            return value
+        # factors are never of half precision
+        turned = value * self._powers[index]
+        return held(turned if turned.var_type is value.var_type else turned.to_dtype(value.var_type))
 
 
 class _Factors:
