@@ -3,7 +3,7 @@
 from typing import Any
 
 from vkdispatch.fft.convolution import clear_convolutions
-from vkdispatch.fft.shaders import cached_fft_kernel
+from vkdispatch.fft.shaders import cached_fft_kernel, cached_plane_kernel
 
 
 def get_cache_info() -> Any:
@@ -19,4 +19,5 @@ def print_cache_info() -> None:
 def cache_clear() -> None:
     """Forget the kernels of transforms, convolutions and transpositions: each is made anew when next used."""
     cached_fft_kernel.cache_clear()
+    cached_plane_kernel.cache_clear()
     clear_convolutions()

@@ -144,7 +144,7 @@ def _splits(
     # 64 registers of 4 bytes are what 1024 invocations have each
     limit = 32 if compute_type.item_size <= 8 else 16
     of_rows, of_columns = _by_threads(width, limit, most), _by_threads(height, limit, most)
-    found = []
+    found: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():
         for column_threads, (column_cost, column_split) in of_columns.items():
             a, b = row_threads * height, column_threads * width
@@ -196,7 +196,17 @@ def _laid_out(
         if chunks > 1 and (not first.even or first.radix % chunks):
             continue
         plan = PlanePlan(
-            *shape, rows, columns, planes, *layouts, pitch, parts, chunks, parts == 1 and staged, compute_type
+            *shape,
+            rows,
+            columns,
+            planes,
+            layouts[0],
+            layouts[1],
+            pitch,
+            parts,
+            chunks,
+            bool(parts == 1 and staged),
+            compute_type,
         )
         if plan.size <= most:
             return plan

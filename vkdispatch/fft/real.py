@@ -93,14 +93,13 @@ def plan_real(
         return None
     if half is None:
         half = plan_pass((count, length // 2), 1, compute_type)
-    if half is None:
-        return None
+        if half is None:
+            return None
+        if half.split.threads < _SHORT and half.layout is not None and half.layout.parts == 2:
+            half = plan_pass((count, length // 2), 1, compute_type, split=half.split, parts=1) or half
+    whole = half.layout is None or half.layout.parts == 1
     # short pieces of lines, one for each line of a workgroup, would waste parts of memory transactions
     short = half.split.threads < _SHORT
-    if short and half.layout is not None and half.layout.parts == 2:
-        half = plan_pass((count, length // 2), 1, compute_type, split=half.split, parts=1) or half
-    whole = half.layout is None or half.layout.parts == 1
-    short = short and whole
     plan = RealPlan(
         half,
         whole and (short if staged is None else staged),
@@ -139,9 +138,10 @@ def make_real_kernel(
 
 
 @functools.lru_cache(maxsize=256)
-def _roots(half: int, compute_type: DType) -> vc.ConstantArray:
+def _roots(half: int, double: bool) -> vc.ConstantArray:
     """Table of exp(-2 pi i k / n) for k = 0 ... h."""
-    return vc.ConstantArray(roots_of_unity(half + 1, 2 * half).astype(host_type(compute_type)))
+    kind = host_type(complex128 if double else complex64)
+    return vc.ConstantArray(roots_of_unity(half + 1, 2 * half).astype(kind))
 
 
 class _Lines:
@@ -185,7 +185,7 @@ class _Lines:
 
     def root(self, index: Any) -> Any:
         """Return exp(-2 pi i index / n)."""
-        return held(vc.constant_array(_roots(self.half, self.compute_type))[index])
+        return held(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
 
     def each_butterfly(self, stage: Stage, action: Callable[[int, Any], None], everywhere: bool) -> None:
         """Trace `action(turn, butterfly)` for an invocation's butterflies; `everywhere`: of no line too."""

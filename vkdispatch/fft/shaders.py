@@ -218,18 +218,15 @@ def plane_kernel(
     shape: tuple[int, ...], inverse: bool, normalize: bool, kind: DType, compute_type: DType
 ) -> ShaderFunction | None:
     """Return the kernel that transforms the last two axes at once, in place; None where there is none."""
-    return _plane_kernel(shape, inverse, normalize, kind, compute_type, limits())
+    return cached_plane_kernel((shape, inverse, normalize, kind, compute_type), limits())
 
 
 @functools.cache
-def _plane_kernel(
-    shape: tuple[int, ...],
-    inverse: bool,
-    normalize: bool,
-    kind: DType,
-    compute_type: DType,
-    _limits: object,
+def cached_plane_kernel(
+    what: tuple[tuple[int, ...], bool, bool, DType, DType], _limits: object
 ) -> ShaderFunction | None:
+    """Return the kernel of `plane_kernel`, made for what the device can do."""
+    shape, inverse, normalize, kind, compute_type = what
     plan = plan_planes(math.prod(shape[:-2]), shape[-2], shape[-1], compute_type)
     if plan is None:
         return None

@@ -73,8 +73,8 @@ def plan_layout(
             row = piece + (-(-piece // padding) if padding else 0)
             if interleaved and lines > 1:
                 banks = 32 * 4 * count // item_size
-                wanted = max(banks // lines, 1)
-                row += (wanted - row) % banks
+                # an odd distance takes all banks in turn, where there are lines for all of them
+                row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
             if needed_elements(split, layout) * item_size // count <= most:
                 return layout

@@ -45,4 +45,7 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
         for stage in split.stages
         if stage.previous > 1
     ]
-    return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
+    # idle invocations read behind the last stage's
+    last = split.stages[-1]
+    idle = np.zeros(last.rounds * last.threads - last.butterflies)
+    return vc.ConstantArray(np.concatenate([*parts, idle]).astype(host_type(compute_type)))
