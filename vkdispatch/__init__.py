@@ -176,7 +176,7 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
-    from vkdispatch import fft
+    from vkdispatch import fft, reduce
     from vkdispatch.shader.copying import copyto
     from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.profile import Profile, profile
@@ -196,7 +196,7 @@ _LAZY = {
     "spirv_kernel": "vkdispatch.shader.raw",
 }
 # So are these modules.
-_LAZY_MODULES = frozenset(("fft",))
+_LAZY_MODULES = frozenset(("fft", "reduce"))
 
 
 def __getattr__(name: str) -> object:
@@ -353,6 +353,7 @@ __all__ = [
     "profile",
     "queue_wait_idle",
     "record_event",
+    "reduce",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",

@@ -238,3 +238,29 @@ def test_errors_in_maps_leave_no_trace() -> None:
         vd.fft.read_op()
     vd.fft.fft(buffer)
     assert error(buffer.read(0), np.fft.fft(a)) < bound(8)
+
+
+def test_calls_of_one_kind_are_told_apart() -> None:
+    """A call that was checked once launches at once: only what equals it may."""
+    a = complex_signal(4, 12)
+    for _ in range(2):
+        for axis in (0, 1):
+            for inverse in (False, True):
+                buffer = vd.asbuffer(a)
+                vd.fft.fft(buffer, axis=axis, inverse=inverse, normalize_inverse=False)
+                truth = np.fft.ifft(a, axis=axis) * a.shape[axis] if inverse else np.fft.fft(a, axis=axis)
+                assert error(buffer.read(0), truth) < bound(12)
+        buffer = vd.asbuffer(a)
+        vd.fft.fft2(buffer)
+        vd.fft.ifft2(buffer, normalize=False)
+        assert error(buffer.read(0), a * a.size) < 3 * bound(48)
+        vd.fft.fft(buffer, buffer_shape=[4, 12])
+        with pytest.raises(ValueError, match="bytes"):
+            vd.fft.fft(vd.asbuffer(a[:2]), buffer_shape=(4, 12))
+    layout = vd.fft.transpose(vd.asbuffer(a), axis=0)
+    for _ in range(2):
+        vd.fft.convolve(buffer, layout, axis=0, transposed_kernel=True)
+    other: Any = vd.Buffer(layout.shape, vd.complex64)
+    vd.fft.transpose(vd.asbuffer(a), conv_shape=(2, 4, 6), axis=1, out_buffer=other)
+    with pytest.raises(ValueError, match="another convolution"):
+        vd.fft.convolve(buffer, other, axis=0, transposed_kernel=True)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from vkdispatch.fft.convolution import clear_convolutions
+from vkdispatch.fft.ready import forget
 from vkdispatch.fft.shaders import cached_fft_kernel, cached_plane_kernel
 
 
@@ -21,3 +22,4 @@ def cache_clear() -> None:
     cached_fft_kernel.cache_clear()
     cached_plane_kernel.cache_clear()
     clear_convolutions()
+    forget()

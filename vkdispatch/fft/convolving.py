@@ -16,6 +16,7 @@ from vkdispatch.fft.arguments import (
     require_rfft_buffer,
     require_room,
 )
+from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.convolution import (
     Convolution,
     checked_count,
@@ -24,7 +25,7 @@ from vkdispatch.fft.convolution import (
     get_transposed_size,
     kernel_elements,
     make_transpose_shader,
-    plan_convolution,
+    plan_back,
 )
 from vkdispatch.fft.functions import (
     _resolve_compute_precision,
@@ -35,6 +36,7 @@ from vkdispatch.fft.functions import (
 )
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.ready import find, kinds, remember
 from vkdispatch.fft.shaders import Transform
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
@@ -100,6 +102,22 @@ def convolve(
     IndexError
         There is no such axis.
     """
+    given = (
+        axis,
+        normalize,
+        kernel_num,
+        transposed_kernel,
+        kernel_inner_only,
+        buffer_shape,
+        input_signal_range,
+    )
+    types = (input_map, output_map, kernel_map, output_type, input_type, kernel_type, compute_type)
+    key = ("convolve", kinds(buffers), given, types)
+    if not print_shader and (ready := find(key)) is not None:
+        fits = not transposed_kernel or kernel_map is not None
+        if fits or _transposed.get(buffers[-1], ready.layout) == ready.layout:
+            ready.kernels[0](*buffers, graph=graph)
+            return
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     kernel_map = checked_map(kernel_map, "kernel_map")
     if not buffers:
@@ -156,6 +174,7 @@ def convolve(
     if print_shader:
         print(kernel)
     kernel(*buffers, graph=graph)
+    remember(key, [kernel], _layout_of(spec) if transposed_kernel else None)
 
 
 def convolve2D(  # noqa: N802
@@ -382,8 +401,8 @@ def transpose(
 def _layout_of(spec: Convolution) -> object:
     """Return what tells one transposed layout from another."""
     signal = spec.transform
-    plan = plan_convolution(signal.shape, signal.axis, signal.compute_type)
-    return None if plan is None else (plan.split, plan.grid, spec.kernel_inner_only)
+    plan = plan_pass(signal.shape, signal.axis, signal.compute_type)
+    return None if plan is None else (plan_back(plan).split, plan.grid, spec.kernel_inner_only)
 
 
 def _require_layout(buffer: Buffer[Any], spec: Convolution) -> None:

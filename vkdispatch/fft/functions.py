@@ -19,10 +19,10 @@ from vkdispatch.fft.arguments import (
 )
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.ready import find, kinds, remember
 from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
-from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def fft(
@@ -81,6 +81,12 @@ def fft(
     IndexError
         There is no such axis.
     """
+    given = (axis, inverse, normalize_inverse, r2c, buffer_shape, input_signal_range)
+    types = (input_map, output_map, output_type, input_type, compute_type)
+    key = ("fft", kinds(buffers), given, types)
+    if not print_shader and (ready := find(key)) is not None:
+        ready.kernels[0](*buffers, graph=graph)
+        return
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     if not buffers:
         raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
@@ -102,7 +108,7 @@ def fft(
         _resolve_compute_precision(compute_type, read, written),
         checked_range(input_signal_range, shape[axis]),
     )
-    _launch("fft", spec, buffers, graph, print_shader)
+    remember(key, [_launch("fft", spec, buffers, graph, print_shader)])
 
 
 def _shape_and_axis(
@@ -117,8 +123,8 @@ def _shape_and_axis(
     return shape, checked_axis(axis, len(shape))
 
 
-def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph | None, shown: bool) -> None:
-    """Check a transform's arguments and record or queue its kernel."""
+def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph | None, shown: bool) -> Any:
+    """Check a transform's arguments, record or queue its kernel, and return that."""
     written, read = argument_count(spec.output_map), argument_count(spec.input_map)
     if spec.input_map is None and spec.output_map is None and not spec.separate:
         require_count(who, args, [("buffer", 1)])
@@ -135,6 +141,7 @@ def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph 
     if shown:
         print(kernel)
     kernel(*args, graph=graph)
+    return kernel
 
 
 def _resolve_output_precision(
@@ -259,6 +266,12 @@ def _transform_axes(
     buffer_shape: Sequence[int] | None,
 ) -> None:
     """Transform the last `count` axes of data that has at most `most`; maps go to the first and last pass."""
+    plain = input_map is None and output_map is None
+    key = (who, kinds(buffers), normalize, buffer_shape, output_type, input_type, compute_type)
+    if plain and not shown and (ready := find(key)) is not None:
+        for kernel in ready.kernels:
+            kernel(*buffers, graph=graph)
+        return
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     if not buffers:
         raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
@@ -282,13 +295,21 @@ def _transform_axes(
     if input_map is None and output_map is None and written is not None:
         kernel = plane_kernel(shape, inverse, normalize, written, kind)
         if kernel is not None:
-            _launch_planes(
-                who, shape, count, inverse, normalize, kernel, buffers, graph, shown, written, kind
-            )
+            specs = [
+                Transform(shape, axis, inverse, normalize, False, None, None, written, written, kind, None)
+                for axis in range(len(shape) - count, len(shape) - 2)
+            ]
+            require_room(buffers[0], math.prod(shape), written, "output buffer")
+            kernels = [_launch(who, spec, buffers, graph, shown) for spec in specs]
+            if shown:
+                print(kernel)
+            kernel(*buffers, graph=graph)
+            remember(key, [*kernels, kernel])
             return
     # what lies between the first pass and the last
     middle: Any = outputs[0] if output_map is None else Buffer(shape, kind)
     held = written if written is not None else kind
+    kernels = []
     for step in range(count):
         first, last = step == 0, step == count - 1
         reads = input_map if first else None
@@ -311,30 +332,9 @@ def _transform_axes(
             apart,
         )
         in_place = reads is None and writes is None and not apart
-        _launch(who, spec, target if in_place else [*target, *source], graph, shown)
-
-
-def _launch_planes(
-    who: str,
-    shape: tuple[int, ...],
-    count: int,
-    inverse: bool,
-    normalize: bool,
-    kernel: ShaderFunction,
-    buffers: Sequence[Any],
-    graph: CommandGraph | None,
-    shown: bool,
-    held: DType,
-    kind: DType,
-) -> None:
-    """Transform the axes before the last two one by one, and those by one kernel."""
-    require_room(buffers[0], math.prod(shape), held, "output buffer")
-    for axis in range(len(shape) - count, len(shape) - 2):
-        spec = Transform(shape, axis, inverse, normalize, False, None, None, held, held, kind, None)
-        _launch(who, spec, buffers, graph, shown)
-    if shown:
-        print(kernel)
-    kernel(*buffers, graph=graph)
+        kernels.append(_launch(who, spec, target if in_place else [*target, *source], graph, shown))
+    if plain:
+        remember(key, kernels)
 
 
 _OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")

@@ -64,6 +64,8 @@ class Place:
     ----------
     thread, line
         Which invocation of its line, which line of its workgroup: an int where there is only one.
+    outer, inner
+        Which line along the axes before the transformed one, and along those after it.
     line_number
         Which line of all, counted in C order of the other axes.
     first
@@ -80,19 +82,19 @@ class Place:
         group = vc.workgroup_id().x
         if grid.interleaved:
             self.line, self.thread = x, y
-            outer = group // grid.blocks if grid.blocks > 1 else group
+            outer = _register(group // grid.blocks if grid.blocks > 1 else group)
             block = group % grid.blocks if grid.blocks > 1 else 0
             column = plus(times(block, grid.lines), x)
             self.active = column < grid.inner if grid.inner % grid.lines else True
-            self.inner = column
+            self.outer, self.inner = outer, _register(column)
             self.line_number = _register(plus(times(outer, grid.inner), column))
             self.first = _register(plus(times(outer, grid.length * grid.stride), column))
         else:
             self.thread, self.line = x, y
             number = plus(times(group, grid.lines), y)
             self.active = number < grid.outer if grid.outer % grid.lines else True
-            self.inner = 0
             self.line_number = _register(number)
+            self.outer, self.inner = self.line_number, 0
             self.first = _register(times(self.line_number, grid.length))
 
 

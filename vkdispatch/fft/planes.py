@@ -12,9 +12,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
+from vkdispatch.fft.config import registers_of
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.registers import FFTRegisters
-from vkdispatch.fft.shared import SharedLayout, SharedLines, guarded, needed_elements, plan_layout
+from vkdispatch.fft.shared import SharedLayout, SharedLines, allocation, guarded, plan_layout
 from vkdispatch.fft.stages import Split, plus, split_choices, times
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -83,7 +84,7 @@ class PlanePlan:
         sizes = [self.planes * self.height // self.chunks * self.pitch]
         for split, layout in ((self.rows, self.row_layout), (self.columns, self.column_layout)):
             if layout is not None:
-                sizes.append(needed_elements(split, layout))
+                sizes.append(allocation(split, layout))
         return max(sizes)
 
     @property
@@ -141,8 +142,20 @@ def _splits(
     """Return splits of rows and columns that go together, the cheapest ones first."""
     if rows is not None and columns is not None:
         return [(rows, columns)]
-    # 64 registers of 4 bytes are what 1024 invocations have each
-    limit = 32 if compute_type.item_size <= 8 else 16
+    on_cpu = any(info.is_cpu() for info in get_context().device_infos)
+    values = height * width
+    wanted = max(registers_of(max(height, width), False, on_cpu), -(-values // (most if on_cpu else 512)))
+    limit = max(min(wanted, 32) * 8 // compute_type.item_size, 4)
+    while limit <= 32:
+        found = _pairs(height, width, limit, most)
+        if found:
+            return found
+        limit *= 2
+    return []
+
+
+def _pairs(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
+    """Return splits that go together, of invocations that hold up to `limit` values or a prime."""
     of_rows, of_columns = _by_threads(width, limit, most), _by_threads(height, limit, most)
     found: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():

@@ -11,6 +11,7 @@ from vkdispatch.base.record import record
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.long import long_fft
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
@@ -179,7 +180,7 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
         with current_kernel(spec.kernel_index):
-            return _long_fft(spec)
+            return long_fft(spec)
     sizes = "x".join(map(str, spec.shape))
     kind = ("irfft" if spec.inverse else "rfft") if spec.r2c else ("ifft" if spec.inverse else "fft")
     with fft_context(
@@ -232,10 +233,3 @@ def cached_plane_kernel(
         return None
     name = f"{'ifft2' if inverse else 'fft2'}_{'x'.join(map(str, shape))}"
     return make_plane_kernel(plan, kind, inverse, normalize, name)
-
-
-def _long_fft(spec: Transform) -> ShaderFunction:
-    """Make the kernels of a transform that one workgroup cannot hold."""
-    raise ArgumentValueError(
-        f"buffer_shape: no kernel transforms lines of {spec.length} values yet; see vd.fft.pad_dim"
-    )

@@ -1,5 +1,7 @@
 """Workgroup memory in which the invocations of a line exchange values."""
 
+import copy
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,27 +58,34 @@ class SharedLayout:
 
 
 def plan_layout(
-    split: Split, lines: int, interleaved: bool, item_size: int, most: int, parts: int | None = None
+    split: Split,
+    lines: int,
+    interleaved: bool,
+    item_size: int,
+    most: int,
+    parts: int | None = None,
+    whole: bool = False,
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
+    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines. `whole`
+    layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
     padding = first if len(split.radices) > 1 and first % 2 == 0 else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
     for count in [1, 2] if parts is None else [parts]:
-        for chunks in chunk_counts if count == 2 else [1]:
+        for chunks in chunk_counts if count == 2 and not whole else [1]:
             if chunks > 1 and not _cuts(split, chunks):
                 continue
             piece = -(-length // chunks)
-            row = piece + (-(-piece // padding) if padding else 0)
+            row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
             if interleaved and lines > 1:
                 banks = 32 * 4 * count // item_size
                 # an odd distance takes all banks in turn, where there are lines for all of them
                 row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if needed_elements(split, layout) * item_size // count <= most:
+            if allocation(split, layout) * item_size // count <= most:
                 return layout
     return None
 
@@ -99,9 +108,17 @@ def _overrun(split: Split, layout: SharedLayout) -> int:
     return layout.step(most) + (1 if most else 0)
 
 
-def needed_elements(split: Split, layout: SharedLayout) -> int:
-    """Return how many elements an array for a layout has, with what idle invocations read behind its end."""
+def allocation(split: Split, layout: SharedLayout) -> int:
+    """Elements of workgroup memory that a transform needs."""
     return layout.elements + _overrun(split, layout)
+
+
+@record
+class Slot:
+    """A flat place in workgroup memory, and when an invocation has to do with it."""
+
+    place: Any
+    conditions: tuple[Any, ...] = ()
 
 
 class SharedLines:
@@ -117,15 +134,24 @@ class SharedLines:
         array: Any = None,
         used: bool = False,
     ) -> None:
-        """Allocate at least `least` elements, or take an array, which may have been `used` before."""
+        """Allocate what a transform needs, and at least so many elements.
+
+        Or take an array that has so many, which may have been `used` before.
+        """
         self.layout = layout
         self.compute_type = compute_type
         if array is None:
             kind = compute_type if layout.parts == 1 else component_type(compute_type)
-            array = vc.shared_buffer(kind, max(needed_elements(split, layout), least), var_name="lines")
+            array = vc.shared_buffer(kind, max(least, allocation(split, layout)), var_name="lines")
         self.array = array
         self.row = times(line, layout.row)
         self._used = used
+
+    def seen_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
+        """Return the same memory in another layout of as many parts."""
+        other = copy.copy(self)
+        other.layout, other.row, other._used = layout, times(line, layout.row), True
+        return other
 
     def settle(self) -> None:
         """Wait until nobody reads what is there any more."""
@@ -142,6 +168,30 @@ class SharedLines:
             for part in (_real, _imaginary)
         ]
         return [vc.to_complex(re, im).to_register() for re, im in zip(*parts, strict=True)]
+
+    def rearrange(
+        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
+    ) -> list[Any]:
+        """Put values at flat places of the workgroup's memory, and return what is at others then.
+
+        The layout must not be cut into chunks.
+        """
+        if self.layout.parts == 1:
+            return self._rearrange(values, places, wanted)
+        parts = [self._rearrange([part(v) for v in values], places, wanted) for part in (_real, _imaginary)]
+        return [vc.to_complex(re, im).to_register() for re, im in zip(*parts, strict=True)]
+
+    def _rearrange(
+        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
+    ) -> list[Any]:
+        self.settle()
+        for value, slot in zip(values, places, strict=True):
+            guarded(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
+        vc.barrier()
+        taken = [vc.new_register(value_type(self.array)) for _ in wanted]
+        for register, slot in zip(taken, wanted, strict=True):
+            guarded(slot.conditions, functools.partial(_load, register, self.array, slot.place))
+        return taken
 
     def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
         taken: list[Any] = [None] * target.registers
@@ -205,6 +255,15 @@ def guarded(conditions: Sequence[Any], action: Callable[[], None]) -> None:
         condition = vc.logical_and(condition, each)
     with vc.if_block(condition):
         action()
+
+
+def value_type(array: Any) -> DType:
+    """Dtype of an array's elements."""
+    return array.var_type  # type: ignore[no-any-return]
+
+
+def _load(register: Any, array: Any, place: Any) -> None:
+    register[:] = array[place]
 
 
 def _real(value: Any) -> Any:

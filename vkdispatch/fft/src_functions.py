@@ -6,7 +6,7 @@ has a kernel for two at once, as its `print_shader` shows. `line_numbers` number
 of the functions that run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
@@ -20,6 +20,8 @@ from vkdispatch.shader.map import MappingFunction
 Shape = int | Sequence[int]
 Map = MappingFunction | None
 Sources = tuple[ShaderSource, ...]
+# A line that no workgroup holds takes several kernels: a list of their sources.
+Source = ShaderSource | list[ShaderSource]
 
 
 def fft_src(
@@ -32,7 +34,7 @@ def fft_src(
     output_map: Map = None,
     input_signal_range: SignalRange | None = None,
     line_numbers: bool | None = False,
-) -> ShaderSource:
+) -> Any:
     """Return the code of `fft` for complex64 buffers of a shape."""
     kernel = make_fft_shader(
         buffer_shape,
@@ -54,19 +56,19 @@ def ifft_src(
     input_map: Map = None,
     output_map: Map = None,
     line_numbers: bool | None = False,
-) -> ShaderSource:
+) -> Any:
     """Return the code of `ifft`."""
     return fft_src(
         buffer_shape, axis, True, normalize, False, input_map, output_map, line_numbers=line_numbers
     )
 
 
-def rfft_src(buffer_shape: Shape, line_numbers: bool | None = False) -> ShaderSource:
+def rfft_src(buffer_shape: Shape, line_numbers: bool | None = False) -> Any:
     """Return the code of `rfft`; the shape is that of the reals."""
     return fft_src(buffer_shape, r2c=True, line_numbers=line_numbers)
 
 
-def irfft_src(buffer_shape: Shape, normalize: bool = True, line_numbers: bool | None = False) -> ShaderSource:
+def irfft_src(buffer_shape: Shape, normalize: bool = True, line_numbers: bool | None = False) -> Any:
     """Return the code of `irfft`; the shape is that of the reals."""
     return fft_src(
         buffer_shape, inverse=True, normalize_inverse=normalize, r2c=True, line_numbers=line_numbers
@@ -85,7 +87,7 @@ def _many(
 ) -> Sources:
     shape = _checked(who, buffer_shape, count, most)
     input_map, output_map = checked_map(maps[0], "input_map"), checked_map(maps[1], "output_map")
-    return tuple(
+    return _flat(
         fft_src(
             shape,
             len(shape) - count + step,
@@ -154,9 +156,9 @@ def _real(
     others = range(len(shape) - count, len(shape) - 1)
     if inverse:
         passes = [ifft_src(half, axis, normalize, line_numbers=line_numbers) for axis in others]
-        return (*passes, irfft_src(shape, normalize, line_numbers))
+        return _flat([*passes, irfft_src(shape, normalize, line_numbers)])
     passes = [fft_src(half, axis, line_numbers=line_numbers) for axis in reversed(others)]
-    return (rfft_src(shape, line_numbers), *passes)
+    return _flat([rfft_src(shape, line_numbers), *passes])
 
 
 def rfft2_src(buffer_shape: Shape, line_numbers: bool | None = False) -> Sources:
@@ -191,7 +193,7 @@ def convolve_src(
     output_map: Map = None,
     input_signal_range: SignalRange | None = None,
     line_numbers: bool | None = False,
-) -> ShaderSource:
+) -> Any:
     """Return the code of `convolve` for complex64 buffers of a shape."""
     kernel = make_convolution_shader(
         buffer_shape,
@@ -205,8 +207,7 @@ def convolve_src(
         output_map,
         input_signal_range=input_signal_range,
     )
-    source: ShaderSource = kernel.get_src(line_numbers)
-    return source
+    return kernel.get_src(line_numbers)
 
 
 def convolve2D_src(  # noqa: N802
@@ -221,18 +222,20 @@ def convolve2D_src(  # noqa: N802
 ) -> Sources:
     """Return the code of `convolve2D`: there, in between, and back."""
     shape = _checked("convolve2D_src", buffer_shape, 2, 3)
-    return (
-        fft_src(shape, input_map=input_map, line_numbers=line_numbers),
-        convolve_src(
-            shape,
-            kernel_map,
-            axis=len(shape) - 2,
-            normalize=normalize,
-            transposed_kernel=transposed_kernel,
-            kernel_inner_only=kernel_inner_only,
-            line_numbers=line_numbers,
-        ),
-        ifft_src(shape, normalize=normalize, output_map=output_map, line_numbers=line_numbers),
+    return _flat(
+        (
+            fft_src(shape, input_map=input_map, line_numbers=line_numbers),
+            convolve_src(
+                shape,
+                kernel_map,
+                axis=len(shape) - 2,
+                normalize=normalize,
+                transposed_kernel=transposed_kernel,
+                kernel_inner_only=kernel_inner_only,
+                line_numbers=line_numbers,
+            ),
+            ifft_src(shape, normalize=normalize, output_map=output_map, line_numbers=line_numbers),
+        )
     )
 
 
@@ -246,18 +249,20 @@ def convolve2DR_src(  # noqa: N802
 ) -> Sources:
     """Return the code of `convolve2DR`: there, in between, and back; the shape is that of the reals."""
     shape = _checked("convolve2DR_src", buffer_shape, 2, 3)
-    return (
-        rfft_src(shape, line_numbers),
-        convolve_src(
-            (*shape[:-1], shape[-1] // 2 + 1),
-            kernel_map,
-            axis=len(shape) - 2,
-            normalize=normalize,
-            transposed_kernel=transposed_kernel,
-            kernel_inner_only=kernel_inner_only,
-            line_numbers=line_numbers,
-        ),
-        irfft_src(shape, normalize, line_numbers),
+    return _flat(
+        (
+            rfft_src(shape, line_numbers),
+            convolve_src(
+                (*shape[:-1], shape[-1] // 2 + 1),
+                kernel_map,
+                axis=len(shape) - 2,
+                normalize=normalize,
+                transposed_kernel=transposed_kernel,
+                kernel_inner_only=kernel_inner_only,
+                line_numbers=line_numbers,
+            ),
+            irfft_src(shape, normalize, line_numbers),
+        )
     )
 
 
@@ -266,13 +271,21 @@ def transpose_src(
     axis: int | None = None,
     kernel_inner_only: bool = False,
     line_numbers: bool | None = False,
-) -> ShaderSource:
+) -> Any:
     """Return the code of `transpose` for complex64 buffers; the shape is that of the convolution."""
     return make_transpose_shader(buffer_shape, axis, kernel_inner_only).get_src(line_numbers)
 
 
-def _show(sources: ShaderSource | Sources) -> None:
-    for source in sources if isinstance(sources, tuple) else (sources,):
+def _flat(sources: Iterable[Source]) -> Sources:
+    """Return the sources of several passes in a row."""
+    found: list[ShaderSource] = []
+    for source in sources:
+        found += source if isinstance(source, list) else [source]
+    return tuple(found)
+
+
+def _show(sources: Source | Sources) -> None:
+    for source in sources if isinstance(sources, (tuple, list)) else (sources,):
         print(source)
 
 

@@ -18,6 +18,9 @@ from vkdispatch.fft.radix import LARGEST_PRIME, operations
 
 _SHARED_ACCESS = 6  # instructions that a value's way through workgroup memory is worth
 _TWIDDLE = 8  # instructions to make and apply a twiddle factor
+_IDLE = 0.3  # what an idle invocation costs, of a busy one
+_HELD = 0.2  # instructions that one value more in each invocation is worth
+_SHORT = 2048
 
 
 @record
@@ -148,7 +151,7 @@ def choose_split(length: int, registers: int, most_threads: int) -> Split | None
     length
         At least 1.
     registers
-        Complex values that an invocation may hold.
+        Complex values that an invocation may hold, if no prime factor needs more.
     most_threads
         Invocations of a workgroup.
     """
@@ -202,15 +205,13 @@ def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: 
 
 
 def _cost(split: Split) -> float:
-    """Instructions for each value of the line, idle invocations counted as if they worked."""
+    """Instructions for each value of a line, in which idle invocations count a little."""
     total = 0.0
     for number, stage in enumerate(split.stages):
-        slots = stage.rounds * split.threads
+        slots = stage.butterflies + _IDLE * (stage.rounds * split.threads - stage.butterflies)
         total += slots * operations(stage.radix)
         if number:
             total += slots * ((stage.radix - 1) * _TWIDDLE + stage.radix * _SHARED_ACCESS)
-    # invocations that hold few values wait for memory most of the time, and many registers leave few of them
-    per_value = total / split.length
-    if split.length > 16:
-        per_value += 8 / split.registers
-    return per_value * (1 + max(0, split.registers - 16) / 32)
+    # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
+    held = split.length / split.threads
+    return total / split.length + (held if split.length <= _SHORT else -held) * _HELD

@@ -14,9 +14,9 @@ def host_type(compute_type: DType) -> np.dtype[np.complexfloating]:
     return np.dtype(to_numpy_dtype(complex128 if compute_type is complex128 else complex64))
 
 
-def roots_of_unity(count: int, denominator: int) -> np.ndarray:
-    """Return exp(-2 pi i k / denominator) for k = 0 ... count - 1, accurate to the last bit or so."""
-    k = np.arange(count, dtype=np.int64) % denominator
+def roots_of_unity(count: int, denominator: int, step: int = 1) -> np.ndarray:
+    """Return exp(-2 pi i k step / denominator) for k = 0 ... count - 1, accurate to the last bit or so."""
+    k = np.arange(count, dtype=np.int64) * step % denominator
     # within an eighth of the circle, where sine and cosine lose nothing to their argument
     octant, rest = np.divmod(8 * k, denominator)
     odd = (octant & 1).astype(bool)
@@ -45,7 +45,7 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
         for stage in split.stages
         if stage.previous > 1
     ]
-    # idle invocations read behind the last stage's
+    # butterflies that idle invocations would have behind those of the last stage
     last = split.stages[-1]
-    idle = np.zeros(last.rounds * last.threads - last.butterflies)
-    return vc.ConstantArray(np.concatenate([*parts, idle]).astype(host_type(compute_type)))
+    parts.append(np.ones(last.rounds * last.threads - last.butterflies))
+    return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
