@@ -24,7 +24,8 @@ class SharedLayout:
     lines
         Lines of a workgroup.
     padding
-        After so many values one is left out, so that strides of a power of two spread over the banks; 0: none.
+        After so many values one is left out, so that strides of a power of two spread over the banks;
+        0: none.
     row
         Distance of two lines.
     parts
@@ -87,10 +88,10 @@ def plan_layout(
             row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
             if interleaved and lines > 1:
                 banks = 32 * 4 * count // item_size
-                wanted = max(banks // lines, 1)
-                row += (wanted - row) % banks
+                # an odd distance takes all banks in turn, where there are lines for all of them
+                row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if (layout.elements + _overrun(split, layout)) * item_size // count <= most:
+            if allocation(split, layout) * item_size // count <= most:
                 return layout
     return None
 
@@ -130,15 +131,27 @@ class SharedLines:
     """The memory itself: `row` is where this invocation's line begins."""
 
     def __init__(
-        self, layout: SharedLayout, split: Split, compute_type: DType, line: Any, least: int = 0
+        self,
+        layout: SharedLayout,
+        split: Split,
+        compute_type: DType,
+        line: Any,
+        least: int = 0,
+        array: Any = None,
+        used: bool = False,
     ) -> None:
-        """Allocate what a transform needs, and at least so many elements."""
+        """Allocate what a transform needs, and at least so many elements.
+
+        Or take an array that has so many, which may have been `used` before.
+        """
         self.layout = layout
         self.compute_type = compute_type
-        kind = compute_type if layout.parts == 1 else component_type(compute_type)
-        self.array = vc.shared_buffer(kind, max(least, allocation(split, layout)), var_name="lines")
+        if array is None:
+            kind = compute_type if layout.parts == 1 else component_type(compute_type)
+            array = vc.shared_buffer(kind, max(least, allocation(split, layout)), var_name="lines")
+        self.array = array
         self.row = times(line, layout.row)
-        self._used = False
+        self._used = used
 
     def seen_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
         """Return the same memory in another layout of as many parts."""
