@@ -10,9 +10,8 @@ from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.stages import Split, Stage, plus, times
 
-
 # Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
-_HALVED = 24 << 10
+_HALVED = 8 << 10
 
 
 @record
@@ -72,8 +71,8 @@ def plan_layout(
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines. `whole`
-    layouts are not cut into chunks, and hold rows of one value more as well.
+    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
+    `whole` layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
     padding = first if len(split.radices) > 1 and first % 2 == 0 else 0
