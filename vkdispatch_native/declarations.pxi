@@ -151,9 +151,9 @@ cdef extern from *:
         uint32_t vendor, most_invocations, shared_memory
     cdef cppclass CppFftRequest "vkd::FftRequest":
         uint32_t axes
-        cbool pad_frequency, real, normalize, forward, inverse, makes_kernel
-        int precision, conjugate
-        uint64_t batches, buffer_size, input_size, kernel_size, kernels, features
+        cbool pad_frequency, real, normalize, forward, inverse, conjugate
+        int precision
+        uint64_t batches, buffer_size, input_size, kernel_size, features
     cdef cppclass CppFftKernel "vkd::FftKernel":
         string source
         uint32_t binding_count, push_constant_size

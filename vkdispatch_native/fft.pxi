@@ -52,6 +52,7 @@ def plan_fft(tuple device not None, axes not None, dict options not None, run no
     cdef CppFftProgram program
     cdef uint32_t axis
     cdef list state = [run]
+    options = dict(options)
     vendor, invocations, shared, counts, sizes = device
     limits.vendor, limits.most_invocations, limits.shared_memory = vendor, invocations, shared
     for axis in range(3):
@@ -75,10 +76,8 @@ def plan_fft(tuple device not None, axes not None, dict options not None, run no
     request.buffer_size = options.pop("buffer_size")
     request.input_size = options.pop("input_size", 0)
     request.kernel_size = options.pop("kernel_size", 0)
-    request.kernels = options.pop("kernels", 0)
     request.features = options.pop("features", 0)
-    request.makes_kernel = options.pop("makes_kernel", False)
-    request.conjugate = options.pop("conjugate", 0)
+    request.conjugate = options.pop("conjugate", False)
     if options:
         raise ValueError(f"options: unknown {sorted(options)}")
     try:

@@ -1,7 +1,7 @@
 """Fourier transforms and convolutions by the VkFFT library: any length, primes included, on any axes."""
 
 from vkdispatch.vkfft.cache import clear_plan_cache
-#CONV
+from vkdispatch.vkfft.convolution import convolve2D, transpose_kernel2D
 from vkdispatch.vkfft.functions import (
     fft,
     fft2,

@@ -2,6 +2,8 @@
 
 import math
 import threading
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from vkdispatch.base import dtype
@@ -13,6 +15,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft.cache import program_for
 from vkdispatch.vkfft.layout import (
+    Padding,
     Shape,
     checked_axes,
     checked_padding,
@@ -22,7 +25,10 @@ from vkdispatch.vkfft.layout import (
     precision_of,
     stored_elements,
 )
+from vkdispatch.vkfft.elementwise import check_alike, check_complex, embed, multiply
 from vkdispatch.vkfft.program import BUFFER, INPUT, KERNEL, Program, Request
+
+Step = Callable[[CommandGraph | None], None]
 
 
 class VkFFTPlan:
@@ -78,7 +84,7 @@ class VkFFTPlan:
         input_shape, input_type
             Shape and dtype of a separate input. Along an axis where it is smaller than `shape`, zeros follow.
         kernel_convolution
-            The transform makes a kernel for convolutions, in VkFFT's own order of elements.
+            The transform makes a kernel for convolutions. Here that is the spectrum as it is, in NumPy's order.
         conjugate_convolution
             Of a convolution: 0 multiplies spectra as they are, 1 (True) conjugates that of the data, 2 that
             of the kernel.
@@ -129,6 +135,8 @@ class VkFFTPlan:
             )
         if input_type is not None and not (isinstance(input_type, type) and issubclass(input_type, dtype.dtype)):
             raise ArgumentTypeError(f"input_type: expected a dtype such as vd.complex64, got {input_type!r}")
+        if self.do_r2c and self.input_shape != self.shape:
+            raise ArgumentValueError("input_shape: a real transform reads inputs of the plan's own shape")
         if (self.kernel_count or self.kernel_convolution) and len(self.axes) != dimensions:
             raise ArgumentValueError(f"axes: convolutions are along all axes, got {axes!r}")
         self._programs: dict[Request, Program] = {}
@@ -179,11 +187,10 @@ class VkFFTPlan:
         UnsupportedError
             VkFFT cannot do it on this device, or the device lacks the dtype.
         """
-        given = {BUFFER: _checked(buffer, "buffer")}
-        if kernel is not None:
-            given[KERNEL] = _checked(kernel, "kernel")
-        if input is not None:
-            given[INPUT] = _checked(input, "input")
+        _checked(buffer, "buffer")
+        for name, given in (("kernel", kernel), ("input", input)):
+            if given is not None:
+                _checked(given, name)
         if self.is_convolution and kernel is None:
             raise ArgumentValueError("kernel: a convolution needs one")
         if kernel is not None and not self.is_convolution:
@@ -192,20 +199,111 @@ class VkFFTPlan:
             raise ArgumentValueError("inverse: a convolution has no other direction")
         if graph is not None and not isinstance(graph, CommandGraph):
             raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
-        request = self._request(bool(inverse), given)
+        precision = precision_of(buffer.var_type, "buffer", buffer.context, self.do_r2c)
+        _check_room(buffer, "buffer", self._elements * self._results * complex_bytes(precision))
+        if kernel is not None:
+            steps = self._convolution(precision, buffer, kernel, input)
+        else:
+            steps = self._transform(precision, bool(inverse), buffer, input)
+        chosen = graph if graph is not None else current.chosen
+        if chosen is None:
+            for step in steps:
+                step(None)
+            return
+        chosen.require_alive()
+        with chosen.recording_together():
+            for step in steps:
+                step(chosen)
+
+    def _transform(
+        self, precision: int, inverse: bool, buffer: Buffer[Any], input: Buffer[Any] | None, results: int = 1
+    ) -> list[Step]:
+        before: list[Step] = []
+        place: tuple[int, Shape | None] = (0, None)
+        if input is not None:
+            self._check_input(input, precision, inverse)
+            if self.input_shape != self.shape:
+                check_complex(buffer, "buffer")
+                check_alike(input, "input", buffer)
+                before = [partial(embed, buffer, input, self.shape, self.input_shape, self._copies)]
+            elif inverse and self.do_r2c:
+                # Back to reals VkFFT does not read a separate input where that takes several passes.
+                before = [partial(_copy, buffer, input)]
+            else:
+                place = self._input_layout(input, precision)
+        steps = []
+        for axes in self._groups(inverse):
+            request = self._request(precision, inverse, axes, results, *place)
+            given = {BUFFER: buffer}
+            if place[0] and input is not None:
+                if self._program(request).empty:
+                    before = [partial(_copy, buffer, input)]  # of one element VkFFT makes nothing
+                else:
+                    given[INPUT] = input
+            steps.append(self._run(request, given))
+            place = (0, None)
+        return before + steps
+
+    def _groups(self, inverse: bool) -> list[tuple[int, ...]]:
+        """Return the axes that VkFFT is to transform together, in order.
+
+        What it makes of several axes with zeros among them is wrong: then each goes by itself.
+        """
+        if len(self.axes) == 1 or not any(self._padding(inverse)):
+            return [self.axes]
+        return [(axis,) for axis in (self.axes if inverse else reversed(self.axes))]
+
+    def _padding(self, inverse: bool) -> Padding:
+        if self.is_convolution and inverse and not self.pad_frequency_domain:
+            return (None,) * len(self.shape)  # it is that of the data, not of the result
+        return self.padding
+
+    def _convolution(
+        self, precision: int, buffer: Buffer[Any], kernel: Buffer[Any], input: Buffer[Any] | None
+    ) -> list[Step]:
+        check_complex(buffer, "buffer")
+        check_alike(kernel, "kernel", buffer)
+        shared = self.single_kernel_multiple_batches and self.num_batches > 1
+        period = self._elements // self.num_batches if shared else self._elements
+        _check_room(kernel, "kernel", period * self.kernel_count * complex_bytes(precision))
+        if input is None and self._in_one_go:
+            request = self._request(precision, False, self.axes, convolution=True)
+            # More passes than one for each way along each axis: VkFFT wants the kernel in another order.
+            if len(self._program(request).sources) == 3:
+                return [self._run(request, {BUFFER: buffer, KERNEL: kernel})]
+        steps = self._transform(precision, False, buffer, input)
+        # The last ones first: the first result takes the place of the spectrum itself.
+        for number in range(self.kernel_count - 1, -1, -1):
+            place = (number * self._elements, number * period, period)
+            steps.append(
+                partial(multiply, buffer, kernel, self._elements, place, self.conjugate_convolution)
+            )
+        return steps + self._transform(precision, True, buffer, None, self.kernel_count)
+
+    @property
+    def _in_one_go(self) -> bool:
+        """Whether VkFFT can be trusted with the whole convolution.
+
+        It has no other kernels than these that are right: it always divides by the length of the last axis, it
+        conjugates data alone, and with primes beyond 13 or one axis its generator fails.
+        """
+        return (
+            self.normalize
+            and self.conjugate_convolution < 2
+            and self.kernel_count == 1
+            and self.num_batches == 1
+            and not self.do_r2c
+            and len(self.shape) == 2
+            and not any(self.padding)
+            and all(size > 1 and _largest_prime(size) <= 13 for size in self.shape)
+        )
+
+    def _run(self, request: Request, given: Mapping[int, Buffer[Any]]) -> Step:
         program = self._program(request)
         if self.keep_shader_code:
             for source in program.sources:
                 print(source)
-        chosen = graph if graph is not None else current.chosen
-        if program.empty:
-            if input is not None:
-                copyto(buffer, input, graph=chosen)
-        elif chosen is None:
-            program.launch(given)
-        else:
-            chosen.require_alive()
-            program.record(chosen, given)
+        return partial(program.run, given)
 
     def get_src(self, kind: DType = dtype.complex64, inverse: bool = False) -> tuple[str, ...]:
         """Return the GLSL of each pass that transforms a buffer of dtype `kind` in place.
@@ -214,7 +312,8 @@ class VkFFTPlan:
         """
         context = get_context()
         precision = precision_of(kind, "kind", context)
-        return self._program(self._request_for(precision, inverse)).sources
+        requests = (self._request(precision, inverse, axes) for axes in self._groups(inverse))
+        return tuple(source for request in requests for source in self._program(request).sources)
 
     def _program(self, request: Request) -> Program:
         context = get_context()
@@ -224,93 +323,86 @@ class VkFFTPlan:
                 program = self._programs[request] = program_for(request)
             return program
 
-    def _request(self, inverse: bool, given: dict[int, Buffer[Any]]) -> Request:
-        buffer, input, kernel = (given.get(number) for number in (BUFFER, INPUT, KERNEL))
-        assert buffer is not None
-        precision = precision_of(buffer.var_type, "buffer", buffer.context, self.do_r2c)
-        number = complex_bytes(precision)
-        _check_room(buffer, "buffer", self._elements * number)
-        if kernel is not None:
-            _check_precision(kernel, "kernel", precision)
-            _check_room(kernel, "kernel", self._kernel_elements * number)
-        if input is None:
-            return self._request_for(precision, inverse)
-        if inverse and self.input_shape != self.shape:
-            raise ArgumentValueError("input: input_shape is for forward transforms and convolutions")
-        if self.input_type is not None and input.var_type is not self.input_type:
-            raise ArgumentValueError(
-                f"input: expected {self.input_type.name} as the plan says, got {input.var_type.name}"
-            )
-        _check_precision(input, "input", precision, self.do_r2c)
-        return self._request_for(precision, inverse, *self._input_layout(input, precision, inverse))
-
     @property
     def _copies(self) -> int:
         return max(self.convolution_features, 1) * self.num_batches
 
     @property
-    def _elements(self) -> int:
-        return stored_elements(self.shape, self.do_r2c) * self._copies * max(self.kernel_count, 1)
+    def _results(self) -> int:
+        return max(self.kernel_count, 1)
 
     @property
-    def _kernel_elements(self) -> int:
-        copies = max(self.convolution_features, 1) * self.kernel_count
-        if not self.single_kernel_multiple_batches:
-            copies *= self.num_batches
-        return stored_elements(self.shape, self.do_r2c) * copies
+    def _elements(self) -> int:
+        return stored_elements(self.shape, self.do_r2c) * self._copies
 
-    def _input_layout(self, input: Buffer[Any], precision: int, inverse: bool) -> tuple[int, Shape | None]:
-        """Return the bytes of a separate input, and its shape in memory if that is not as the buffer's."""
-        shape = self.input_shape
+    def _check_input(self, input: Buffer[Any], precision: int, inverse: bool) -> None:
+        if self.input_shape != self.shape:
+            if inverse:
+                raise ArgumentValueError("input: input_shape is for forward transforms and convolutions")
+            _check_room(input, "input", math.prod(self.input_shape) * self._copies * complex_bytes(precision))
+        if self.input_type is not None and input.var_type is not self.input_type:
+            raise ArgumentValueError(
+                f"input: expected {self.input_type.name} as the plan says, got {input.var_type.name}"
+            )
+        if precision_of(input.var_type, "input", input.context, self.do_r2c) != precision:
+            raise ArgumentValueError(
+                f"input: its dtype {input.var_type.name} has another width than the buffer's"
+            )
+
+    def _input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, Shape | None]:
+        """Return the bytes of a separate input, and its shape in memory if VkFFT is to be told.
+
+        That of reals is in reals.
+        """
+        shape = self.shape
         needed = stored_elements(shape, self.do_r2c) * self._copies * complex_bytes(precision)
         tight = math.prod(shape) * self._copies * complex_bytes(precision) // 2
-        reals = self.do_r2c and not inverse and not dtype.is_complex(input.var_type)
-        if reals and tight <= input.mem_size < needed:
-            return tight, shape  # rows of reals, without room for the spectrum at their ends
-        _check_room(input, "input", needed)
-        if shape == self.shape:
+        if not self.do_r2c:
+            _check_room(input, "input", needed)
             return needed, None
-        return needed, (*shape[:-1], shape[-1] // 2 + 1) if self.do_r2c else shape
+        if not dtype.is_complex(input.var_type) and tight <= input.mem_size < needed:
+            return tight, shape  # rows without room for the spectrum at their ends
+        _check_room(input, "input", needed)
+        return needed, (*shape[:-1], 2 * (shape[-1] // 2 + 1))
 
-    def _request_for(
-        self, precision: int, inverse: bool, input_bytes: int = 0, stored: Shape | None = None
+    def _request(
+        self,
+        precision: int,
+        inverse: bool,
+        axes: tuple[int, ...],
+        results: int = 1,
+        input_bytes: int = 0,
+        stored: Shape | None = None,
+        *,
+        convolution: bool = False,
     ) -> Request:
-        padding = list(self.padding)
-        if input_bytes and not inverse:
-            for axis, (size, whole) in enumerate(zip(self.input_shape, self.shape, strict=True)):
-                if size < whole and padding[axis] is None:
-                    padding[axis] = (size, whole)
-        layout = laid_out(self.shape, self.axes, tuple(padding), self.do_r2c, stored)
+        """Return what VkFFT is asked for: a transform along `axes`, or a whole convolution."""
+        padding = [pad if axis in axes else None for axis, pad in enumerate(self._padding(inverse))]
+        last = len(self.shape) - 1
+        real = self.do_r2c and last in axes
+        shape = self.shape
+        if self.do_r2c and not real:
+            shape = (*shape[:-1], shape[-1] // 2 + 1)
+        layout = laid_out(shape, axes, tuple(padding), real, stored)
+        size = self._elements * complex_bytes(precision)
         options: dict[str, int] = {
-            "batches": layout.batches * self.num_batches,
+            "batches": layout.batches * (1 if convolution else self._copies * results),
             "precision": precision,
-            "buffer_size": self._elements * complex_bytes(precision),
+            "buffer_size": size * results,
             "forward": not inverse,
             "inverse": inverse,
         }
         optional = {
-            "real": self.do_r2c,
-            "normalize": self.normalize and (inverse or self.is_convolution),
+            "real": real,
+            "normalize": self.normalize and (inverse or convolution),
             "pad_frequency": self.pad_frequency_domain,
             "input_size": input_bytes,
-            "makes_kernel": self.kernel_convolution,
-            "features": self.convolution_features,
+            "kernel_size": size if convolution else 0,
+            "features": self.convolution_features if convolution else 0,
+            "conjugate": self.conjugate_convolution == 1 and convolution,
         }
-        if self.is_convolution:
-            optional |= {
-                "kernel_size": self._kernel_elements * complex_bytes(precision),
-                "kernels": self.kernel_count,
-                "conjugate": self.conjugate_convolution,
-            }
         options |= {name: value for name, value in optional.items() if value}
         return Request(layout.axes, tuple(sorted((name, int(value)) for name, value in options.items())))
-
-
-def _check_precision(buffer: Buffer[Any], name: str, precision: int, real: bool = False) -> None:
-    if precision_of(buffer.var_type, name, buffer.context, real) != precision:
-        raise ArgumentValueError(
-            f"{name}: its dtype {buffer.var_type.name} has another width than the buffer's"
-        )
 
 
 def _check_room(buffer: Buffer[Any], name: str, needed: int) -> None:
@@ -319,6 +411,20 @@ def _check_room(buffer: Buffer[Any], name: str, needed: int) -> None:
             f"{name}: the transform takes {needed} bytes; the buffer has shape {buffer.shape} of "
             f"{buffer.var_type.name}, {buffer.mem_size} bytes"
         )
+
+
+def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) -> None:
+    copyto(target, source, graph=graph)
+
+
+def _largest_prime(number: int) -> int:
+    largest = 1
+    divisor = 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            largest, number = divisor, number // divisor
+        divisor += 1
+    return max(largest, number)
 
 
 def _count(value: object, name: str, least: int) -> int:

@@ -116,6 +116,13 @@ class Program:
         """Whether there is nothing to do, as for transforms of length 1."""
         return not self._passes
 
+    def run(self, given: Mapping[int, Buffer[Any]], graph: CommandGraph | None) -> None:
+        """Queue the passes, or append them to a graph; see `launch`."""
+        if graph is None:
+            self.launch(given)
+        else:
+            self.record(graph, given)
+
     def launch(self, given: Mapping[int, Buffer[Any]], queue: int = ALL_QUEUES) -> None:
         """Queue the passes; returns at once.
 

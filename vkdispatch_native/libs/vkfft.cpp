@@ -636,7 +636,8 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   configuration.useLUT = 1;
   configuration.performR2C = request.real;
   configuration.normalize = request.normalize;
-  configuration.makeForwardPlanOnly = !request.inverse;
+  // A convolution goes back by the plan of the inverse.
+  configuration.makeForwardPlanOnly = !request.inverse && request.kernel_size == 0;
   configuration.makeInversePlanOnly = !request.forward;
   configuration.bufferSize = &buffer_size;
   if (request.input_size > 0) {
@@ -649,11 +650,9 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
   if (request.kernel_size > 0) {
     configuration.performConvolution = 1;
     configuration.kernelSize = &kernel_size;
-    configuration.conjugateConvolution = static_cast<pfUINT>(request.conjugate);
+    configuration.conjugateConvolution = request.conjugate;
+    configuration.coordinateFeatures = request.features;
   }
-  configuration.kernelConvolution = request.makes_kernel;
-  configuration.coordinateFeatures = request.features;
-  configuration.numberKernels = request.kernels;
 
   // Buffers are given at the launch alone: VkFFT would bind those that it is given now before it has the tables
   // of Bluestein's algorithm, and take that for all that there is to bind.

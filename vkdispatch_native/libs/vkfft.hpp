@@ -42,10 +42,8 @@ struct FftRequest {
   uint64_t input_size = 0;   // 0: in place
   uint64_t kernel_size = 0;  // 0: no convolution
   std::array<uint64_t, kFftAxes> input_strides{};  // in elements; 0: as the buffer's
-  uint64_t kernels = 0;                            // that one input is convolved with
-  uint64_t features = 0;                           // vectors of so many coordinates, each with a kernel
-  bool makes_kernel = false;                       // a transform of kernels for convolutions
-  int conjugate = 0;                               // in a convolution: 1 the sequence, 2 the kernel
+  uint64_t features = 0;                           // of a convolution: images, each with a kernel
+  bool conjugate = false;                          // of a convolution: the images' spectra
 };
 
 struct FftKernel {
