@@ -49,7 +49,7 @@ if SANITIZE == "thread":
 else:
     # The vptr check needs the type information of glslang's classes, which is compiled without any.
     SANITIZED += ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
-# Nine tenths of its source are VkFFT's header, which writes kernels and is not in a hurry: small and soon built.
+# Most of it is VkFFT's header, which writes kernels and is in no hurry: small, and soon built.
 SMALL = {NATIVE / "libs" / "vkfft.cpp": ["-Os"]}
 # libstdc++ inside the module, and one exported symbol: nothing can clash with what else a process has loaded.
 RELEASE_LINK = [

@@ -176,6 +176,7 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
+    from vkdispatch import vkfft
     from vkdispatch.shader.copying import copyto
     from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.profile import Profile, profile
@@ -194,9 +195,12 @@ _LAZY = {
     "profile": "vkdispatch.shader.profile",
     "spirv_kernel": "vkdispatch.shader.raw",
 }
+_LAZY_MODULES = ("vkfft",)
 
 
 def __getattr__(name: str) -> object:
+    if name in _LAZY_MODULES:
+        return import_module(f"vkdispatch.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_LAZY[name]), name)
@@ -204,7 +208,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_LAZY_MODULES})
 
 
 __all__ = [
@@ -366,5 +370,6 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "vkfft",
     "wait_event",
 ]

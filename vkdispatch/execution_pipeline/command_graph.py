@@ -203,7 +203,7 @@ class CommandGraph(CommandList):
 
     @contextmanager
     def recording_together(self) -> Iterator[None]:
-        """Make what is recorded inside one call: a graph that submits what it records submits it at the end."""
+        """Make what is recorded inside one call: a graph that submits calls does so once, at the end."""
         with self._lock:
             submits, self.submit_on_record = self.submit_on_record, False
             try:

@@ -5,12 +5,12 @@ from typing import Any
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex
 from vkdispatch.vkfft.layout import checked_shape
 from vkdispatch.vkfft.plan import VkFFTPlan
-from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex
 
 
-def transpose_kernel2D(
+def transpose_kernel2D(  # noqa: N802  (the name that programs use)
     kernel: Buffer[Any],
     shape: Any = None,
     graph: CommandGraph | None = None,
@@ -43,7 +43,7 @@ def transpose_kernel2D(
     plan.record(graph, kernel)
 
 
-def convolve2D(
+def convolve2D(  # noqa: N802
     buffer: Buffer[Any],
     kernel: Buffer[Any],
     normalize: bool = False,
@@ -87,7 +87,7 @@ def convolve2D(
     check_complex(kernel, "kernel")
     if kernel.size not in (height * width, batch * height * width):
         raise ArgumentValueError(
-            f"kernel: expected {height} x {width} elements, or {batch} times as many, got shape {kernel.shape}"
+            f"kernel: expected {height} x {width} elements, or {batch} times that, got shape {kernel.shape}"
         )
     single = kernel.size != batch * height * width
     ranges = padding
@@ -114,7 +114,9 @@ def _images(buffer: object, shape: Any, name: str) -> tuple[int, int, int]:
     if not isinstance(buffer, Buffer):
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
     check_complex(buffer, name)
-    sizes = checked_shape(buffer.shape or (1,) if shape is None else shape, name if shape is None else "shape")
+    sizes = checked_shape(
+        buffer.shape or (1,) if shape is None else shape, name if shape is None else "shape"
+    )
     if len(sizes) < 2:
         raise ArgumentValueError(f"{name}: expected images, 2 or 3 axes, got shape {sizes}")
     batch, height, width = (1, *sizes)[-3:]

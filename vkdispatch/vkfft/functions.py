@@ -25,7 +25,7 @@ def fft(
     Parameters
     ----------
     buffer
-        complex64, or complex128 or complex32 where the device calculates with them; 1 to 3 axes of any length.
+        complex64, or complex128 or complex32 where the device calculates with them; axes of any length.
     input_buffer
         Read this instead, and leave it as it is.
     buffer_shape
@@ -58,8 +58,8 @@ def fft(
     if shape is None:
         if r2c and not isinstance(buffer, RFFTBuffer):
             raise ArgumentValueError(
-                "buffer: expected a vd.RFFTBuffer for a real transform, or buffer_shape with the shape of the "
-                f"reals; got a {type(buffer).__name__}"
+                "buffer: expected a vd.RFFTBuffer for a real transform, or buffer_shape with the shape of "
+                f"the reals; got a {type(buffer).__name__}"
             )
         shape = buffer.real_shape if r2c and isinstance(buffer, RFFTBuffer) else buffer.shape or (1,)
     plan = VkFFTPlan(

@@ -33,8 +33,8 @@ class Layout:
     Attributes
     ----------
     axes
-        Of each axis its size, whether it is left out (such a one may stand for several), the range of zeros if
-        any, and (of an input with rows of its own) elements from one step along the next axis to another.
+        Of each axis its size, whether it is left out (such a one may stand for several), the range of zeros
+        if any, and (of an input with rows of its own) elements from one step along the next axis to another.
     batches
         How often all that follows.
     """

@@ -14,6 +14,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft.cache import program_for
+from vkdispatch.vkfft.elementwise import check_alike, check_complex, embed, multiply
 from vkdispatch.vkfft.layout import (
     Padding,
     Shape,
@@ -25,7 +26,6 @@ from vkdispatch.vkfft.layout import (
     precision_of,
     stored_elements,
 )
-from vkdispatch.vkfft.elementwise import check_alike, check_complex, embed, multiply
 from vkdispatch.vkfft.program import BUFFER, INPUT, KERNEL, Program, Request
 
 Step = Callable[[CommandGraph | None], None]
@@ -84,7 +84,7 @@ class VkFFTPlan:
         input_shape, input_type
             Shape and dtype of a separate input. Along an axis where it is smaller than `shape`, zeros follow.
         kernel_convolution
-            The transform makes a kernel for convolutions. Here that is the spectrum as it is, in NumPy's order.
+            The transform makes a kernel for convolutions: the spectrum, in NumPy's order.
         conjugate_convolution
             Of a convolution: 0 multiplies spectra as they are, 1 (True) conjugates that of the data, 2 that
             of the kernel.
@@ -121,7 +121,8 @@ class VkFFTPlan:
         self.conjugate_convolution = _count(conjugate_convolution, "conjugate_convolution", 0)
         if self.conjugate_convolution > 2:
             raise ArgumentValueError(
-                f"conjugate_convolution: expected 0, 1 (the data) or 2 (the kernel), got {conjugate_convolution}"
+                "conjugate_convolution: expected 0, 1 (the data) or 2 (the kernel), got "
+                f"{conjugate_convolution}"
             )
         self.single_kernel_multiple_batches = bool(single_kernel_multiple_batches)
         self.keep_shader_code = bool(keep_shader_code)
@@ -131,9 +132,12 @@ class VkFFTPlan:
             size > whole for size, whole in zip(self.input_shape, self.shape, strict=True)
         ):
             raise ArgumentValueError(
-                f"input_shape: expected {dimensions} ints, none more than in {self.shape}, got {input_shape!r}"
+                f"input_shape: expected {dimensions} ints, at most those of {self.shape}, got {input_shape!r}"
             )
-        if input_type is not None and not (isinstance(input_type, type) and issubclass(input_type, dtype.dtype)):
+        given_type: object = input_type
+        if input_type is not None and not (
+            isinstance(given_type, type) and issubclass(given_type, dtype.dtype)
+        ):
             raise ArgumentTypeError(f"input_type: expected a dtype such as vd.complex64, got {input_type!r}")
         if self.do_r2c and self.input_shape != self.shape:
             raise ArgumentValueError("input_shape: a real transform reads inputs of the plan's own shape")
@@ -191,6 +195,12 @@ class VkFFTPlan:
         for name, given in (("kernel", kernel), ("input", input)):
             if given is not None:
                 _checked(given, name)
+        if kernel is buffer:
+            raise ArgumentValueError("kernel: it is the buffer itself; give the kernel a buffer of its own")
+        if input is buffer:
+            if self.input_shape != self.shape:
+                raise ArgumentValueError("input: it is the buffer itself, whose shape is not input_shape")
+            input = None
         if self.is_convolution and kernel is None:
             raise ArgumentValueError("kernel: a convolution needs one")
         if kernel is not None and not self.is_convolution:
@@ -275,17 +285,15 @@ class VkFFTPlan:
         # The last ones first: the first result takes the place of the spectrum itself.
         for number in range(self.kernel_count - 1, -1, -1):
             place = (number * self._elements, number * period, period)
-            steps.append(
-                partial(multiply, buffer, kernel, self._elements, place, self.conjugate_convolution)
-            )
+            steps.append(partial(multiply, buffer, kernel, self._elements, place, self.conjugate_convolution))
         return steps + self._transform(precision, True, buffer, None, self.kernel_count)
 
     @property
     def _in_one_go(self) -> bool:
         """Whether VkFFT can be trusted with the whole convolution.
 
-        It has no other kernels than these that are right: it always divides by the length of the last axis, it
-        conjugates data alone, and with primes beyond 13 or one axis its generator fails.
+        The others are not right: it always divides by the length of the last axis, it conjugates data alone,
+        and with primes beyond 13, or one axis, its generator fails.
         """
         return (
             self.normalize

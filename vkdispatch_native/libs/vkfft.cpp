@@ -123,8 +123,7 @@ class Translation {
     const auto [kernel, is_new] = kernels_.try_emplace(dispatch.pipeline, program.kernels.size());
     if (is_new) {
       const Pipeline& pipeline = *dispatch.pipeline;
-      program.kernels.push_back(
-          {pipeline.source, pipeline.layout.bindings, pipeline.layout.push_constants});
+      program.kernels.push_back({pipeline.source, pipeline.layout.bindings, pipeline.layout.push_constants});
     }
     made.kernel = kernel->second;
     for (const BufferObject* buffer : dispatch.buffers) {
@@ -147,7 +146,8 @@ class Translation {
     const auto [found, is_new] = numbers_.try_emplace(&buffer, given_ + listed_.size());
     if (is_new) {
       listed_.push_back(&buffer);
-      program.buffers.push_back({buffer.size, buffer.memory ? buffer.memory->bytes : std::vector<std::byte>()});
+      program.buffers.push_back(
+          {buffer.size, buffer.memory ? buffer.memory->bytes : std::vector<std::byte>()});
     }
     return found->second;
   }
@@ -394,8 +394,8 @@ void vkCmdDispatch(VkCommandBuffer given, uint32_t x, uint32_t y, uint32_t z) {
   commands.list.push_back(std::move(command));
 }
 
-void vkCmdPipelineBarrier(VkCommandBuffer, VkPipelineStageFlags, VkPipelineStageFlags, VkDependencyFlags, uint32_t,
-                          const VkMemoryBarrier*, uint32_t, const VkBufferMemoryBarrier*, uint32_t,
+void vkCmdPipelineBarrier(VkCommandBuffer, VkPipelineStageFlags, VkPipelineStageFlags, VkDependencyFlags,
+                          uint32_t, const VkMemoryBarrier*, uint32_t, const VkBufferMemoryBarrier*, uint32_t,
                           const VkImageMemoryBarrier*) {
   // The recorder puts barriers where the accesses of passes conflict.
 }
@@ -654,8 +654,8 @@ FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, cons
     configuration.coordinateFeatures = request.features;
   }
 
-  // Buffers are given at the launch alone: VkFFT would bind those that it is given now before it has the tables
-  // of Bluestein's algorithm, and take that for all that there is to bind.
+  // Buffers are given at the launch alone: VkFFT would bind those that it is given now before it has the
+  // tables of Bluestein's algorithm, and take that for all that there is to bind.
   Application application(device);
   application.initialize(configuration);
   VkFFTLaunchParams parameters{};

@@ -38,9 +38,9 @@ struct FftRequest {
   bool normalize = false;
   bool forward = true;  // which plans are wanted
   bool inverse = true;
-  uint64_t buffer_size = 0;  // bytes, of this and the next two
-  uint64_t input_size = 0;   // 0: in place
-  uint64_t kernel_size = 0;  // 0: no convolution
+  uint64_t buffer_size = 0;                        // bytes, of this and the next two
+  uint64_t input_size = 0;                         // 0: in place
+  uint64_t kernel_size = 0;                        // 0: no convolution
   std::array<uint64_t, kFftAxes> input_strides{};  // in elements; 0: as the buffer's
   uint64_t features = 0;                           // of a convolution: images, each with a kernel
   bool conjugate = false;                          // of a convolution: the images' spectra
