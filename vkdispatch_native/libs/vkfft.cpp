@@ -3,12 +3,16 @@
 #include <glslang/Include/glslang_c_interface.h>
 #include <vulkan/vulkan_core.h>
 
-#include <clocale>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
 #include <memory>
+#include <unordered_set>
 #include <utility>
 
 #include <locale.h>
@@ -262,7 +266,6 @@ VkResult vkCreateDescriptorSetLayout(VkDevice device, const VkDescriptorSetLayou
     if (binding.binding != i || binding.descriptorCount != 1 ||
         binding.descriptorType != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
       owner.complaint = "a binding is no single storage buffer";
-      return VK_ERROR_FEATURE_NOT_PRESENT;
     }
   }
   owner.set_layouts.push_back({info->bindingCount});
@@ -411,16 +414,16 @@ void vkCmdCopyBuffer(VkCommandBuffer given, VkBuffer from, VkBuffer to, uint32_t
 
 VkResult vkQueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo* submits, VkFence) {
   VirtualDevice& device = object<VirtualDevice>(queue);
+  // VkFFT is not told of failures: where it cleans up after one it frees some memory twice. It plans on, with
+  // tables of zeros, and what went wrong is thrown when it is done.
   try {
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count && !device.failure; ++i) {
       for (uint32_t j = 0; j < submits[i].commandBufferCount; ++j) {
         execute(device, object<Commands>(submits[i].pCommandBuffers[j]).list);
       }
     }
   } catch (...) {
-    // VkFFT frees what it holds when a call fails; an exception would pass that by.
     device.failure = std::current_exception();
-    return VK_ERROR_UNKNOWN;
   }
   return VK_SUCCESS;
 }
@@ -487,8 +490,59 @@ void planned_delete(Program* program) {
   delete program;
 }
 
+// ---- the heap. VkFFT leaves some of what it takes behind, with each plan that has strided axes; and where
+// it fails it gives some of it back twice.
+
+struct Heap {
+  std::unordered_set<void*> blocks;
+
+  ~Heap() {
+    for (void* block : blocks) {
+      std::free(block);
+    }
+  }
+};
+
+thread_local Heap* heap = nullptr;  // of the plan that this thread makes
+
+void* planned_kept(void* block) {
+  if (block != nullptr) {
+    heap->blocks.insert(block);
+  }
+  return block;
+}
+
+void* planned_malloc(size_t size) {
+  return planned_kept(std::malloc(size));
+}
+
+void* planned_calloc(size_t count, size_t size) {
+  return planned_kept(std::calloc(count, size));
+}
+
+void planned_free(void* block) {
+  if (heap->blocks.erase(block) > 0) {
+    std::free(block);
+  }
+}
+
+class OwnHeap {
+ public:
+  OwnHeap() { heap = &own_; }
+  ~OwnHeap() { heap = before_; }
+  OwnHeap(const OwnHeap&) = delete;
+  OwnHeap& operator=(const OwnHeap&) = delete;
+
+ private:
+  Heap* before_ = heap;  // a plan may be made while another one has its tables made
+  Heap own_;
+};
+
 }  // namespace
 
+#define malloc planned_malloc
+#define calloc planned_calloc
+#define free planned_free
 #define glslang_shader_t Program
 #define glslang_program_t Program
 #define glslang_initialize_process planned_initialize_process
@@ -514,6 +568,9 @@ void planned_delete(Program* program) {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in VkFFT, where its functions are inlined
 #include <vkFFT.h>
 #pragma GCC diagnostic pop
+#undef malloc
+#undef calloc
+#undef free
 
 namespace vkd {
 
@@ -556,9 +613,9 @@ class Application {
   Application& operator=(const Application&) = delete;
 
   void initialize(const VkFFTConfiguration& configuration) {
-    // Where this fails, VkFFT has freed the application.
-    check(initializeVkFFT(&application_, configuration));
-    made_ = true;
+    const VkFFTResult result = initializeVkFFT(&application_, configuration);
+    made_ = result == VKFFT_SUCCESS;  // where it fails, VkFFT has deleted the application itself
+    check(result);
   }
 
   std::vector<Command> append(bool inverse, VkFFTLaunchParams parameters) {
@@ -595,6 +652,7 @@ class Application {
 
 FftProgram plan_fft(const FftRequest& request, const FftDevice& properties, const FftRun& run) {
   const PlainNumbers plain;
+  const OwnHeap own_heap;
   VirtualDevice device;
   device.properties = properties;
   device.run = &run;
