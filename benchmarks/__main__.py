@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks import cases, compare, plot, processes, report, runner, table
+from benchmarks import accuracy, accuracy_plot, cases, compare, family_plots, processes, report, runner, table
+from benchmarks.case import ENGINE, FAMILIES
 from benchmarks.processes import OURS, PEER_NAMES, Participant
 
 
@@ -171,6 +172,7 @@ def _load(path: Path) -> report.Report:
         raise click.ClickException(str(error)) from error
 
 
+NO_RESULTS = "No results are kept yet.\n"
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -198,10 +200,11 @@ def compare_files(before: Path, after: Path, least: float, threshold: float) -> 
 @main.command("plot")
 @click.argument("result", type=_FILE)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True)
-def plot_file(result: Path, output: Path) -> None:
-    """Draw a result file; the suffix of the output (.svg, .png, .pdf) is the format."""
+@click.option("--family", type=click.Choice(FAMILIES), default=ENGINE, show_default=True)
+def plot_file(result: Path, output: Path, family: str) -> None:
+    """Draw a family's cases of a result file; the output's suffix (.svg, .png, .pdf) is the format."""
     try:
-        plot.draw(_load(result), output)
+        family_plots.draw_family(_load(result), family, output)
     except ImportError as error:
         raise click.ClickException(f"{error}; pip install matplotlib") from error
     except ValueError as error:
@@ -211,10 +214,11 @@ def plot_file(result: Path, output: Path) -> None:
 @main.command("table")
 @click.argument("result", type=_FILE)
 @click.option("--rst", is_flag=True, help="As reStructuredText.")
-def show_table(result: Path, rst: bool) -> None:
+@click.option("--family", type=click.Choice(FAMILIES), help="Of these cases alone.")
+def show_table(result: Path, rst: bool, family: str | None) -> None:
     """Print the table of a result file."""
     found = _load(result)
-    click.echo(table.as_rst(found) if rst else table.as_text(found))
+    click.echo(table.as_rst(found, family) if rst else table.as_text(found, family))
 
 
 @main.command("docs")
@@ -222,14 +226,25 @@ def show_table(result: Path, rst: bool) -> None:
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=report.ROOT / "docs"
 )
 def write_docs(output: Path) -> None:
-    """Write tables and plots of each device's latest results, for docs/benchmarks.rst."""
+    """Write tables and plots of each device's latest results, for the documentation's pages."""
+    output.mkdir(parents=True, exist_ok=True)
+    for family in FAMILIES:
+        prefix = "benchmarks" if family == ENGINE else f"benchmarks-{family}"
+        parts = []
+        for path in report.latest(cases.of_family(family)):
+            found = report.load(path)
+            picture = output / "_static" / f"{prefix}-{report.slug(found['device'])}.svg"
+            family_plots.draw_family(found, family, picture)
+            parts.append(table.as_page(found, family, f"_static/{picture.name}"))
+        name = "benchmarks-results.inc" if family == ENGINE else f"{prefix}.inc"
+        (output / name).write_text("\n".join(parts) or NO_RESULTS)
     parts = []
-    for path in report.latest():
-        found = report.load(path)
-        picture = output / "_static" / f"benchmarks-{report.slug(found['device'])}.svg"
-        plot.draw(found, picture)
-        parts.append(table.as_page(found, f"_static/{picture.name}"))
-    (output / "benchmarks-results.inc").write_text("\n".join(parts))
+    for path in accuracy.latest():
+        swept = accuracy.load(path)
+        picture = output / "_static" / f"benchmarks-accuracy-{report.slug(swept['device'])}.svg"
+        accuracy_plot.draw(swept, picture)
+        parts.append(accuracy.as_page(swept, f"_static/{picture.name}"))
+    (output / "benchmarks-accuracy.inc").write_text("\n".join(parts) or NO_RESULTS)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""Pictures of a result file, by matplotlib (the optional extra `bench`)."""
+"""The picture of a file's engine cases, by matplotlib (the optional extra `bench`), and what others share."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.case import ENGINE
 from benchmarks.cases import LENGTHS
-from benchmarks.processes import FLOOR, OURS
+from benchmarks.processes import FLOOR, OURS, VKFFT
 from benchmarks.report import Report, middle
 from benchmarks.table import Line, lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = {
     OURS: "#d62728",
@@ -19,6 +21,9 @@ COLOURS = {
     "torch": "#ff7f0e",
     "cupy": "#2ca02c",
     "triton": "#1f77b4",
+    VKFFT: "#9467bd",
+    "pyvkfft": "#17becf",
+    "numpy": "#bcbd22",
     FLOOR: "#7f7f7f",
 }
 # Cases that share an axis: heading, the beginnings of their names.
@@ -38,14 +43,8 @@ def draw(report: Report, path: Path) -> None:
     ValueError
         The report has nothing to draw.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    # the same file from the same numbers
-    matplotlib.rcParams["svg.hashsalt"] = "benchmarks"
-    from matplotlib import pyplot
-
-    found = [line for line in lines(report) if line.ours is not None]
+    pyplot = headless()
+    found = [line for line in lines(report, ENGINE) if line.ours is not None]
     panels: list[tuple[str, list[Line]]] = [
         (title, [line for line in found if line.row.case.startswith(starts)]) for title, starts in PANELS
     ]
@@ -62,10 +61,28 @@ def draw(report: Report, path: Path) -> None:
     if graphs:
         draw_graphs(axes[-1, 0], report)
     figure.suptitle(f"{report['device']}, {report['date'][:10]}")
+    save(figure, path)
+
+
+def headless() -> Any:
+    """Return matplotlib's pyplot, made to draw without a screen; raises ImportError where there is none."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format that the path's suffix names: the same file from the same numbers."""
+    import matplotlib
+
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata: dict[str, Any] | None = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, metadata=metadata)
-    pyplot.close(figure)
+    with matplotlib.rc_context({"svg.hashsalt": "benchmarks", "savefig.dpi": 150}):
+        figure.savefig(path, metadata=metadata)
+    headless().close(figure)
 
 
 def bars_of(line: Line) -> int:
@@ -78,19 +95,23 @@ def shown(name: str) -> str:
     return "ours" if name == OURS else name
 
 
-def draw_bars(axis: "Axes", title: str, chosen: Sequence[Line]) -> None:
+def figure_of(value: float) -> str:
+    """Write a value with three digits or more."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def draw_bars(axis: "Axes", title: str, chosen: Sequence[Line], scale: str = "log") -> None:
     """Draw bars for each row: ours, the peers, the floor; the goal as a line across them."""
     place = 0.0
     ticks = []
     for line in chosen:
-        assert line.ours is not None
-        bars = {OURS: line.ours, **line.peers}
+        bars = dict(line.peers) if line.ours is None else {OURS: line.ours, **line.peers}
         if line.floor is not None:
             bars[FLOOR] = line.floor
         first = place
         for name, value in bars.items():
             axis.barh(place, value, 0.9, color=COLOURS.get(name, "black"))
-            axis.text(value, place, f" {shown(name)} {value:,.3g}", va="center", fontsize=7)
+            axis.text(value, place, f" {shown(name)} {figure_of(value)}", va="center", fontsize=7)
             place += 1
         if line.goal:
             axis.vlines(line.goal, first - 0.5, place - 0.5, colors="black", linestyles="dashed")
@@ -98,9 +119,10 @@ def draw_bars(axis: "Axes", title: str, chosen: Sequence[Line]) -> None:
         place += 1
     axis.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=8)
     axis.invert_yaxis()
-    axis.set_xscale("log")
-    axis.margins(x=0.25)
-    axis.set_title(f"{title} (log; dashed: goal)", fontsize=9)
+    axis.set_xscale(scale)
+    axis.margins(x=0.25, y=0.01)
+    notes = ["log"] * (scale == "log") + ["dashed: goal"] * any(line.goal is not None for line in chosen)
+    axis.set_title(title + (f" ({'; '.join(notes)})" if notes else ""), fontsize=9)
 
 
 def draw_graphs(axis: "Axes", report: Report) -> None:

@@ -19,6 +19,8 @@ PEERS = ROOT / "benchmarks" / ".peers"
 OURS = "vkdispatch"
 OLD = "vkdispatch-0.1.0"
 FLOOR = "floor"
+# The library VkFFT on Vulkan, as our build has it.
+VKFFT = "vd.vkfft"
 MODULES = {
     OURS: "ours",
     OLD: "vkdispatch_peer",
@@ -26,8 +28,11 @@ MODULES = {
     "torch": "torch_peer",
     "cupy": "cupy_peer",
     "triton": "triton_peer",
+    VKFFT: "vkfft_peer",
+    "pyvkfft": "pyvkfft_peer",
+    "numpy": "numpy_peer",
 }
-PEER_NAMES = [OLD, "kp", "torch", "cupy", "triton", FLOOR]
+PEER_NAMES = [OLD, "kp", "torch", "cupy", "triton", VKFFT, "pyvkfft", "numpy", FLOOR]
 # What pip installs for peers that get an environment of their own.
 INSTALLED = {OLD: ["vkdispatch==0.1.0", "numpy"], "kp": ["kp==0.9.0", "numpy<2"]}
 
@@ -147,6 +152,10 @@ class Participant:
         """Run one round of the case that was made ready."""
         return self._ask({"do": "round"}, seconds)
 
+    def transform(self, source: Path, to: Path, seconds: float) -> Reply:
+        """Transform the arrays of a file into another."""
+        return self._ask({"do": "transform", "source": str(source), "to": str(to)}, seconds)
+
     def finish(self, seconds: float) -> Reply:
         """Check the results and free everything."""
         return self._ask({"do": "finish"}, seconds)
@@ -257,7 +266,7 @@ def participant(name: str, given: dict[str, Path]) -> Participant:
         return absent
     python, added = found
     environment = clean_environment() | added
-    if name == OURS and any(ROOT.glob("vkdispatch_native*.so")):
+    if name in (OURS, VKFFT) and any(ROOT.glob("vkdispatch_native*.so")):
         environment["BENCHMARKS_LIBRARY"] = "checkout"
     return Participant(name, [python, worker, MODULES[name]], environment)
 

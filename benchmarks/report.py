@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -91,13 +92,15 @@ def middle(report: Report, case: str, name: str, figure: str) -> float | None:
     return median(found) if found else None
 
 
-def latest() -> list[Path]:
-    """Return the newest result file of each device, by the date in its name."""
+def latest(cases: Collection[str]) -> list[Path]:
+    """Return, for each device, the newest result file that has any of these cases."""
     newest: dict[str, tuple[str, Path]] = {}
     for path in sorted(RESULTS.glob("*.json")):
         try:
             report = load(path)
         except ValueError:
+            continue
+        if not any(case in report["cases"] for case in cases):
             continue
         known = newest.get(report["device"])
         if known is None or known[0] <= report["date"]:

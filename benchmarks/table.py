@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchmarks.cases import ROWS, Row
+from benchmarks.cases import BY_NAME, ROWS, Row
 from benchmarks.processes import FLOOR, OURS
 from benchmarks.report import Report, middle, values
 
@@ -49,12 +49,12 @@ class Line:
         return self.ours >= self.goal if self.row.more_is_better else self.ours <= self.goal
 
 
-def lines(report: Report) -> list[Line]:
-    """Return the rows of the cases that ran."""
+def lines(report: Report, family: str | None = None) -> list[Line]:
+    """Return the rows of the cases that ran: all, or those of a family."""
     names = [name for name in report["participants"] if name not in (OURS, FLOOR)]
     found = []
     for row in ROWS:
-        if row.case not in report["cases"]:
+        if row.case not in report["cases"] or family not in (None, BY_NAME[row.case].family):
             continue
         rounds = values(report, row.case, OURS, row.figure)
         ours = middle(report, row.case, OURS, row.figure)
@@ -114,9 +114,9 @@ def cells(line: Line) -> tuple[str, ...]:
     )
 
 
-def as_text(report: Report) -> str:
+def as_text(report: Report, family: str | None = None) -> str:
     """Return the table to print."""
-    rows = [HEADINGS, *(cells(line) for line in lines(report))]
+    rows = [HEADINGS, *(cells(line) for line in lines(report, family))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     return "\n".join(_aligned(row, widths) for row in rows)
 
@@ -129,16 +129,16 @@ def _aligned(row: Iterable[str], widths: list[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def as_rst(report: Report) -> str:
+def as_rst(report: Report, family: str | None = None) -> str:
     """Return the table as reStructuredText."""
     out = [".. list-table::", "   :header-rows: 1", ""]
-    for row in [HEADINGS, *(cells(line) for line in lines(report))]:
+    for row in [HEADINGS, *(cells(line) for line in lines(report, family))]:
         out += [f"   {'* -' if column == 0 else '  -'} {cell}" for column, cell in enumerate(row)]
     return "\n".join(out) + "\n"
 
 
-def as_page(report: Report, picture: str) -> str:
-    """Return a section of the documentation: what was measured on what, the table and the picture."""
+def as_page(report: Report, family: str, picture: str) -> str:
+    """Return a section of the documentation: what was measured on what, the family's table and picture."""
     machine = report["machine"]
     versions = [
         f"{name} ({about['version']})"
@@ -149,7 +149,7 @@ def as_page(report: Report, picture: str) -> str:
     return "\n".join(
         [
             title,
-            "-" * len(title),
+            "~" * len(title),
             "",
             (
                 f"{report['date'][:10]}, commit {report['commit'] or 'unknown'}; {machine['cores']} cores,"
@@ -157,9 +157,9 @@ def as_page(report: Report, picture: str) -> str:
                 f" beside {', '.join(versions)}."
             ),
             "",
-            as_rst(report),
+            as_rst(report, family),
             f".. image:: {picture}",
-            f"   :alt: {title}: the table as bars, and graphs by length",
+            f"   :alt: {title}: the table's values, drawn",
             "   :width: 100%",
             "",
         ]

@@ -131,6 +131,38 @@ def time_bytes(work: Work, wait: Work, bytes_moved: float, right: Check, sizes: 
     return Trial(measure, lambda: right(ran), repetitions)
 
 
+def time_passes(
+    work: Work, wait: Work, passes: int, bytes_moved: float, points: float, right: Check, sizes: Sizes
+) -> Trial:
+    """Figures of work that goes over its data several times, in `passes` that are alike.
+
+    ms: wall clock of a pass. gbps: `bytes_moved` (10^9) by a pass, per second. gpoints: `points` (10^9) of a
+    pass, per second. The work runs again and again before the wait, so the device is never without any. A
+    tenth as much comes before the clock: after others' turns, the device's may be slow.
+    """
+    repetitions, ran = repetitions_for(work, wait, sizes["seconds"], int(sizes["passes"]))
+    warm = 1 + repetitions // 10
+
+    def measure() -> Values:
+        nonlocal ran
+        for _ in range(warm):
+            work()
+        wait()
+        start = time.perf_counter()
+        for _ in range(repetitions):
+            work()
+        wait()
+        seconds = (time.perf_counter() - start) / (repetitions * passes)
+        ran += warm + repetitions
+        return {
+            "ms": seconds * 1e3,
+            "gbps": bytes_moved / seconds / 1e9,
+            "gpoints": points / seconds / 1e9,
+        }
+
+    return Trial(measure, lambda: right(ran), repetitions)
+
+
 def time_recording(
     make: Callable[[], tuple[Work, Work]], wait: Work, right: Check, sizes: Sizes, warm: int = 2
 ) -> Trial:

@@ -2,6 +2,7 @@
 
 The first line out says what the library is, or why it is not there. Then {"do": "prepare", "case": ...,
 "sizes": {...}}, {"do": "round"} any number of times, and {"do": "finish"} are answered one by one.
+{"do": "transform", "source": ..., "to": ...} transforms the arrays of a file (see `accuracy.py`).
 """
 
 import gc
@@ -60,8 +61,26 @@ class Worker:
                 correct = bool(self.trial.right())
                 self.drop()
                 return {"correct": correct}
+            case "transform":
+                return self.transform(Path(request["source"]), Path(request["to"]))
             case other:
                 raise ValueError(f"there is no request {other!r}")
+
+    def transform(self, source: Path, to: Path) -> dict[str, Any]:
+        """Transform the rows of a file's arrays and write the results to another; say which could not be."""
+        import numpy as np
+
+        waiting, refused = {}, {}
+        with np.load(source) as arrays:
+            for name, array in arrays.items():
+                try:
+                    waiting[name] = self.module.transform(array)
+                except Exception as error:
+                    refused[name] = f"{type(error).__name__}: {error}"
+        np.savez(to, **{name: finish() for name, finish in waiting.items()})
+        waiting.clear()
+        self.drop()
+        return {"refused": refused}
 
     def drop(self) -> None:
         """Free what the last case held."""

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
@@ -122,6 +123,7 @@ EXAMPLES: dict[str, Example] = {
     "break_statement": _in_loop,
     "case_block": lambda f, v: _in_switch(f, v, 1, 2),
     "comment": lambda f, v: f("text"),
+    "constant_array": lambda f, v: f(np.ones((4, 5), np.float32))[1, 2],
     "continue_statement": _in_loop,
     "default_block": _in_switch,
     "else_block": _after_if,

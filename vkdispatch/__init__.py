@@ -176,7 +176,7 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
-    from vkdispatch import vkfft
+    from vkdispatch import fft, reduce, vkfft
     from vkdispatch.shader.copying import copyto
     from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.profile import Profile, profile
@@ -195,7 +195,8 @@ _LAZY = {
     "profile": "vkdispatch.shader.profile",
     "spirv_kernel": "vkdispatch.shader.raw",
 }
-_LAZY_MODULES = ("vkfft",)
+# So are these modules.
+_LAZY_MODULES = frozenset(("fft", "reduce", "vkfft"))
 
 
 def __getattr__(name: str) -> object:
@@ -303,6 +304,7 @@ __all__ = [
     "dvec3",
     "dvec4",
     "empty_pinned",
+    "fft",
     "float16",
     "float32",
     "float64",
@@ -351,6 +353,7 @@ __all__ = [
     "profile",
     "queue_wait_idle",
     "record_event",
+    "reduce",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",

@@ -8,6 +8,7 @@ import cupyx
 import numpy as np
 
 from benchmarks import fresh
+from benchmarks.libraries import cupy_transforms
 from benchmarks.timing import (
     Sizes,
     SkipCase,
@@ -27,6 +28,7 @@ except cupy.cuda.runtime.CUDARuntimeError as error:
 
 ELEMENTS = 64
 LONGEST_GRAPH = 10_000
+transform = cupy_transforms.transform
 wait = cupy.cuda.runtime.deviceSynchronize
 
 _many = ", ".join([f"float* d{k}" for k in range(8)] + [f"float s{k}" for k in range(8)])
@@ -218,6 +220,7 @@ def startup(sizes: Sizes) -> Trial:
 
 def clean() -> None:
     """Give memory back to the device between cases."""
+    cupy_transforms.clean()
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()
 
@@ -239,5 +242,6 @@ CASES = {
     "saxpy": saxpy,
     "copy": copy,
     "startup": startup,
+    **cupy_transforms.CASES,
 }
 SKIPS = {"graph-independent": "a capture of one stream puts its nodes one after another"}

@@ -9,11 +9,14 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch_native as native
 from benchmarks import fresh
-from benchmarks.libraries import vulkan
+from benchmarks.libraries import vulkan, vulkan_transforms
 from benchmarks.libraries.vulkan import add_const, all_equal, saxpy_kernel, sixty_operations, wait, zeros
 from benchmarks.timing import Sizes, SkipCase, Trial, Values, pattern, time_bytes
 
 CHAIN = 10
+
+
+transform = vulkan_transforms.transform
 
 
 def describe() -> dict[str, Any]:
@@ -266,6 +269,7 @@ def allocations(sizes: Sizes) -> Trial:
 
 CASES = {
     **vulkan.CASES,
+    **vulkan_transforms.CASES,
     "compile": compile_kernel,
     "startup": startup,
     "download-into": download_into,

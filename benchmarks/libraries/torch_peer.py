@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from benchmarks import fresh
+from benchmarks.libraries import torch_transforms
 from benchmarks.timing import (
     Sizes,
     SkipCase,
@@ -25,6 +26,7 @@ if not torch.cuda.is_available():
 
 ELEMENTS = 64
 LONGEST_GRAPH = 10_000
+transform = torch_transforms.transform
 wait = torch.cuda.synchronize
 
 
@@ -243,6 +245,7 @@ def startup(sizes: Sizes) -> Trial:
 
 def clean() -> None:
     """Give memory back to the device between cases."""
+    torch_transforms.clean()
     torch.cuda.empty_cache()
 
 
@@ -263,6 +266,7 @@ CASES = {
     "copy": copy,
     "overlap": overlap,
     "startup": startup,
+    **torch_transforms.CASES,
 }
 SKIPS = {
     "call-many": "has no operation on eight tensors and eight numbers",

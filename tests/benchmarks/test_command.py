@@ -193,6 +193,6 @@ def test_plot(tmp_path: Path) -> None:
 
 
 def test_results_that_are_kept_can_be_read() -> None:
-    for path in report.latest():
+    for path in report.latest(cases.BY_NAME):
         found = json.loads(path.read_text())
         assert table.as_text(found)

@@ -87,6 +87,7 @@ from vkdispatch.codegen.builder import (
     set_builder,
     shader_context,
 )
+from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.description import (
     ArgType,
     BindingType,
@@ -293,6 +294,7 @@ from vkdispatch.codegen.functions.printing import (
 )
 from vkdispatch.codegen.functions.ranges import range
 from vkdispatch.codegen.functions.registers import (
+    constant_array,
     new_complex32_register,
     new_complex64_register,
     new_complex128_register,
@@ -463,6 +465,7 @@ __all__ = [
     "CodeGenBackend",
     "Const",
     "Constant",
+    "ConstantArray",
     "GLSLBackend",
     "Image1D",
     "Image2D",
@@ -530,6 +533,7 @@ __all__ = [
     "clip",
     "comment",
     "complex_from_euler_angle",
+    "constant_array",
     "continue_statement",
     "cos",
     "cosh",

@@ -176,8 +176,9 @@ def resource_access(kernel: Kernel) -> Access:
             mentioned = _mentioned(statement.text)
             access.reads |= mentioned
             access.writes |= mentioned
-    # Nothing is ever written through a sampler, whatever raw code mentions.
+    # Nothing is ever written through a sampler or to a constant array, whatever raw code mentions.
     access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, Storage) and r.constant is not None}
     return access
 
 

@@ -1,5 +1,6 @@
 """Buffers and shared arrays as a kernel's Python body sees them."""
 
+import math
 from typing import Any
 
 from vkdispatch.base.dtype import (
@@ -22,10 +23,11 @@ from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_
 
 
 class BufferVariable(BoundVariable):
-    """A storage buffer or an array in workgroup memory.
+    """A storage buffer, a constant array, or an array in workgroup memory.
 
     `buf[i]` is an element that can be read and stored, by its flat index; `buf[i, j]` and `buf[i, j, k]` take
     one index for each axis of the buffer's shape, the last one running fastest; so does an integer vector.
+    Elements of a constant array are only read.
     """
 
     __slots__ = ("storage",)
@@ -45,8 +47,8 @@ class BufferVariable(BoundVariable):
 
     @property
     def settable(self) -> bool:
-        """Whether elements can be assigned to: always."""
-        return True
+        """Whether elements can be assigned to: of a constant array they cannot."""
+        return isinstance(self.storage, SharedArray) or self.storage.constant is None
 
     @property
     def can_index(self) -> bool:
@@ -54,11 +56,17 @@ class BufferVariable(BoundVariable):
         return True
 
     @property
+    def _known_shape(self) -> tuple[int, ...] | None:
+        """Sizes of the axes, where they are known while the kernel is traced."""
+        return self.storage.shape if isinstance(self.storage, SharedArray) else self.storage.constant
+
+    @property
     def shape(self) -> ShaderVariable:
         """Shape of the bound buffer as ivec4: up to three axes padded with 1, then the count of elements."""
-        if isinstance(self.storage, SharedArray):
-            axes = (*self.storage.shape, 1, 1)[:3]
-            return ShaderVariable(ex.construct(ivec4, (*axes, self.storage.size)))
+        known = self._known_shape
+        if known is not None:
+            return ShaderVariable(ex.construct(ivec4, (*(*known, 1, 1, 1)[:3], math.prod(known))))
+        assert isinstance(self.storage, Storage)
         argument = current().shape_of(self.storage)
         return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
@@ -104,7 +112,7 @@ class BufferVariable(BoundVariable):
             position = flat_index(entries, sizes[1:])
             axes = tuple(zip(map(_axis_index, entries), map(_axis_index, sizes), strict=True))
         if not isinstance(position, Expr):
-            size = self.storage.size if isinstance(self.storage, SharedArray) else None
+            size = None if self._known_shape is None else math.prod(self._known_shape)
             # compilers take constant indices below 2^31 only
             if not 0 <= position < (1 << 31 if size is None else size):
                 limit = "" if size is None else f" of {size} elements"
@@ -119,19 +127,18 @@ class BufferVariable(BoundVariable):
         Raises IndexError or ValueError for indices that fit no shape.
         """
         count = len(entries)
-        if isinstance(self.storage, SharedArray):
-            shape = self.storage.shape
+        shape = self._known_shape
+        if shape is not None:
             if len(shape) != count:
-                raise located(
-                    ArgumentValueError, f"{count} indices do not fit a shared buffer of the shape {shape}"
-                )
+                what = "shared buffer" if isinstance(self.storage, SharedArray) else "constant array"
+                raise located(ArgumentValueError, f"{count} indices do not fit a {what} of the shape {shape}")
             limits: list[int | None] = list(shape)
             sizes: list[int | Expr] = list(shape)
         else:
             limits = [None] * count
             whole = self.shape._value()
             sizes = [ex.component(whole, axis) for axis in range(count)]
-            if count == 2:
+            if count == 2 and isinstance(self.storage, Storage):
                 current().need_planar(self.storage)
         for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
             if isinstance(entry, int) and (entry < 0 or (limit is not None and entry >= limit)):

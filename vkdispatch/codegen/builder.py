@@ -11,7 +11,9 @@ from vkdispatch.codegen.analysis import check_scopes, contents
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
 from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.description import (
+    ArgType,
     BindingType,
     ShaderArgumentInfo,
     ShaderBinding,
@@ -55,6 +57,8 @@ class ShaderBuilder(Recorder):
         self._names.update((_EXEC_COUNT, GROUP_COUNT))
         self.shader_args: list[Any] = []
         self.shader_arg_infos: list[ShaderArgumentInfo] = []
+        # What constant arrays were asked for with, what they hold, and how the kernel sees them.
+        self._constants: list[tuple[Any, ConstantArray, Storage]] = []
         self.exec_count = None if self.flags & ShaderFlags.NO_EXEC_BOUNDS else Argument(_EXEC_COUNT, uvec3)
 
     def reset(self) -> None:
@@ -117,6 +121,39 @@ class ShaderBuilder(Recorder):
         check_dtype(dtype, "shared_buffer")
         return BufferVariable(self.add_shared(dtype, size, var_name))
 
+    def constant_array(self, array: Any, var_name: str | None = None) -> BufferVariable:
+        """Add a constant array, unless the kernel has it; see `vc.constant_array`."""
+        if var_name is not None and (not var_name or not isinstance(var_name, str)):
+            raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {var_name!r}")
+        for given, known, storage in self._constants:
+            # an array may hold other numbers by now
+            if given is array and (known is array or known.holds(array)):
+                return BufferVariable(storage)
+        constant = array if isinstance(array, ConstantArray) else ConstantArray(array)
+        label = f"constant{len(self._constants)}" if var_name is None else var_name
+        refuse_placeholders(label, "var_name")
+        storage = self.add_storage(constant.var_type, label, constant.shape)
+        self._constants.append((array, constant, storage))
+        return BufferVariable(storage)
+
+    def _constant_infos(self) -> Iterator[ShaderArgumentInfo]:
+        """Describe the constant arrays, as arguments whose names no other one has."""
+        taken = {info.name for info in self.shader_arg_infos}
+        for _, constant, storage in self._constants:
+            name, copies = storage.label, 0
+            while name in taken:
+                copies += 1
+                name = f"{storage.label}_{copies}"
+            taken.add(name)
+            yield ShaderArgumentInfo(
+                name,
+                ArgType.CONSTANT_ARRAY,
+                constant,
+                storage.name,
+                binding=storage.index,
+                dtype=constant.var_type,
+            )
+
     def append_contents(self, text: str) -> None:
         """Append raw GLSL lines."""
         self.emit(RawStatement(text, here()))
@@ -149,7 +186,7 @@ class ShaderBuilder(Recorder):
         check_scopes(kernel)
         self.check_placeholders()
         _check_texts(kernel)
-        infos = tuple(map(self._complete, self.shader_arg_infos))
+        infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
         body = without_asserts(kernel.body)
         if body is kernel.body:
             return ShaderDescription(kernel, infos, self.backend)

@@ -44,6 +44,7 @@ class ArgType(Enum):
     VARIABLE = "variable"
     IMAGE = "image"
     STORAGE_IMAGE = "storage image"
+    CONSTANT_ARRAY = "constant array"
 
 
 def binding_type(resource: Storage | ImageBinding) -> BindingType:

@@ -30,6 +30,7 @@ from vkdispatch.codegen.ir import (
     Block,
     Builtin,
     Declare,
+    Effect,
     For,
     ImageBinding,
     Kernel,
@@ -152,11 +153,22 @@ def _qualifier(index: int, access: Access) -> str:
 def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
     """Return what a buffer's declaration promises: what it only reads may be written by another name.
 
-    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`.
+    A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`. No
+    call passes a constant array.
     """
+    if buffer.constant is not None:
+        return "readonly "
     qualifier = _qualifier(buffer.index, access)
+    if buffer.index in access.reads and buffer.index in access.writes and _orders_buffers(kernel):
+        return "coherent "
     written = {other.dtype for other in kernel.resources if other.index in access.writes}
     return "" if qualifier == "readonly " and buffer.dtype in written else qualifier
+
+
+def _orders_buffers(kernel: Kernel) -> bool:
+    """Whether workgroups may pass data to each other: barriers of memory order coherent accesses only."""
+    barriers = ("memoryBarrier", "memoryBarrierBuffer")
+    return any(isinstance(each, Effect) and each.function in barriers for each in contents(kernel).statements)
 
 
 def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str:

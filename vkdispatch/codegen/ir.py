@@ -114,12 +114,14 @@ class Register:
 class Storage:
     """A storage buffer; `index` is its position among the bound resources.
 
-    `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it.
+    `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it. `constant` is
+    the shape of a constant array, which nothing ever writes; None for what calls pass.
     """
 
     index: int
     dtype: DType
     label: str
+    constant: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -424,7 +426,12 @@ def is_place(expr: Expr) -> bool:
         return isinstance(expr.value, RawText) and expr.value.settable
     if expr.op is Op.REGISTER:
         return isinstance(expr.value, Register) and not (expr.value.counter or expr.value.fixed)
-    return expr.op is Op.ELEMENT
+    return expr.op is Op.ELEMENT and not is_constant(expr)
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether an expression is an element of a constant array."""
+    return expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and expr.value.constant is not None
 
 
 def root_of(place: Expr) -> Expr:

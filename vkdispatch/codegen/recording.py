@@ -188,9 +188,9 @@ class Recorder:
         self._arguments.append(argument)
         return argument
 
-    def add_storage(self, kind: DType, label: str) -> Storage:
-        """Add a storage buffer behind the resources already there."""
-        storage = Storage(len(self._resources), kind, label)
+    def add_storage(self, kind: DType, label: str, constant: tuple[int, ...] | None = None) -> Storage:
+        """Add a storage buffer, or a constant array of a shape, behind the resources already there."""
+        storage = Storage(len(self._resources), kind, label, constant)
         self._resources.append(storage)
         return storage
 

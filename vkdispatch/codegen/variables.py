@@ -32,7 +32,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.codegen.glsl_expressions import expression_text
-from vkdispatch.codegen.ir import Expr, Op, RawText, Storage, is_place
+from vkdispatch.codegen.ir import Expr, Op, RawText, Storage, is_constant, is_place, root_of
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.messages import BRACES, FormatError, check_format
 from vkdispatch.codegen.operators import Operators
@@ -326,6 +326,8 @@ class ShaderVariable(Operators):
         if same_place(stored, place):
             # buf[i] += x ends with buf[i] = buf[i]
             return
+        if is_constant(root_of(place)):
+            raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
         if not is_place(place):
             raise located(
                 ArgumentValueError,

@@ -21,6 +21,7 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     VulkanError,
 )
+from vkdispatch.base.handle import Handle
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
@@ -97,10 +98,21 @@ class FastPath:
         How many values such a call has.
     """
 
-    __slots__ = ("_in_groups", "_kernels", "_launch", "_others", "_ranks", "_resources", "arity")
+    __slots__ = (
+        "_constants",
+        "_in_groups",
+        "_kernels",
+        "_launch",
+        "_others",
+        "_ranks",
+        "_resources",
+        "arity",
+    )
 
-    def __init__(self, slots: Sequence[Slot], in_groups: bool) -> None:
-        self.arity = len(slots)
+    def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
+        """Take what the launchers take, the last of which are the `constants`."""
+        self.arity = len(slots) - len(constants)
+        self._constants = constants
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
         self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
@@ -134,6 +146,8 @@ class FastPath:
             except Exception:
                 # Which argument is to blame is for the checking path to find.
                 return False
+        if self._constants:
+            values += self._constants
         try:
             if graph is None:
                 if self._launch(values, limit, self._in_groups, queue):

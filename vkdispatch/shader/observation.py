@@ -17,7 +17,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.shader.launch_size import Extent
 from vkdispatch.shader.launcher import BuiltKernel
-from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_parameters
+from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_slots
 
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
 
@@ -33,7 +33,7 @@ class Observation:
     instrumented
         What became of the kernel's program.
     slots
-        What the launcher takes: the kernel's own arguments, launch number and buffer.
+        What the launcher takes: the kernel's own arguments and constant arrays, launch number and buffer.
     source, kernel, checks
         The kernel as it was, which of its programs is observed, and what is checked.
     """
@@ -122,9 +122,8 @@ def _observed(description: ShaderDescription, kernel: Kernel, checks: Checks) ->
         return None
     observed = replace(description, kernel=instrumented.kernel)
     binding = instrumented.binding + observed.resource_binding_base
-    own = tuple(slot for parameter in read_parameters(observed) for slot in parameter.slots)
     slots = (
-        *own,
+        *read_slots(observed),
         ValueSlot("launch number", instrumented.launch, uint32),
         BufferSlot("diagnostics", binding, None, reads=True, writes=True, item_size=uint32.item_size),
     )

@@ -133,8 +133,21 @@ class CheckedCall:
 
 
 def read_parameters(description: ShaderDescription) -> tuple[Parameter, ...]:
-    """Return the parameters of a kernel in call order."""
-    return tuple(_parameter(description, info) for info in description.shader_arg_infos)
+    """Return the parameters of a kernel that its caller gives, in call order."""
+    infos = (info for info in description.shader_arg_infos if info.arg_type is not ArgType.CONSTANT_ARRAY)
+    return tuple(_parameter(description, info) for info in infos)
+
+
+def read_constants(description: ShaderDescription) -> tuple[Parameter, ...]:
+    """Return the parameters behind those, for the constant arrays that are their defaults."""
+    infos = (info for info in description.shader_arg_infos if info.arg_type is ArgType.CONSTANT_ARRAY)
+    return tuple(_parameter(description, info) for info in infos)
+
+
+def read_slots(description: ShaderDescription) -> tuple[Slot, ...]:
+    """Return what a kernel's launcher takes, in order: what the caller gives, then constant arrays."""
+    parameters = (*read_parameters(description), *read_constants(description))
+    return tuple(slot for parameter in parameters for slot in parameter.slots)
 
 
 def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Parameter:

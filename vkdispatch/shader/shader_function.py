@@ -13,6 +13,7 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.analysis import depends_on_workgroups
+from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.diagnostics import Checks
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.codegen.variant import PLAIN, Variant
@@ -20,6 +21,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, describe
 from vkdispatch.execution_pipeline.optimization import Fusion, Launch
+from vkdispatch.shader.constants import uploaded, with_constants
 from vkdispatch.shader.fusible import FusibleKernel, bound_resources
 from vkdispatch.shader.launch_size import Extent, LaunchSize, checked_local_size, parse_launch_size
 from vkdispatch.shader.launcher import (
@@ -29,7 +31,14 @@ from vkdispatch.shader.launcher import (
     check_local_size,
 )
 from vkdispatch.shader.observation import Observation, checks_of, observe
-from vkdispatch.shader.parameters import CheckedCall, bind_values, check_values, read_parameters
+from vkdispatch.shader.parameters import (
+    CheckedCall,
+    bind_values,
+    check_values,
+    read_constants,
+    read_parameters,
+    read_slots,
+)
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
@@ -111,7 +120,10 @@ class ShaderFunction:
         self._launched = self._observation.description if self._observation else shader_description
         self._parameters = read_parameters(self._launched)
         self._names = tuple(parameter.name for parameter in self._parameters)
-        self._slots = tuple(slot for parameter in self._parameters for slot in parameter.slots)
+        self._slots = read_slots(self._launched)
+        self._constants: tuple[ConstantArray, ...] = tuple(
+            parameter.default for parameter in read_constants(self._launched)
+        )
         self._size = self._decorated_size()
         self._lock = threading.RLock()
         self._forget()
@@ -210,6 +222,7 @@ class ShaderFunction:
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
+        call = with_constants(call, self._constants, context)
         extent = self._extent(size, values)
         if self._auto:
             self._recall(extent, context)
@@ -417,13 +430,16 @@ class ShaderFunction:
         size, named = self._size_of_call(kwargs)
         parameters = read_parameters(self.shader_description)
         values = bind_values(self._who, parameters, args, named)
+        constants = read_constants(self.shader_description)
+        parameters = (*parameters, *constants)
+        values = (*values, *(constant.default.array for constant in constants))
         values = host_resources(self._who, self.shader_description, parameters, values)
         interpret_call(
             self._who,
             self.shader_description,
             parameters,
             values,
-            self._extent(size, values),
+            self._extent(size, values[: len(values) - len(constants)]),
             in_groups=size.in_groups,
             local_size=self._local_size or self._assumed_group(size.in_groups),
             subgroup_size=subgroup_size,
@@ -532,8 +548,10 @@ class ShaderFunction:
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
             if plain and local_size == self._group_for(in_groups, context):
-                path = self._fast_paths.setdefault(option, FastPath(self._slots, in_groups))
-                path.add(kernel, variant)
+                if option not in self._fast_paths:
+                    constants = uploaded(self._constants, context)
+                    self._fast_paths[option] = FastPath(self._slots, in_groups, constants)
+                self._fast_paths[option].add(kernel, variant)
         shown = self._primary is None or variant == PLAIN
         if local_size == self._group_for(self._counts_groups, context) and shown:
             self._primary = kernel

@@ -26,7 +26,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import stored_to
-from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage, root_of
+from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage, is_constant, root_of
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
@@ -48,7 +48,11 @@ def _target(name: str, target: Any, kinds: tuple[DType, ...]) -> Expr:
     if place is None or not stored_to(place) or place.dtype not in kinds:
         given = place.dtype.name if place is not None else f"{target!r} ({type(target).__name__})"
         if place is not None and not stored_to(place):
-            given += ", which is no element of a buffer"
+            given += ", " + (
+                "whose array is constant"
+                if is_constant(root_of(place))
+                else "which is no element of a buffer"
+            )
         wanted = " or ".join((", ".join(kind.name for kind in kinds[:-1]), kinds[-1].name))
         raise located(
             ArgumentTypeError,

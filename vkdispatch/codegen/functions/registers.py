@@ -1,11 +1,15 @@
-"""Registers: variables of one invocation; and arrays in workgroup memory."""
+"""Registers: variables of one invocation; arrays in workgroup memory, and constant ones."""
 
 from typing import Any, Protocol
+
+import numpy as np
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.builder import get_builder
+from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
@@ -44,6 +48,38 @@ def shared_buffer(
     """
     check_dtype(var_type, "shared_buffer")
     return BufferVariable(current().add_shared(var_type, size, var_name))
+
+
+def constant_array(
+    array: "np.ndarray[Any, Any] | ConstantArray", var_name: str | None = None
+) -> BufferVariable:
+    """Make an array of numbers part of the kernel: `table[i]` reads an element of it.
+
+    The numbers lie in device memory, and go there before the kernel's first launch. Calls of the kernel do
+    not mention them. Whoever asks for the same object again, in one kernel, gets the same array.
+
+    Parameters
+    ----------
+    array
+        A NumPy array of a dtype that buffers have; what it holds now is copied. Or a
+        `vc.ConstantArray`, of which all kernels that use it share one copy.
+    var_name
+        What the generated code and messages call it.
+
+    Returns
+    -------
+    A buffer that can only be read: by its flat index, or by an index for each of up to three axes.
+
+    Raises
+    ------
+    TypeError
+        `array` is neither of them.
+    ValueError
+        It is empty, or of another dtype.
+    RuntimeError
+        No kernel is being traced.
+    """
+    return get_builder().constant_array(array, var_name)
 
 
 def _maker(kind: DType) -> RegisterMaker:

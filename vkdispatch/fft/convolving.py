@@ -1,0 +1,416 @@
+"""Convolutions of buffers along one axis or two, and the layout of kernels that makes them fastest."""
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments import (
+    argument_count,
+    require_buffer,
+    require_count,
+    require_rfft_buffer,
+    require_room,
+)
+from vkdispatch.fft.config import plan_pass
+from vkdispatch.fft.convolution import (
+    Convolution,
+    checked_count,
+    checked_kernel_type,
+    convolution_kernel,
+    get_transposed_size,
+    kernel_elements,
+    make_transpose_shader,
+    plan_back,
+)
+from vkdispatch.fft.functions import (
+    _resolve_compute_precision,
+    _resolve_input_precision,
+    _resolve_output_precision,
+    _shape_and_axis,
+    fft,
+)
+from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.ready import find, kinds, remember
+from vkdispatch.fft.shaders import Transform
+from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
+from vkdispatch.shader.map import MappingFunction
+
+# What `transpose` made: a kernel can be of use only where the same invocations have the same values.
+_transposed: "WeakKeyDictionary[Buffer[Any], object]" = WeakKeyDictionary()
+
+
+def convolve(
+    *buffers: Any,
+    kernel_map: MappingFunction | None = None,
+    kernel_num: int = 1,
+    buffer_shape: Sequence[int] | None = None,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    axis: int | None = None,
+    normalize: bool = True,
+    name: str | None = None,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    kernel_type: DType | None = None,
+    compute_type: DType | None = None,
+    input_signal_range: SignalRange | None = None,
+) -> None:
+    """Multiply the spectrum along an axis by the conjugate of a kernel's, and transform back, in place.
+
+    The kernel is given as its spectrum, so that the outcome is the circular cross-correlation with what `fft`
+    made the spectrum of.
+
+    Parameters
+    ----------
+    *buffers
+        The output and the input as in `fft` (one buffer where there are no maps), then the kernel: a complex
+        buffer, or the arguments of `kernel_map`.
+    kernel_map
+        Called for each value of the spectrum, which it changes: `read_op().register`.
+    kernel_num
+        How many kernels are applied to one spectrum, one after another: a buffer has them one behind another,
+        maps tell them apart by `mapped_kernel_index()`. An output map puts each outcome where it belongs.
+    buffer_shape, graph, print_shader, axis, name
+        As for `fft`.
+    input_map, output_map, output_type, input_type, compute_type
+        As for `fft`.
+    normalize
+        Whether the outcome is divided by the length.
+    transposed_kernel
+        Whether the kernel is in the layout that `transpose` makes.
+    kernel_inner_only
+        Whether the kernel lacks the axes before the transformed one, so that it is the same for all of them.
+    kernel_type
+        Complex type of the kernel's buffer, if other than its own dtype.
+    input_signal_range
+        (start, end): values outside are not read and count as zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arguments are missing or wrong, or a buffer is too small.
+    IndexError
+        There is no such axis.
+    """
+    given = (
+        axis,
+        normalize,
+        kernel_num,
+        transposed_kernel,
+        kernel_inner_only,
+        buffer_shape,
+        input_signal_range,
+    )
+    types = (input_map, output_map, kernel_map, output_type, input_type, kernel_type, compute_type)
+    key = ("convolve", kinds(buffers), given, types)
+    if not print_shader and (ready := find(key)) is not None:
+        fits = not transposed_kernel or kernel_map is not None
+        if fits or _transposed.get(buffers[-1], ready.layout) == ready.layout:
+            ready.kernels[0](*buffers, graph=graph)
+            return
+    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
+    kernel_map = checked_map(kernel_map, "kernel_map")
+    if not buffers:
+        raise ArgumentValueError("buffers: a convolution needs a buffer and a kernel, got none")
+    written = _resolve_output_precision(buffers, output_map, output_type)
+    read = _resolve_input_precision(buffers, input_map, output_map, input_type, written)
+    sides = [("signal", 1)]
+    if input_map is not None or output_map is not None:
+        sides = [("output", argument_count(output_map)), ("input", argument_count(input_map))]
+    position = sum(count for _, count in sides)
+    if kernel_map is None and len(buffers) <= position:
+        raise ArgumentValueError(
+            "buffers: a convolution needs a kernel, as a buffer behind the other arguments or as kernel_map; "
+            f"got {len(buffers)} arguments"
+        )
+    require_count("convolve", buffers, [*sides, ("kernel", argument_count(kernel_map))])
+    if kernel_map is None and kernel_type is None:
+        kernel_type = require_buffer(buffers[position], "kernel buffer").var_type
+    kernel_type = checked_kernel_type(kernel_map, kernel_type)
+    shape, axis = _shape_and_axis(buffers, buffer_shape, axis, False)
+    transform = Transform(
+        shape,
+        axis,
+        False,
+        bool(normalize),
+        False,
+        input_map,
+        output_map,
+        read,
+        written,
+        _resolve_compute_precision(compute_type, read, written, kernel_type),
+        checked_range(input_signal_range, shape[axis]),
+    )
+    spec = Convolution(
+        transform,
+        kernel_map,
+        kernel_type,
+        checked_count(kernel_num),
+        bool(transposed_kernel),
+        bool(kernel_inner_only),
+    )
+    elements = 1
+    for size in shape:
+        elements *= size
+    if written is not None:
+        require_room(buffers[0], elements, written, "output buffer")
+    if read is not None:
+        require_room(buffers[position - 1], elements, read, "input buffer")
+    if kernel_type is not None:
+        require_room(buffers[position], kernel_elements(spec), kernel_type, "kernel buffer")
+        if transposed_kernel:
+            _require_layout(buffers[position], spec)
+    kernel = convolution_kernel(spec)
+    if print_shader:
+        print(kernel)
+    kernel(*buffers, graph=graph)
+    remember(key, [kernel], _layout_of(spec) if transposed_kernel else None)
+
+
+def convolve2D(  # noqa: N802
+    buffer: Any,
+    kernel: Any,
+    kernel_map: MappingFunction | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    kernel_type: DType | None = None,
+    compute_type: DType | None = None,
+    *,
+    input_args: Sequence[Any] | None = None,
+    output_args: Sequence[Any] | None = None,
+) -> None:
+    """Convolve along the last two axes with a kernel whose spectrum `fft2` made; see `convolve`.
+
+    Parameters
+    ----------
+    buffer
+        Complex, of two axes or three: the outcome, and the signal unless there is an input map.
+    kernel
+        Complex, of the same shape; with `kernel_map` its argument, or a tuple of them.
+    kernel_map, buffer_shape, graph, print_shader, normalize, transposed_kernel, kernel_inner_only
+        As for `convolve`; the kernel is applied along the axis before the last.
+    input_map, output_map
+        What reads the signal, and what writes the outcome; `buffer` then holds what is between.
+    output_type, input_type, kernel_type, compute_type
+        As for `convolve`.
+    input_args, output_args
+        Arguments of the maps; default: `buffer` alone.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `convolve`; also for another number of axes.
+    """
+    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
+    buffer = require_buffer(buffer, "buffer")
+    shape = _planes("convolve2D", buffer.shape if buffer_shape is None else buffer_shape, buffer_shape)
+    for kind, mapping, side in ((output_type, output_map, "output"), (input_type, input_map, "input")):
+        if kind is not None and mapping is not None:
+            raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
+    if input_type is not None and output_type is not None and input_type is not output_type:
+        raise ArgumentValueError("input_type, output_type: one buffer is both, so they must be the same")
+    kind = output_type or input_type
+    options: dict[str, Any] = {
+        "buffer_shape": shape,
+        "graph": graph,
+        "print_shader": print_shader,
+        "compute_type": compute_type,
+    }
+    reads = () if input_map is None else (buffer,) if input_args is None else tuple(input_args)
+    writes = (buffer,) if output_args is None else tuple(output_args)
+    fft(buffer, *reads, input_map=input_map, output_type=kind, **options)
+    convolve(
+        buffer,
+        *_kernel_arguments(kernel, kernel_map),
+        kernel_map=kernel_map,
+        axis=len(shape) - 2,
+        normalize=normalize,
+        transposed_kernel=transposed_kernel,
+        kernel_inner_only=kernel_inner_only,
+        output_type=kind,
+        kernel_type=kernel_type,
+        **options,
+    )
+    back: dict[str, Any] = {"inverse": True, "normalize_inverse": normalize, **options}
+    if output_map is None:
+        fft(buffer, output_type=kind, **back)
+    else:
+        fft(*writes, buffer, output_map=output_map, input_type=kind, **back)
+
+
+def convolve2DR(  # noqa: N802
+    buffer: RFFTBuffer,
+    kernel: Any,
+    kernel_map: MappingFunction | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    transposed_kernel: bool = False,
+    kernel_inner_only: bool = False,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+) -> None:
+    """Convolve reals along the last two axes with a kernel whose half spectrum `rfft2` made.
+
+    Parameters
+    ----------
+    buffer
+        Real, of two axes or three: the signal and the outcome.
+    kernel
+        The same for the kernel; with `kernel_map` its argument, or a tuple of them.
+    buffer_shape
+        Shape of the reals; default: `buffer.real_shape`.
+    kernel_map, transposed_kernel, kernel_inner_only, graph, print_shader, normalize, compute_type
+        As for `convolve2D`. `transpose` takes the shape of the half spectrum.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `convolve2D`.
+    """
+    given = require_rfft_buffer(buffer).real_shape if buffer_shape is None else buffer_shape
+    shape = _planes("convolve2DR", given, buffer_shape)
+    options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
+    fft(buffer, buffer_shape=shape, r2c=True, **options)
+    convolve(
+        buffer,
+        *_kernel_arguments(kernel, kernel_map),
+        kernel_map=kernel_map,
+        buffer_shape=(*shape[:-1], shape[-1] // 2 + 1),
+        axis=len(shape) - 2,
+        normalize=normalize,
+        transposed_kernel=transposed_kernel,
+        kernel_inner_only=kernel_inner_only,
+        **options,
+    )
+    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, **options)
+
+
+def _planes(who: str, given: Any, buffer_shape: Any) -> tuple[int, ...]:
+    shape = checked_shape(given)
+    if len(shape) < 2 or (len(shape) > 3 and buffer_shape is None):
+        raise ArgumentValueError(f"{who}: expected a buffer of 2 or 3 axes, got the shape {shape}")
+    return shape
+
+
+def _kernel_arguments(kernel: Any, kernel_map: MappingFunction | None) -> tuple[Any, ...]:
+    if kernel_map is not None and isinstance(kernel, (tuple, list)):
+        return tuple(kernel)
+    if kernel_map is not None and kernel is None:
+        return ()
+    return (kernel,)
+
+
+# ---- kernels in the layout that convolutions read fastest ------------------------------------------
+
+
+def transpose(
+    in_buffer: Any,
+    conv_shape: Sequence[int] | None = None,
+    axis: int | None = None,
+    out_buffer: Any = None,
+    graph: CommandGraph | None = None,
+    kernel_inner_only: bool = False,
+    print_shader: bool = False,
+    input_type: DType | None = None,
+    output_type: DType | None = None,
+    compute_type: DType | None = None,
+) -> Buffer[Any]:
+    """Bring a convolution's kernel into the layout that convolutions along an axis read fastest.
+
+    Parameters
+    ----------
+    in_buffer
+        The kernel's spectrum.
+    conv_shape, axis
+        Shape and axis of the convolution; default: the shape of `in_buffer`, and the last axis.
+    out_buffer
+        Where to; None makes a buffer of one axis. At least `get_transposed_size(conv_shape, axis)` elements
+        are needed; without the outer axes, what the shape without them needs.
+    graph, print_shader
+        As for `fft`.
+    kernel_inner_only
+        Whether the kernel lacks the axes before the transformed one.
+    input_type, output_type
+        Complex types of the buffers, if other than their own dtypes.
+    compute_type
+        What the convolution computes in; default: the wider of those, at least complex64.
+
+    Returns
+    -------
+    `out_buffer`, or the new one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A wrong argument, or a buffer that is too small or of another dtype.
+    IndexError
+        There is no such axis.
+    """
+    source = require_buffer(in_buffer, "in_buffer")
+    shape = checked_shape(source.shape if conv_shape is None else conv_shape, "conv_shape")
+    axis = checked_axis(axis, len(shape))
+    read = source.var_type if input_type is None else input_type
+    ensure_supported_complex_precision(read, role="input_type")
+    written = read if output_type is None else output_type
+    ensure_supported_complex_precision(written, role="output_type")
+    if compute_type is None:
+        compute_type = choose_compute_type(read, written)
+    ensure_supported_complex_precision(compute_type, role="compute_type")
+    signal = Transform(shape, axis, False, True, False, None, None, read, written, compute_type, None)
+    spec = Convolution(signal, None, written, 1, True, bool(kernel_inner_only))
+    elements = kernel_elements(spec)
+    natural = kernel_elements(Convolution(signal, None, written, 1, False, bool(kernel_inner_only)))
+    require_room(source, natural, read, "in_buffer")
+    if out_buffer is None:
+        size = elements if kernel_inner_only else get_transposed_size(shape, axis, compute_type)
+        target: Buffer[Any] = Buffer((size,), written)
+    else:
+        target = require_buffer(out_buffer, "out_buffer")
+        if target.var_type is not written:
+            raise ArgumentValueError(
+                f"out_buffer: expected a buffer of {written.name}, got {target.var_type.name}"
+            )
+        require_room(target, elements, written, "out_buffer")
+    kernel = make_transpose_shader(shape, axis, kernel_inner_only, read, written, compute_type)
+    if print_shader:
+        print(kernel)
+    kernel(target, source, graph=graph)
+    _transposed[target] = _layout_of(spec)
+    return target
+
+
+def _layout_of(spec: Convolution) -> object:
+    """Return what tells one transposed layout from another."""
+    signal = spec.transform
+    plan = plan_pass(signal.shape, signal.axis, signal.compute_type)
+    return None if plan is None else (plan_back(plan).split, plan.grid, spec.kernel_inner_only)
+
+
+def _require_layout(buffer: Buffer[Any], spec: Convolution) -> None:
+    """Raise ValueError for a kernel that was transposed for another convolution, as far as we know."""
+    if buffer in _transposed and _transposed[buffer] != _layout_of(spec):
+        signal = spec.transform
+        raise ArgumentValueError(
+            "transposed_kernel: the kernel was transposed for another convolution; call vd.fft.transpose "
+            f"with conv_shape={signal.shape}, axis={signal.axis}, "
+            f"kernel_inner_only={spec.kernel_inner_only} and compute_type=vd.{signal.compute_type.name}"
+        )

@@ -1,0 +1,571 @@
+"""Fourier transforms of buffers: of one axis, two or three, complex and real."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments import (
+    argument_count,
+    require_buffer,
+    require_count,
+    require_rfft_buffer,
+    require_room,
+    takes_options,
+)
+from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.norms import Norm, scaling
+from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.ready import find, kinds, remember
+from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
+from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
+from vkdispatch.shader.map import MappingFunction
+
+
+def fft(
+    *buffers: Any,
+    buffer_shape: Sequence[int] | None = None,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    axis: int | None = None,
+    name: str | None = None,
+    inverse: bool = False,
+    normalize_inverse: bool = True,
+    r2c: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    input_signal_range: SignalRange | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform along one axis, in place unless there are maps, batched over all other axes.
+
+    Forward the exponent is negative and nothing is normalized, as in `numpy.fft.fft`.
+
+    Parameters
+    ----------
+    *buffers
+        The output: a complex buffer, or the arguments of `output_map`. Then the input: a complex buffer or
+        the arguments of `input_map`. One buffer, both read and written, where there are no maps.
+    buffer_shape
+        Shape of the data; default: that of the first buffer.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+    print_shader
+        Whether to print the kernel.
+    axis
+        Default: the last; negative ones count from the end.
+    name
+        Ignored.
+    inverse, normalize_inverse
+        Direction, and whether an inverse transform is divided by the length.
+    r2c
+        Whether the buffer is an RFFTBuffer, with `buffer_shape` the shape of its reals.
+    input_map, output_map
+        Functions made by `vd.map` that read and write instead; see `read_op` and `write_op`.
+    output_type, input_type
+        Complex types of the buffers, where they are other than the buffers' own dtypes.
+    compute_type
+        Complex type of the computation; default: the wider of those, at least complex64.
+    input_signal_range
+        (start, end): values outside are not read and count as zero.
+    norm
+        "backward", "ortho" or "forward", as in NumPy, in either direction; it takes the place of
+        `normalize_inverse`. None leaves it to that.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arguments are missing or wrong, or a buffer is too small.
+    IndexError
+        There is no such axis.
+    """
+    given = (axis, inverse, normalize_inverse, norm, r2c, buffer_shape, input_signal_range)
+    types = (input_map, output_map, output_type, input_type, compute_type)
+    key = ("fft", kinds(buffers), given, types)
+    if not print_shader and (ready := find(key)) is not None:
+        ready.kernels[0](*buffers, graph=graph)
+        return
+    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
+    if not buffers:
+        raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
+    written = _resolve_output_precision(buffers, output_map, output_type)
+    read = _resolve_input_precision(buffers, input_map, output_map, input_type, written)
+    shape, axis = _shape_and_axis(buffers, buffer_shape, axis, r2c)
+    if r2c:
+        require_neighbours(shape, axis)
+    normalize, scale = scaling(norm, bool(inverse), bool(normalize_inverse), shape[axis])
+    spec = Transform(
+        shape,
+        axis,
+        bool(inverse),
+        normalize,
+        bool(r2c),
+        input_map,
+        output_map,
+        read,
+        written,
+        _resolve_compute_precision(compute_type, read, written),
+        checked_range(input_signal_range, shape[axis]),
+        scale=scale,
+    )
+    remember(key, [_launch("fft", spec, buffers, graph, print_shader)])
+
+
+def _shape_and_axis(
+    buffers: Sequence[Any], buffer_shape: Any, axis: int | None, r2c: bool
+) -> tuple[tuple[int, ...], int]:
+    if buffer_shape is None:
+        first = next((each for each in buffers if isinstance(each, Buffer)), None)
+        if first is None:
+            raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
+        buffer_shape = first.real_shape if r2c and isinstance(first, RFFTBuffer) else first.shape
+    shape = checked_shape(buffer_shape)
+    return shape, checked_axis(axis, len(shape))
+
+
+def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph | None, shown: bool) -> Any:
+    """Check a transform's arguments, record or queue its kernel, and return that."""
+    written, read = argument_count(spec.output_map), argument_count(spec.input_map)
+    if spec.input_map is None and spec.output_map is None and not spec.separate:
+        require_count(who, args, [("buffer", 1)])
+    else:
+        require_count(who, args, [("output", written), ("input", read)])
+    elements = math.prod(spec.shape)
+    if spec.r2c:
+        elements = elements // spec.length * (spec.length // 2 + 1)
+    if spec.output_type is not None:
+        require_room(args[0], elements, spec.output_type, "output buffer")
+    if spec.input_type is not None:
+        require_room(args[-1], elements, spec.input_type, "input buffer")
+    kernel = fft_kernel(spec)
+    if shown:
+        print(kernel)
+    kernel(*args, graph=graph)
+    return kernel
+
+
+def _resolve_output_precision(
+    buffers: Sequence[Any], output_map: MappingFunction | None, output_type: DType | None
+) -> DType | None:
+    """Return the type of the buffer that is written, None where a map writes."""
+    if output_map is not None:
+        if output_type is not None:
+            raise ArgumentValueError("output_type: output_map decides what is written; leave it out")
+        return None
+    kind = buffers[0].var_type if output_type is None and hasattr(buffers[0], "var_type") else output_type
+    if kind is None:
+        require_buffer(buffers[0], "output buffer")
+    ensure_supported_complex_precision(kind, role="output_type")
+    return kind
+
+
+def _resolve_input_precision(
+    buffers: Sequence[Any],
+    input_map: MappingFunction | None,
+    output_map: MappingFunction | None,
+    input_type: DType | None,
+    output_precision: DType | None,
+) -> DType | None:
+    """Return the type of the buffer that is read, None where a map reads."""
+    if input_map is not None:
+        if input_type is not None:
+            raise ArgumentValueError("input_type: input_map decides what is read; leave it out")
+        return None
+    if output_map is not None:
+        position = len(output_map.buffer_types)
+        if position >= len(buffers):
+            raise ArgumentValueError(
+                "buffers: with output_map and no input_map, an input buffer argument must be provided after "
+                f"those of the map ({position}), got {len(buffers)} arguments"
+            )
+        if input_type is None:
+            given = buffers[position]
+            input_type = (
+                given.var_type if hasattr(given, "var_type") else require_buffer(given, "input").var_type
+            )
+        ensure_supported_complex_precision(input_type, role="input_type")
+        return input_type
+    kind = output_precision if input_type is None else input_type
+    ensure_supported_complex_precision(kind, role="input_type")
+    if kind is not output_precision:
+        raise ArgumentValueError(
+            "input_type: one buffer is read and written where there is no input_map, so it must be the same "
+            f"as output_type; got {kind.name if kind else None} and "
+            f"{output_precision.name if output_precision else None}"
+        )
+    return kind
+
+
+def _resolve_compute_precision(compute_type: DType | None, *io_types: DType | None) -> DType:
+    if compute_type is None:
+        return choose_compute_type(*io_types)
+    ensure_supported_complex_precision(compute_type, role="compute_type")
+    return compute_type
+
+
+@takes_options(
+    "graph",
+    "print_shader",
+    "axis",
+    "name",
+    "normalize",
+    "input_map",
+    "output_map",
+    "output_type",
+    "input_type",
+    "compute_type",
+)
+def ifft(
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    axis: int | None = None,
+    name: str | None = None,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
+    fft(
+        *buffers,
+        buffer_shape=buffer_shape,
+        graph=graph,
+        print_shader=print_shader,
+        axis=axis,
+        inverse=True,
+        normalize_inverse=normalize,
+        input_map=input_map,
+        output_map=output_map,
+        output_type=output_type,
+        input_type=input_type,
+        compute_type=compute_type,
+        norm=norm,
+    )
+
+
+# ---- several axes ----------------------------------------------------------------------------------
+
+
+def _transform_axes(
+    who: str,
+    buffers: Sequence[Any],
+    count: int,
+    most: int,
+    inverse: bool,
+    normalize: bool,
+    graph: CommandGraph | None,
+    shown: bool,
+    input_map: MappingFunction | None,
+    output_map: MappingFunction | None,
+    output_type: DType | None,
+    input_type: DType | None,
+    compute_type: DType | None,
+    buffer_shape: Sequence[int] | None,
+    norm: Norm | None,
+) -> None:
+    """Transform the last `count` axes of data that has at most `most`; maps go to the first and last pass."""
+    plain = input_map is None and output_map is None
+    key = (who, kinds(buffers), normalize, norm, buffer_shape, output_type, input_type, compute_type)
+    if plain and not shown and (ready := find(key)) is not None:
+        for kernel in ready.kernels:
+            kernel(*buffers, graph=graph)
+        return
+    input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
+    if not buffers:
+        raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
+    written = _resolve_output_precision(buffers, output_map, output_type)
+    read = _resolve_input_precision(buffers, input_map, output_map, input_type, written)
+    kind = _resolve_compute_precision(compute_type, read, written)
+    if input_map is None and output_map is None:
+        sides = [("buffer", 1)]
+    else:
+        sides = [("output", argument_count(output_map)), ("input", argument_count(input_map))]
+    require_count(who, buffers, sides)
+    into = argument_count(output_map)
+    outputs = buffers[:into]
+    inputs = buffers[into:] if len(sides) > 1 else buffers
+    # the data's own buffer tells the shape, where there is one
+    telling = buffers if written is not None or read is None else inputs
+    shape, _ = _shape_and_axis(telling, buffer_shape, None, False)
+    if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
+        wanted = f"{count}" if most == count else f"{count} or {most}"
+        raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got the shape {shape}")
+    if input_map is None and output_map is None and written is not None:
+        kernel = plane_kernel(shape, inverse, normalize, written, kind)
+        if kernel is not None:
+            specs = [
+                Transform(shape, axis, inverse, normalize, False, None, None, written, written, kind, None)
+                for axis in range(len(shape) - count, len(shape) - 2)
+            ]
+            require_room(buffers[0], math.prod(shape), written, "output buffer")
+            kernels = [_launch(who, spec, buffers, graph, shown) for spec in specs]
+            if shown:
+                print(kernel)
+            kernel(*buffers, graph=graph)
+            remember(key, [*kernels, kernel])
+            return
+    # what lies between the first pass and the last
+    middle: Any = outputs[0] if output_map is None else Buffer(shape, kind)
+    held = written if written is not None else kind
+    kernels = []
+    for step in range(count):
+        first, last = step == 0, step == count - 1
+        reads = input_map if first else None
+        writes = output_map if last else None
+        source = inputs if first else [middle]
+        target = outputs if last else [middle]
+        apart = bool(first and read is not None and output_map is not None)
+        axis = len(shape) - count + step
+        divided, scale = scaling(norm, inverse, normalize, shape[axis])
+        spec = Transform(
+            shape,
+            axis,
+            inverse,
+            divided,
+            False,
+            reads,
+            writes,
+            None if reads is not None else (read if first else held),
+            None if writes is not None else held,
+            kind,
+            None,
+            apart,
+            scale=scale,
+        )
+        in_place = reads is None and writes is None and not apart
+        kernels.append(_launch(who, spec, target if in_place else [*target, *source], graph, shown))
+    if plain:
+        remember(key, kernels)
+
+
+_OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")
+
+
+@takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
+def fft2(
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
+
+    The input map belongs to the first pass and the output map to the last; their arguments come first, as in
+    `fft`. With an output map the input is left as it is: what lies between takes memory of its own.
+
+    Parameters
+    ----------
+    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type
+        As for `fft`.
+    buffer_shape, norm
+        As for `fft`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `fft`; also for another number of axes.
+    """
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
+    _transform_axes("fft2", buffers, 2, 3, False, True, graph, print_shader, *maps)
+
+
+@takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
+def fft3(
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform a buffer of three axes; see `fft2`."""
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
+    _transform_axes("fft3", buffers, 3, 3, False, True, graph, print_shader, *maps)
+
+
+@takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
+def ifft2(
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
+    _transform_axes("ifft2", buffers, 2, 3, True, bool(normalize), graph, print_shader, *maps)
+
+
+@takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
+def ifft3(
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
+    _transform_axes("ifft3", buffers, 3, 3, True, bool(normalize), graph, print_shader, *maps)
+
+
+# ---- real transforms -------------------------------------------------------------------------------
+
+
+def rfft(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    name: str | None = None,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the reals of an RFFTBuffer along the last axis into their half spectrum, in place.
+
+    Parameters
+    ----------
+    buffer
+        Its reals become n // 2 + 1 complex numbers for each n.
+    graph, print_shader, name, compute_type, norm
+        As for `fft`.
+
+    Raises
+    ------
+    TypeError
+        `buffer` is no RFFTBuffer.
+    ValueError
+        As `fft`.
+    """
+    shape = require_rfft_buffer(buffer).real_shape
+    options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
+    fft(buffer, buffer_shape=shape, r2c=True, norm=norm, **options)
+
+
+def irfft(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    name: str | None = None,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
+    shape = require_rfft_buffer(buffer).real_shape
+    options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
+    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, norm=norm, **options)
+
+
+def _real_transform(
+    who: str,
+    buffer: RFFTBuffer,
+    count: int,
+    inverse: bool,
+    normalize: bool,
+    graph: CommandGraph | None,
+    shown: bool,
+    compute_type: DType | None,
+    norm: Norm | None,
+) -> None:
+    """Transform the last `count` axes of an RFFTBuffer, the real one first, or last if inverse."""
+    dimensions = len(require_rfft_buffer(buffer).real_shape)
+    if not count <= dimensions <= 3:
+        wanted = "2 or 3" if count == 2 else "3"
+        raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got {buffer.real_shape}")
+    others = range(dimensions - count, dimensions - 1)
+    if not inverse:
+        rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type, norm=norm)
+    for axis in others if inverse else reversed(others):
+        fft(
+            buffer,
+            graph=graph,
+            print_shader=shown,
+            axis=axis,
+            inverse=inverse,
+            normalize_inverse=normalize,
+            compute_type=compute_type,
+            norm=norm,
+        )
+    if inverse:
+        options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
+        irfft(buffer, normalize=normalize, norm=norm, **options)
+
+
+def rfft2(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`."""
+    _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type, norm)
+
+
+def rfft3(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`."""
+    _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type, norm)
+
+
+def irfft2(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform back what `rfft2` made, divided by both lengths if `normalize`."""
+    _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type, norm)
+
+
+def irfft3(
+    buffer: RFFTBuffer,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    compute_type: DType | None = None,
+    norm: Norm | None = None,
+) -> None:
+    """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
+    _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type, norm)

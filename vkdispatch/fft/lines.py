@@ -1,0 +1,196 @@
+"""Kernels of lines, step by step: read into registers, transform, write, whatever the values mean."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import record
+from vkdispatch.fft.config import Pass
+from vkdispatch.fft.grid import Place
+from vkdispatch.fft.ops import guard
+from vkdispatch.fft.registers import FFTRegisters
+from vkdispatch.fft.shared import SharedLines, Slot
+from vkdispatch.fft.stages import Stage, plus, times
+from vkdispatch.fft.transform import transform
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+@record
+class Entry:
+    """A register and where in the line its value belongs.
+
+    Attributes
+    ----------
+    register
+        Number of the register.
+    start, offset
+        The position is `start + offset`: what differs between invocations, and what does not.
+    bounds
+        Least and greatest position that it can be.
+    """
+
+    register: int
+    start: Any
+    offset: int
+    bounds: tuple[int, int]
+
+    @property
+    def index(self) -> Any:
+        """Position in the line."""
+        return plus(self.start, self.offset)
+
+
+class LineKernel:
+    """A kernel being traced whose workgroups work on the lines of a pass.
+
+    Attributes
+    ----------
+    plan
+        The pass.
+    place
+        Where this invocation is.
+    registers
+        What it holds of its line.
+    shared
+        Workgroup memory; None where the plan has none.
+    """
+
+    def __init__(self, plan: Pass) -> None:
+        self.plan = plan
+        self.place = Place(plan.grid)
+        self.shared: SharedLines | None = None
+        if plan.layout is not None:
+            self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line)
+        self.registers = FFTRegisters(plan.split, plan.compute_type)
+
+    def turns(self, stage: Stage, *, guarded: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
+        """Yield number, first position and conditions of the butterflies of a stage, each in its guard."""
+        for turn in range(stage.rounds):
+            conditions = self.conditions(stage, turn)
+            start = stage.butterfly(self.place.thread, turn)
+            start = start if isinstance(start, int) else start.to_register()
+            with guard(conditions if guarded else []):
+                yield turn, start, conditions
+
+    def conditions(self, stage: Stage, turn: int) -> list[Any]:
+        """When an invocation has a butterfly of a line that exists."""
+        conditions: list[Any] = [self.place.active]
+        if not stage.even and turn == stage.rounds - 1:
+            conditions.append(stage.butterfly(self.place.thread, turn) < stage.butterflies)
+        return [condition for condition in conditions if condition is not True]
+
+    def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
+        """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
+        stage = self.plan.split.stages[0]
+        for turn, start, _ in self.turns(stage):
+            for i in range(stage.radix):
+                entry = entry_of(stage, turn, i, start)
+                if limit is not None and entry.bounds[0] >= limit:
+                    continue
+                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
+                    self.registers[entry.register] = load(entry)
+
+    def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
+        """Give out what the last stage leaves, as far as positions are below `limit`."""
+        stage = self.plan.split.stages[-1]
+        for turn, start, _ in self.turns(stage):
+            for i in range(stage.radix):
+                entry = entry_of(stage, turn, i, start)
+                if limit is not None and entry.bounds[0] >= limit:
+                    continue
+                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
+                    store(entry, self.registers[entry.register])
+
+    def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
+        """All values of an invocation at a stage, each with the conditions under which it exists."""
+        found = []
+        for turn, start, conditions in self.turns(stage, guarded=False):
+            found += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
+        return found
+
+    def transform(self, inverse: bool) -> None:
+        """Transform the registers."""
+        transform(self.registers, self.shared, self.place.thread, inverse)
+
+    def back(self) -> None:
+        """Bring what the last stage leaves to where the first one takes it."""
+        stages = self.plan.split.stages
+        first, last = stages[0], stages[-1]
+        if first.radix == last.radix:
+            return
+        assert self.shared is not None
+        row = self.shared.layout.row
+        base = times(self.place.line, row)
+        places = [
+            Slot(plus(base, e.index), tuple(c for c in conditions if c is not self.place.active))
+            for e, conditions in self.entries(last)
+        ]
+        wanted = [
+            Slot(plus(base, e.index), tuple(c for c in conditions if c is not self.place.active))
+            for e, conditions in self.entries(first)
+        ]
+        values = self.shared.rearrange(list(self.registers)[: last.registers], places, wanted)
+        for number, value in enumerate(values):
+            self.registers[number] = value
+
+
+def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
+    """Value number i of an invocation's butterfly, as first stages take and last stages leave it."""
+    least = turn * stage.threads
+    most = min(least + stage.threads, stage.butterflies) - 1
+    offset = i * stage.butterflies
+    return Entry(turn * stage.radix + i, start, offset, (least + offset, most + offset))
+
+
+def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:
+    """Cut a workgroup's lines, laid out one after another, evenly among its invocations.
+
+    Returns
+    -------
+    list
+        Per value of an invocation: its number among the workgroup's values, and its place in workgroup memory
+        if lines are `row` apart there.
+    """
+    grid = kernel.plan.grid
+    threads, count = grid.lines * grid.threads, grid.lines * length
+    local = vc.local_invocation_index()
+    number = grid.inner if grid.interleaved else grid.outer
+    group = (
+        (vc.workgroup_id().x % grid.blocks) if grid.interleaved and grid.blocks > 1 else vc.workgroup_id().x
+    )
+    left = None
+    if number % grid.lines:
+        # the last workgroup has fewer lines
+        left = ((number - group * grid.lines) * length).to_register()
+    found = []
+    for j in range(-(-count // threads)):
+        at = plus(local, j * threads).to_register()
+        conditions = []
+        if (j + 1) * threads > count:
+            conditions.append(at < count)
+        if left is not None:
+            conditions.append(at < left)
+        place = at if row == length else plus(times(at // length, row - length), at)
+        found.append((at, Slot(place, tuple(conditions))))
+    return found
+
+
+def traced(
+    name: str,
+    annotations: Sequence[Any],
+    plan: Pass,
+    body: Callable[..., None],
+    names: Sequence[str] | None = None,
+) -> ShaderFunction:
+    """Trace a kernel of a pass: `body(kernel, *arguments)`."""
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = context.declare_input_arguments(list(annotations), names)
+        body(LineKernel(plan), *arguments)
+        description = context.get_description(name)
+    return ShaderFunction(description, plan.grid.local_size, (plan.grid.workgroups, 1, 1))
+
+
+def buffer_of(kind: DType) -> Any:
+    """Annotation of a buffer."""
+    return vc.Buffer[kind]  # type: ignore[valid-type]

@@ -1,0 +1,180 @@
+"""Transforms for which there is no kernel of one pass: long lines, and lengths with large prime factors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.fft.chirp import chirp_spectrum, chirp_table, conjugated, padded_length
+from vkdispatch.fft.config import Pass
+from vkdispatch.fft.convolved import Whole, plan_convolved, trace_bluestein, trace_rader
+from vkdispatch.fft.io import IOProxy, reader, writer
+from vkdispatch.fft.lines import LineKernel, buffer_of, traced
+from vkdispatch.fft.ops import Line, Spot, guard
+from vkdispatch.fft.passes import Element, Ends, Lines, Load, Store, make_passes, split_length
+from vkdispatch.fft.program import Program, product
+from vkdispatch.fft.radix import held
+from vkdispatch.fft.stages import plus, times
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+def long_fft(spec: Any) -> Any:
+    """Make the kernels of a transform that one pass cannot do by radices; see `Transform`.
+
+    Returns
+    -------
+    ShaderFunction or Program
+        One kernel, or several; they are called alike.
+    """
+    shape, axis = spec.shape, spec.axis
+    name = f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, shape))}_axis{axis}"
+    lines = Lines(product(shape[:axis]), spec.length, product(shape[axis + 1 :]))
+    factors = split_length(spec.length, spec.compute_type)
+    ends, outputs = ends_of(spec)
+    if factors is not None:
+        plan = make_passes(name, lines, factors, ends, spec.compute_type, spec.inverse)
+        return Program(name, plan.steps, tuple((size, spec.compute_type) for size in plan.scratch), outputs)
+    convolved = plan_convolved(shape, axis, spec.compute_type)
+    if convolved is not None:
+        return _one_kernel(name, spec, ends, outputs, *convolved)
+    return _long_convolution(name, spec, lines, ends, outputs)
+
+
+def _one_kernel(
+    name: str, spec: Any, ends: Ends, outputs: int | None, plan: Pass, rader: bool
+) -> ShaderFunction:
+    """Rader's or Bluestein's algorithm in one kernel."""
+    whole = spec.input_type is not None and spec.output_type is not None and spec.signal_range is None
+    whole = whole and not spec.r2c and product(spec.shape[spec.axis + 1 :]) == 1
+
+    def body(kernel: LineKernel, *arguments: Any) -> None:
+        written = arguments[: len(ends.write_types)]
+        read = arguments if outputs is None else arguments[len(ends.write_types) :]
+        if rader and whole:
+            trace_rader(kernel, Whole(read[0], written[0], spec.output_type, scale_of(spec)), spec.inverse)
+        elif rader:
+            trace_rader(kernel, (ends.load(read), ends.store(written)), spec.inverse)
+        else:
+            trace_bluestein(kernel, ends.load(read), ends.store(written), spec.inverse)
+
+    types = ends.write_types if outputs is None else (*ends.write_types, *ends.read_types)
+    return traced(name, types, plan, body)
+
+
+def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: int | None) -> Program:
+    """Bluestein's algorithm over transforms of several passes."""
+    length, padded, kind = spec.length, padded_length(spec.length), spec.compute_type
+    factors = split_length(padded, kind)
+    if factors is None:
+        raise ArgumentValueError(f"buffer_shape: lines of {length} values are too long to transform")
+    around = Lines(lines.outer, padded, lines.inner)
+
+    def chirped(element: Element, value: Any) -> Any:
+        chirp = vc.constant_array(chirp_table(length, kind))[element.index]
+        return held(value * held(conjugated(chirp, spec.inverse)))
+
+    def within(element: Element) -> Element:
+        flat = plus(times(plus(times(element.outer, length), element.index), lines.inner), element.inner)
+        return Element(element.outer, element.inner, element.index, element.bounds, flat)
+
+    def load_chirped(arguments: Sequence[Any]) -> Load:
+        load = ends.load(arguments)
+
+        def read(element: Element) -> Any:
+            value = vc.new_register(kind)
+            if element.bounds[0] < length:
+                with guard([element.index < length]):
+                    value[:] = chirped(element, load(within(element)))
+            return value
+
+        return read
+
+    def store_chirped(arguments: Sequence[Any]) -> Store:
+        store = ends.store(arguments)
+
+        def write(element: Element, value: Any) -> None:
+            if element.bounds[0] < length:
+                with guard([element.index < length]):
+                    store(within(element), chirped(element, value))
+
+        return write
+
+    def load_product(arguments: Sequence[Any]) -> Load:
+        def read(element: Element) -> Any:
+            spectrum = vc.constant_array(chirp_spectrum(length, padded, kind))[element.index]
+            return held(held(arguments[0][element.flat]) * held(conjugated(spectrum, spec.inverse)))
+
+        return read
+
+    def store_plain(arguments: Sequence[Any]) -> Store:
+        return lambda element, value: arguments[0].__setitem__(element.flat, value)
+
+    own = (buffer_of(kind),)
+    there = Ends(ends.read_types, own, load_chirped, store_plain, write_slot=2)
+    back = Ends(own, ends.write_types, load_product, store_chirped, read_slot=2)
+    first = make_passes(f"{name}_there", around, factors, there, kind, spec.inverse)
+    second = make_passes(f"{name}_back", around, factors, back, kind, not spec.inverse)
+    between = tuple(max(a, b) for a, b in zip(first.scratch, second.scratch, strict=True))
+    sizes = (*between, *([1] * (2 - len(between))), lines.outer * padded * lines.inner)
+    return Program(name, (*first.steps, *second.steps), tuple((size, kind) for size in sizes), outputs)
+
+
+def scale_of(spec: Any) -> float:
+    """Return what the outcome is multiplied by."""
+    return spec.scale / spec.length if spec.inverse and spec.normalize else float(spec.scale)
+
+
+def ends_of(spec: Any) -> tuple[Ends, int | None]:
+    """Return where a transform's values come from and go to, and how many arguments belong to the output."""
+    source, target = _proxies(spec)
+    length, stride = spec.length, product(spec.shape[spec.axis + 1 :])
+    scale = scale_of(spec)
+
+    def load(arguments: Sequence[Any]) -> Load:
+        source.bind(arguments)
+        read = reader(
+            source, spec.compute_type, r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range
+        )
+        layout = "natural" if not spec.r2c else "half" if spec.inverse else "real"
+        return lambda element: read(spot_of(element, length, stride, layout))
+
+    def store(arguments: Sequence[Any]) -> Store:
+        target.bind(arguments)
+        write = writer(target, r2c=spec.r2c, inverse=spec.inverse)
+        layout = "natural" if not spec.r2c else "real" if spec.inverse else "half"
+        limit = length // 2 + 1 if layout == "half" else length
+
+        def put(element: Element, value: Any) -> None:
+            if element.bounds[0] >= limit:
+                return
+            value = value if scale == 1 else value * scale
+            spot = spot_of(element, length, stride, layout)
+            if element.bounds[1] < limit:
+                write(spot, value)
+            else:
+                with vc.if_block(element.index < limit):
+                    write(spot, value)
+
+        return put
+
+    same = source.map_func is None and target.map_func is None and not spec.separate
+    ends = Ends(tuple(source.buffer_types), tuple(target.buffer_types), load, store)
+    return ends, None if same else len(target.buffer_types)
+
+
+def _proxies(spec: Any) -> tuple[IOProxy, IOProxy]:
+    return (
+        IOProxy(spec.input_map or spec.input_type, "input"),
+        IOProxy(spec.output_map or spec.output_type, "output"),
+    )
+
+
+def spot_of(element: Element, length: int, stride: int, layout: Any) -> Spot:
+    """Return what maps and buffers know of a value."""
+    number = plus(times(element.outer, stride), element.inner)
+    first = plus(times(element.outer, length * stride), element.inner)
+    line = Line(length, stride, first, element.inner, number)
+    flat = element.flat
+    if layout != "natural":
+        flat = plus(line.origin(layout), element.index)
+    return Spot(line, element.index, element.bounds, flat)

@@ -1,0 +1,342 @@
+"""Transforms of lines that no workgroup holds, in several passes over memory.
+
+A line of N = N1 N2 values is a matrix, n = N2 n1 + n2. The first pass transforms its columns, multiplies by
+exp(-2 pi i k1 n2 / N) and writes each column as a row; the next transforms along the other axis, and as the
+matrix was turned over, k = k1 + N1 k2 is where natural order wants it (the four-step algorithm, D. H. Bailey,
+"FFTs in external or hierarchical memory", 1990). Longer lines repeat the first step.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.record import record
+from vkdispatch.codegen.abbreviations import Const
+from vkdispatch.fft.config import plan_pass
+from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, traced
+from vkdispatch.fft.program import Step
+from vkdispatch.fft.radix import LARGEST_PRIME, held
+from vkdispatch.fft.shared import Slot, guarded
+from vkdispatch.fft.stages import plus, prime_factors, times
+from vkdispatch.fft.twiddle import root_power
+
+# What is transformed at once between two passes, in bytes: it stays in the GPU's cache on the way.
+_CHUNK = 32 << 20
+# Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
+_LONGEST = 1024
+_LEAST_COLUMNS = 8
+
+
+@record
+class Element:
+    """A value of a long line.
+
+    Attributes
+    ----------
+    outer, inner
+        Which line along the axes before and behind the transformed one.
+    index
+        Position in the line.
+    bounds
+        Least and greatest position that it can be.
+    flat
+        Where it lies in memory in the natural layout.
+    """
+
+    outer: Any
+    inner: Any
+    index: Any
+    bounds: tuple[int, int]
+    flat: Any
+
+
+Load = Callable[[Element], Any]
+Store = Callable[[Element, Any], None]
+
+
+@record
+class Lines:
+    """Long lines: `outer` x `length` x `inner` values."""
+
+    outer: int
+    length: int
+    inner: int
+
+
+def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
+    """Return the factors that passes are made of, as few as possible; None where a prime is too large."""
+    if prime_factors(length)[-1:] > (LARGEST_PRIME,):
+        return None
+    longest = _LONGEST * 8 // compute_type.item_size if compute_type.item_size > 8 else _LONGEST
+    for count in (2, 3, 4):
+        found = _balanced(length, count, longest)
+        if found:
+            return found
+    return None
+
+
+def _balanced(length: int, count: int, longest: int) -> tuple[int, ...] | None:
+    """Split into `count` factors of about the same size, none above `longest`."""
+    if count == 1:
+        return (length,) if length <= longest else None
+    root = length ** (1 / count)
+    divisors = sorted(
+        (d for d in _divisors(length) if 1 < d <= longest), key=lambda d: abs(math.log(d / root))
+    )
+    for divisor in divisors:
+        rest = _balanced(length // divisor, count - 1, longest)
+        if rest:
+            return (divisor, *rest)
+    return None
+
+
+def _divisors(n: int) -> set[int]:
+    found = {1}
+    for prime in prime_factors(n):
+        found |= {d * prime for d in found}
+    return found
+
+
+@record
+class Ends:
+    """Where a long transform's values come from and go to.
+
+    Attributes
+    ----------
+    read_types, write_types
+        Annotations of the kernel arguments of either end.
+    load, store
+        Of these arguments, make what traces a read and a write.
+    read_slot, write_slot
+        Which of a program's own buffers it is, if it is none of the caller's.
+    """
+
+    read_types: tuple[Any, ...]
+    write_types: tuple[Any, ...]
+    load: Callable[[Sequence[Any]], Load]
+    store: Callable[[Sequence[Any]], Store]
+    read_slot: int | None = None
+    write_slot: int | None = None
+
+
+@record
+class Plan:
+    """Steps of a long transform, and elements of the two buffers between them."""
+
+    steps: tuple[Step, ...]
+    scratch: tuple[int, ...]
+
+
+def make_passes(
+    name: str, lines: Lines, factors: tuple[int, ...], ends: Ends, compute_type: DType, inverse: bool
+) -> Plan:
+    """Make the kernels of a transform of long lines, and say how to launch them."""
+    per_line = lines.length * lines.inner
+    at_once = max(1, min(lines.outer, _CHUNK // (per_line * compute_type.item_size)))
+    if any(info.is_cpu() for info in get_context().device_infos):
+        at_once = lines.outer
+    steps: list[Step] = []
+    whole, rest = divmod(lines.outer, at_once)
+    groups = [(at_once, [i * at_once for i in range(whole)])]
+    if rest:
+        groups.append((rest, [whole * at_once]))
+    for count, starts in groups:
+        chunk = Lines(count, lines.length, lines.inner)
+        kernels = [
+            _pass_kernel(name, chunk, factors, number, ends, compute_type, inverse)
+            for number in range(len(factors))
+        ]
+        for start in starts:
+            for number, kernel in enumerate(kernels):
+                first, last = number == 0, number == len(factors) - 1
+                scratch = ((number - 1) % 2, number % 2)
+                slots = (scratch[1],) if first else (scratch[0],) if last else scratch
+                own = ends.read_slot if first else ends.write_slot if last else None
+                slots = slots if own is None else (own, *slots)
+                reads, writes = first and own is None, last and own is None
+                steps.append(Step(kernel, reads, writes, slots, (start,)))
+    size = at_once * per_line
+    return Plan(tuple(steps), (size,) * min(2, len(factors) - 1))
+
+
+def _pass_kernel(
+    name: str,
+    lines: Lines,
+    factors: tuple[int, ...],
+    number: int,
+    ends: Ends,
+    compute_type: DType,
+    inverse: bool,
+) -> Any:
+    first, last = number == 0, number == len(factors) - 1
+    length, done = factors[number], math.prod(factors[:number])
+    rest = math.prod(factors[number + 1 :])
+    near = done * lines.inner
+    staged = near == 1 and not last
+    plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged)
+    if plan is None:
+        raise AssertionError(f"no pass of {length} values")
+    scratch = buffer_of(compute_type)
+    types = ends.read_types if first else ends.write_types if last else ()
+    annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
+
+    def body(kernel: LineKernel, *arguments: Any) -> None:
+        *mine, start = arguments
+        near_place = Near(kernel, lines, length, rest, near, start)
+        if first:
+            kernel.read(near_place.load_with(ends.load(mine[: len(types)])))
+        else:
+            source = mine[-1] if last else mine[0]
+            kernel.read(lambda entry: source[near_place.local(entry)])
+        kernel.transform(inverse)
+        if last:
+            kernel.write(near_place.store_with(ends.store(mine[: len(types)]), lines.length // length))
+            return
+        _turn(kernel, near_place, compute_type, inverse)
+        target = mine[-1]
+        if staged:
+            _write_turned(kernel, near_place, target)
+        else:
+            kernel.write(lambda entry, value: target.__setitem__(near_place.turned(entry), value))
+
+    return traced(f"{name}_pass{number + 1}of{len(factors)}", annotations, plan, body)
+
+
+class Near:
+    """Where a pass's invocation is, in terms of the long line.
+
+    The pass sees lines of `length` values with `rest * near` neighbours: `remainder` is the part of the
+    position that later passes transform, `inner` what earlier ones have done and the axes behind.
+    """
+
+    def __init__(
+        self, kernel: LineKernel, lines: Lines, length: int, rest: int, near: int, start: Any
+    ) -> None:
+        place = kernel.place
+        self.lines, self.length, self.rest, self.near = lines, length, rest, near
+        self.column = place.inner
+        self.outer = place.outer
+        self.first = place.first  # in a buffer that holds just this chunk
+        self.remainder = _kept(self.column // near if near > 1 else self.column) if rest > 1 else 0
+        self.inner = _kept(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
+        per_line = lines.length * lines.inner
+        self.chunk_outer = _kept(plus(place.outer, start))
+        self.origin = _kept(plus(times(self.chunk_outer, per_line), self.column))
+        self._bases: dict[Any, Any] = {}
+
+    def _base(self, kind: str, entry: Entry, value: Callable[[], Any]) -> Any:
+        key = (kind, id(entry.start))
+        if key not in self._bases:
+            self._bases[key] = (entry.start, _kept(value()))
+        return self._bases[key][1]
+
+    def local(self, entry: Entry) -> Any:
+        """Flat index of a value in a buffer that holds just this chunk, before the pass."""
+        step = self.rest * self.near
+        base = plus(self.first, times(entry.start, step))
+        return plus(_kept(base), entry.offset * step)
+
+    def load_with(self, load: Load) -> Callable[[Entry], Any]:
+        """Return what reads a value of the first pass."""
+        step = self.rest * self.near
+
+        def read(entry: Entry) -> Any:
+            flat = plus(_kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            index = plus(times(entry.index, self.rest), self.remainder)
+            least, most = entry.bounds
+            bounds = (least * self.rest, most * self.rest + self.rest - 1)
+            return load(Element(self.chunk_outer, self._behind(), index, bounds, flat))
+
+        return read
+
+    def store_with(self, store: Store, done: int) -> Callable[[Entry, Any], None]:
+        """Return what writes a value of the last pass."""
+        step = self.near
+
+        def write(entry: Entry, value: Any) -> None:
+            flat = plus(_kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            before = self.column // self.lines.inner if self.lines.inner > 1 else self.column
+            index = plus(times(entry.index, done), before)
+            least, most = entry.bounds
+            store(
+                Element(
+                    self.chunk_outer, self._behind(), index, (least * done, most * done + done - 1), flat
+                ),
+                value,
+            )
+
+        return write
+
+    def _behind(self) -> Any:
+        return self.column % self.lines.inner if self.lines.inner > 1 else 0
+
+    def turned(self, entry: Entry) -> Any:
+        """Flat index of a value after the pass, its axis moved behind the remaining ones."""
+        row = plus(times(self.outer, self.rest), self.remainder)
+        base = plus(times(plus(times(row, self.length), entry.start), self.near), self.inner)
+        return plus(_kept(base), entry.offset * self.near)
+
+
+def _turn(kernel: LineKernel, near: Near, compute_type: DType, inverse: bool) -> None:
+    """Multiply by exp(-+2 pi i k remainder / (length rest))."""
+    stage = kernel.plan.split.stages[-1]
+    denominator = near.length * near.rest
+    remainder = near.remainder
+    step = root_power(times(remainder, stage.butterflies), denominator, compute_type, inverse)
+    for turn, start, _ in kernel.turns(stage, guarded=False):
+        # idle invocations would read behind the table
+        exponent = times_values(start, remainder)
+        exponent = exponent if stage.even else exponent % denominator
+        factor = root_power(exponent, denominator, compute_type, inverse)
+        powers = {1: step}
+        for i in range(stage.radix):
+            number = turn * stage.radix + i
+            value = kernel.registers[number]
+            if i:
+                value = held(value * _power(powers, i))
+            kernel.registers[number] = value * factor
+
+
+def _power(powers: dict[int, Any], exponent: int) -> Any:
+    if exponent not in powers:
+        half = exponent // 2
+        powers[exponent] = held(_power(powers, half) * _power(powers, exponent - half))
+    return powers[exponent]
+
+
+def _write_turned(kernel: LineKernel, near: Near, target: Any) -> None:
+    """Write a workgroup's columns as rows, which lie one after another, through its own memory."""
+    assert kernel.shared is not None
+    grid, stage = kernel.plan.grid, kernel.plan.split.stages[-1]
+    # one more, so that the rows of a power of two spread over the banks
+    row = near.length + 1
+    base = times(kernel.place.line, row)
+    entries = kernel.entries(stage)
+    places = [Slot(plus(base, entry.index), conditions) for entry, conditions in entries]
+    pairs = linear_slots(kernel, near.length, row)
+    values = [kernel.registers[entry.register] for entry, _ in entries]
+    taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
+    start = plus(times(near.outer, near.rest * near.length), times(_block(grid), grid.lines * near.length))
+    start = _kept(start)
+    for (at, slot), value in zip(pairs, taken, strict=True):
+        guarded(slot.conditions, lambda at=at, value=value: target.__setitem__(plus(start, at), value))  # type: ignore[misc]
+
+
+def _block(grid: Any) -> Any:
+    import vkdispatch.codegen as vc
+
+    group = vc.workgroup_id().x
+    return group % grid.blocks if grid.blocks > 1 else 0
+
+
+def _kept(value: Any) -> Any:
+    return value if isinstance(value, int) else value.to_register()
+
+
+def times_values(a: Any, b: Any) -> Any:
+    """Multiply two values that may be ints."""
+    if isinstance(b, int):
+        return times(a, b)
+    return times(b, a) if isinstance(a, int) else a * b

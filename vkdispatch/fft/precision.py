@@ -1,0 +1,43 @@
+"""Which complex types a transform reads, computes in and writes."""
+
+from typing import Any
+
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType, complex32, complex64, complex128, dtype, is_complex
+from vkdispatch.base.errors import ArgumentValueError
+
+
+def require_complex(kind: Any, role: str) -> None:
+    """Raise ValueError unless `kind` is complex32, complex64 or complex128; `role` names the argument."""
+    if not (isinstance(kind, type) and issubclass(kind, dtype) and is_complex(kind)):
+        shown = kind.__name__ if isinstance(kind, type) else repr(kind)
+        raise ArgumentValueError(f"{role}: expected vd.complex32, vd.complex64 or vd.complex128, got {shown}")
+
+
+def ensure_supported_complex_precision(kind: Any, role: str = "type") -> None:
+    """Raise ValueError unless `kind` is a complex type that the device can work with.
+
+    `role` names the argument in the message.
+    """
+    require_complex(kind, role)
+    if not supports(kind):
+        raise ArgumentValueError(f"{role}: this device does not compute in {kind.name}; use vd.complex64")
+
+
+def supports(kind: DType) -> bool:
+    """Whether the device computes with a complex type and keeps it in buffers."""
+    infos = get_context().device_infos
+    if kind is complex128:
+        return all(bool(info.float_64_support) for info in infos)
+    if kind is complex32:
+        return all(bool(info.float_16_support) and bool(info.storage_buffer_16_bit_access) for info in infos)
+    return True
+
+
+def choose_compute_type(*io_types: DType | None) -> DType:
+    """Return the widest of the types that are given, at least complex64, as far as the device supports it."""
+    widest: DType = complex64
+    for kind in io_types:
+        if kind is not None and kind.item_size > widest.item_size:
+            widest = kind
+    return widest if supports(widest) else complex64

@@ -1,0 +1,141 @@
+"""Transforms of several kernels, which hand their values on through memory of the device's own."""
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Buffers between kernels that are at most so large are kept for the next call.
+_KEPT = 64 << 20
+
+
+@record
+class Step:
+    """A launch of a kernel.
+
+    Attributes
+    ----------
+    kernel
+        What is launched.
+    inputs, outputs
+        Whether it takes the caller's arguments for the input and for the output of the transform.
+    scratch
+        Which of the program's own buffers it takes, behind those.
+    constants
+        Numbers that it takes last.
+    """
+
+    kernel: ShaderFunction
+    inputs: bool
+    outputs: bool
+    scratch: tuple[int, ...]
+    constants: tuple[int, ...] = ()
+
+
+@record
+class Program:
+    """Kernels to be launched one after another: what `make_fft_shader` gives for a line too long for one.
+
+    Attributes
+    ----------
+    name
+        As kernels have one.
+    steps
+        The launches, in order.
+    scratch
+        Elements and dtype of the buffers that the steps share.
+    outputs
+        How many of the caller's arguments belong to the output; all others to the input. None: one buffer is
+        both.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    scratch: tuple[tuple[int, DType], ...]
+    outputs: int | None
+
+    def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
+        """Queue the kernels, or record them; arguments as of a kernel of one pass."""
+        split = self.outputs
+        written, read = (args, args) if split is None else (args[:split], args[split:])
+        buffers = [scratch_buffer(slot, size, kind) for slot, (size, kind) in enumerate(self.scratch)]
+        for step in self.steps:
+            values: list[Any] = []
+            if step.outputs:
+                values += written
+            if step.inputs and not (step.outputs and split is None):
+                values += read
+            values += [buffers[slot] for slot in step.scratch]
+            step.kernel(*values, *step.constants, graph=graph)
+
+    def get_src(self, line_numbers: bool | None = None) -> list[Any]:
+        """Return the GLSL of each kernel, in the order of their first launch."""
+        kernels = dict.fromkeys(step.kernel for step in self.steps)
+        return [kernel.get_src(line_numbers) for kernel in kernels]
+
+    def print_src(self, line_numbers: bool | None = None) -> None:
+        """Print the GLSL of each kernel."""
+        print(self._text(line_numbers))
+
+    def _text(self, line_numbers: bool | None = None) -> str:
+        return "\n".join(str(source) for source in self.get_src(line_numbers))
+
+    def __repr__(self) -> str:
+        return self._text()
+
+
+class _Kept(threading.local):
+    """A thread's buffers that are kept, by slot, dtype and size."""
+
+    def __init__(self) -> None:
+        self.context: weakref.ref[Context] | None = None
+        self.buffers: dict[tuple[int, DType], Buffer[Any]] = {}
+
+
+_kept = _Kept()
+
+
+def scratch_buffer(slot: int, elements: int, kind: DType) -> "Buffer[Any]":
+    """Return a buffer that nobody else uses under this slot until this thread asks again.
+
+    What was queued before still has it; the device does one after the other.
+    """
+    if elements * kind.item_size > _KEPT:
+        return Buffer((elements,), kind)
+    context = get_context()
+    if _kept.context is None or _kept.context() is not context:
+        _kept.context, _kept.buffers = weakref.ref(context), {}
+    buffer = _kept.buffers.get((slot, kind))
+    if buffer is None or buffer.size < elements:
+        buffer = _kept.buffers[slot, kind] = Buffer((elements,), kind)
+    return buffer
+
+
+def remembered(function: Callable[..., Any]) -> Any:
+    """Cache a function that makes kernels, by its arguments and by what the context's devices can do."""
+
+    @functools.cache
+    def made(_limits: object, *args: Any) -> Any:
+        return function(*args)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        context = get_context()
+        limits = (context.max_workgroup_size, context.max_workgroup_invocations, context.max_shared_memory)
+        return made(limits, *args)
+
+    wrapper.cache_clear = made.cache_clear  # type: ignore[attr-defined]
+    return wrapper
+
+
+def product(values: Sequence[int]) -> int:
+    """Product of some ints."""
+    return functools.reduce(lambda a, b: a * b, values, 1)

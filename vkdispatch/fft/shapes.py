@@ -1,0 +1,110 @@
+"""Shapes, axes and lengths as users give them."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.fft.stages import prime_factors
+
+# What 0.1.0 took for `max_register_count`: lengths without larger primes are those that it could transform.
+_USUAL_REGISTERS = 16
+
+
+def checked_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
+    """Return a shape as a tuple. Raises TypeError or ValueError where it is none."""
+    axes = shape if isinstance(shape, Sequence) else (shape,)
+    try:
+        found = tuple(operator.index(axis) for axis in axes)
+    except TypeError:
+        raise ArgumentTypeError(f"{what}: expected an int or a tuple of ints, got {shape!r}") from None
+    if not found or min(found) < 1:
+        raise ArgumentValueError(f"{what}: expected one or more axes of at least 1, got {shape!r}")
+    return found
+
+
+def checked_axis(axis: Any, dimensions: int) -> int:
+    """Return an axis counted from the front; None is the last one, negative ones count from the end.
+
+    Raises
+    ------
+    TypeError
+        It is no int.
+    IndexError
+        There is no such axis.
+    """
+    if axis is None:
+        return dimensions - 1
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise ArgumentTypeError(f"axis: expected an int, got {axis!r}") from None
+    if not -dimensions <= number < dimensions:
+        raise ArgumentIndexError(f"axis: {number} is out of range for {dimensions} axes")
+    return number % dimensions
+
+
+def require_neighbours(shape: tuple[int, ...], axis: int) -> None:
+    """Raise ValueError unless values along an axis are neighbours in memory, as real transforms need it."""
+    if math.prod(shape[axis + 1 :]) != 1:
+        raise ArgumentValueError(
+            f"axis: a real transform is along the last axis, got axis {axis} of the shape {shape}"
+        )
+
+
+SignalRange = tuple[int | None, int | None]
+
+
+def checked_range(signal_range: Any, length: int) -> tuple[int, int] | None:
+    """Return where a signal begins and ends, within 0 and `length`; None where it fills the whole line.
+
+    Raises TypeError or ValueError for what is no pair of ints or None.
+    """
+    if signal_range is None:
+        return None
+    if not isinstance(signal_range, (tuple, list)) or len(signal_range) != 2:
+        raise ArgumentValueError(f"input_signal_range: expected (start, end), got {signal_range!r}")
+    try:
+        start, end = (None if each is None else operator.index(each) for each in signal_range)
+    except TypeError:
+        raise ArgumentTypeError(f"input_signal_range: expected ints or None, got {signal_range!r}") from None
+    start = 0 if start is None else start
+    end = length if end is None else end
+    if start < 0 or end < 0:
+        raise ArgumentValueError(f"input_signal_range: expected no negative numbers, got {signal_range!r}")
+    start, end = min(start, length), min(end, length)
+    return None if (start, end) == (0, length) else (start, end)
+
+
+def pad_dim(dim: int, max_register_count: int | None = None) -> int:
+    """Return the smallest length from `dim` up whose prime factors are all small.
+
+    Parameters
+    ----------
+    dim
+        At least 1.
+    max_register_count
+        The largest prime that is allowed; default 16, which allows primes up to 13.
+
+    Raises
+    ------
+    TypeError
+        An argument is no int.
+    ValueError
+        `dim` is less than 1, or `max_register_count` less than 2.
+    """
+    limit = _USUAL_REGISTERS if max_register_count is None else max_register_count
+    try:
+        length, limit = operator.index(dim), operator.index(limit)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"dim, max_register_count: expected ints, got {dim!r}, {max_register_count!r}"
+        ) from None
+    if length < 1:
+        raise ArgumentValueError(f"dim: expected at least 1, got {dim}")
+    if limit < 2:
+        raise ArgumentValueError(f"max_register_count: expected at least 2, got {max_register_count}")
+    while max(prime_factors(length), default=1) > limit:
+        length += 1
+    return length

@@ -1,0 +1,40 @@
+"""Powers of a root of unity whose exponents only the device knows."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType
+from vkdispatch.fft.radix import held
+from vkdispatch.fft.stages import plus
+from vkdispatch.fft.tables import cached, host_type, roots_of_unity
+
+# Beyond so many entries a table is two: exp(-2 pi i (a step + b) / n) is a product.
+_ONE_TABLE = 1024
+
+
+@cached
+def _table(denominator: int, compute_type: DType) -> tuple[vc.ConstantArray, int]:
+    """Return the table, and after how many entries the second one begins; 0 where there is one only."""
+    kind = host_type(compute_type)
+    if denominator <= _ONE_TABLE:
+        return vc.ConstantArray(roots_of_unity(denominator, denominator).astype(kind)), 0
+    step = 1 << math.ceil(math.log2(denominator) / 2)
+    fine = roots_of_unity(step, denominator)
+    coarse = roots_of_unity(-(-denominator // step), denominator, step)
+    return vc.ConstantArray(np.concatenate([fine, coarse]).astype(kind)), step
+
+
+def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
+    """Return exp(-+2 pi i exponent / denominator) of an exponent (u32) less than the denominator."""
+    array, step = _table(denominator, compute_type)
+    table = vc.constant_array(array)
+    if step == 0:
+        value = held(table[exponent])
+    else:
+        exponent = exponent if isinstance(exponent, int) else exponent.to_register()
+        fine, coarse = table[exponent % step], table[plus(exponent // step, step)]
+        value = held(held(fine) * held(coarse))
+    return held(vc.to_complex(value.real, -value.imag)) if inverse else value

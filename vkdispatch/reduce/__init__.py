@@ -1,0 +1,34 @@
+"""Reductions of whole buffers or along axes, with mapping functions of the user's own."""
+
+from vkdispatch.reduce.decorators import map_reduce, reduce
+from vkdispatch.reduce.kernels import make_reduction_stage
+from vkdispatch.reduce.mapping import mapped_io_index
+from vkdispatch.reduce.operations import (
+    ReduceOp,
+    SubgroupAdd,
+    SubgroupAnd,
+    SubgroupMax,
+    SubgroupMin,
+    SubgroupMul,
+    SubgroupOr,
+    SubgroupXor,
+)
+from vkdispatch.reduce.planning import ReductionParams
+from vkdispatch.reduce.reduce_function import ReduceFunction
+
+__all__ = [
+    "ReduceFunction",
+    "ReduceOp",
+    "ReductionParams",
+    "SubgroupAdd",
+    "SubgroupAnd",
+    "SubgroupMax",
+    "SubgroupMin",
+    "SubgroupMul",
+    "SubgroupOr",
+    "SubgroupXor",
+    "make_reduction_stage",
+    "map_reduce",
+    "mapped_io_index",
+    "reduce",
+]

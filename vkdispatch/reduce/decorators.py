@@ -1,0 +1,117 @@
+"""`@vd.reduce.reduce` and `@vd.reduce.map_reduce`."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from vkdispatch.base.dtype import dtype
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.reduce.mapping import identity_map
+from vkdispatch.reduce.operations import ReduceOp
+from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.shader.map import MappingFunction, map
+
+
+def reduce(
+    identity: Any,
+    axes: Any = None,
+    group_size: int | None = None,
+    mapping_function: MappingFunction | None = None,
+) -> Callable[[Callable[..., Any]], ReduceFunction]:
+    """Turn the decorated function, which combines two values, into a reduction.
+
+    Its return annotation is the result's dtype. Values of fewer than 32 bits are combined in 32 (float16 in
+    float32), and the result is stored as annotated. In which order values are combined is fixed for a shape
+    and a device, but not said: the function must be associative and commutative.
+
+    Parameters
+    ----------
+    identity
+        The number that changes nothing when combined; "inf" and "-inf" are infinities, of integers the
+        largest and the smallest number.
+    axes
+        The axes to reduce, negative ones from the end; None reduces all.
+    group_size
+        Invocations of a workgroup, a multiple of the device's subgroup size; None chooses.
+    mapping_function
+        A `vd.map` that gives the value of each element; None takes the elements themselves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function lacks its return annotation, which must be the mapping function's too, or an argument is
+        not what it should be.
+    """
+
+    def decorate(function: Callable[..., Any]) -> ReduceFunction:
+        if not callable(function):
+            raise ArgumentTypeError(f"@vd.reduce.reduce(...): expected a function, got {function!r}")
+        name = getattr(function, "__name__", "reduction")
+        kind = _return_type(function, name)
+        if mapping_function is None:
+            mapping = identity_map(kind)
+        elif not isinstance(mapping_function, MappingFunction):
+            raise ArgumentTypeError(f"mapping_function: expected a vd.map(...), got {mapping_function!r}")
+        elif mapping_function.return_type is not kind:
+            mapped = mapping_function.return_type
+            raise ArgumentValueError(
+                f"mapping_function: it returns {mapped.name if mapped else 'nothing'}, but {name!r} combines "
+                f"{kind.name}"
+            )
+        else:
+            mapping = mapping_function
+        operation = ReduceOp(name, function, identity)
+        plain = mapping_function is None
+        return ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
+
+    if callable(identity) and not isinstance(identity, type):
+        raise ArgumentTypeError(
+            "@vd.reduce.reduce needs parentheses and an identity, such as @vd.reduce.reduce(0)"
+        )
+    return decorate
+
+
+def map_reduce(
+    reduction: ReduceOp, axes: Any = None, group_size: int | None = None
+) -> Callable[[Callable[..., Any] | MappingFunction], ReduceFunction]:
+    """Turn the decorated function, which maps an element to a value, into a reduction of these values.
+
+    Its arguments are annotated as those of `vd.map`, the first one is a buffer, and the return annotation is
+    the result's dtype. `vd.reduce.mapped_io_index()` is the element's index in the first buffer.
+
+    Parameters
+    ----------
+    reduction
+        How values are combined, such as `vd.reduce.SubgroupAdd`.
+    axes, group_size
+        As of `reduce`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function lacks an annotation, or an argument is not what it should be.
+    """
+    if not isinstance(reduction, ReduceOp):
+        raise ArgumentTypeError(
+            "@vd.reduce.map_reduce(...): expected a ReduceOp such as vd.reduce.SubgroupAdd, "
+            f"got {reduction!r}"
+        )
+
+    def decorate(function: Callable[..., Any] | MappingFunction) -> ReduceFunction:
+        mapping = function if isinstance(function, MappingFunction) else map(function)
+        return ReduceFunction(reduction, group_size, axes, mapping)
+
+    return decorate
+
+
+def _return_type(function: Callable[..., Any], name: str) -> type[dtype]:
+    annotation = inspect.signature(function).return_annotation
+    if isinstance(annotation, str):
+        annotation = inspect.get_annotations(function, eval_str=True).get("return")
+    if annotation in (inspect.Signature.empty, None):
+        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
+    if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
+        raise ArgumentTypeError(
+            f"{name}: return annotation: expected a dtype such as vd.float32, got {annotation!r}"
+        )
+    return annotation

@@ -1,0 +1,74 @@
+"""Elements of buffers, loaded 4 to 16 bytes at a time: views of a buffer as words, and what those hold."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import DType, component_count, component_type, is_complex, is_matrix, is_scalar
+from vkdispatch.reduce.operations import wide_type
+
+_LOAD = 16  # bytes of the widest load
+_VIEWS: dict[int, DType] = {4: dtype.uint32, 8: dtype.uvec2, 16: dtype.uvec4}
+
+
+def most_together(kinds: Sequence[DType]) -> int:
+    """Return how many elements of each of some buffers go into one load; 1 if there is nothing to gain."""
+    if not kinds:
+        return 1
+    return _LOAD // max(kind.item_size for kind in kinds) or 1
+
+
+def view_type(kind: DType, count: int) -> DType | None:
+    """Return the type as which `count` elements are loaded at once; None where they are not."""
+    if is_matrix(kind) or kind is dtype.bool_ or component_count(kind) == 3 or count == 1:
+        return None
+    return _VIEWS.get(kind.item_size * count)
+
+
+def unpacked(kind: DType, count: int, word: Any) -> list[Any]:
+    """Return `count` elements that were loaded at once, each of the type `wide_type(kind)`."""
+    words = [word] if word.var_type is dtype.uint32 else [word[i] for i in range(len(word))]
+    component = component_type(kind)
+    parts = _PARTS[component.item_size](component, words)
+    if is_scalar(kind):
+        return parts[:count]
+    size, wide = component_count(kind), wide_type(kind)
+    if is_complex(kind):
+        return [vc.to_dtype(wide, parts[2 * i], parts[2 * i + 1]) for i in range(count)]
+    return [vc.to_dtype(wide, *parts[size * i : size * (i + 1)]) for i in range(count)]
+
+
+def _bytes(kind: DType, words: list[Any]) -> list[Any]:
+    if kind is dtype.int8:
+        signed = [vc.to_int(word) for word in words]
+        return [(word << (24 - 8 * i)) >> 24 for word in signed for i in range(4)]
+    return [(word >> (8 * i)) & 0xFF for word in words for i in range(4)]
+
+
+def _halves(kind: DType, words: list[Any]) -> list[Any]:
+    if kind is dtype.float16:
+        pairs = [vc.unpack_half2x16(word) for word in words]
+        return [pair[i] for pair in pairs for i in range(2)]
+    if kind is dtype.bfloat16:
+        bits = [part for word in words for part in (word << 16, word & 0xFFFF0000)]
+        return [vc.uint_bits_to_float(part) for part in bits]
+    if kind is dtype.int16:
+        signed = [vc.to_int(word) for word in words]
+        return [part for word in signed for part in ((word << 16) >> 16, word >> 16)]
+    return [part for word in words for part in (word & 0xFFFF, word >> 16)]
+
+
+def _whole(kind: DType, words: list[Any]) -> list[Any]:
+    return [word if kind is dtype.uint32 else vc.reinterpret(kind, word) for word in words]
+
+
+def _pairs(kind: DType, words: list[Any]) -> list[Any]:
+    pairs = [vc.to_uvec2(words[i], words[i + 1]) for i in range(0, len(words), 2)]
+    if kind is dtype.float64:
+        return [vc.pack_double2x32(pair) for pair in pairs]
+    longs = [vc.pack_uint2x32(pair) for pair in pairs]
+    return longs if kind is dtype.uint64 else [long.to_dtype(dtype.int64) for long in longs]
+
+
+_PARTS: dict[int, Callable[[DType, list[Any]], list[Any]]] = {1: _bytes, 2: _halves, 4: _whole, 8: _pairs}

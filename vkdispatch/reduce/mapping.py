@@ -1,0 +1,219 @@
+"""The user's mapping function inside a reduction: the index it asks for, and the buffers it reads."""
+
+import inspect
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, compute_type
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.reduce.elements import most_together, unpacked, view_type
+from vkdispatch.reduce.operations import wide_type
+from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.shader.map import MappingFunction
+
+
+class _State(threading.local):
+    index: Any = None
+
+
+_state = _State()
+
+
+def mapped_io_index() -> Any:
+    """Return the flat index, into the first buffer, of the element that is being mapped.
+
+    A GPU value (uint32) while a mapping function is traced; None outside.
+    """
+    return _state.index
+
+
+def identity_map(kind: DType) -> MappingFunction:
+    """Return the mapping function that gives each element of its one buffer."""
+
+    def element(buffer: Any) -> Any:
+        return buffer[mapped_io_index()]
+
+    annotation: Any = vc.Buff
+    return MappingFunction([annotation[kind]], kind, element)
+
+
+class _Element(BufferVariable):
+    """A buffer whose element at the mapped index is known already."""
+
+    __slots__ = ("asked", "known")
+
+    asked: bool
+    known: Any
+
+    def __init__(self, buffer: BufferVariable, known: Any = None) -> None:
+        super().__init__(buffer.storage)
+        self.asked = False
+        self.known = known
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        if isinstance(index, ShaderVariable) and index.expr is _state.index.expr:
+            self.asked = True
+            if self.known is not None:
+                return ShaderVariable(self.known._value())
+        return super().__getitem__(index)
+
+
+@record
+class Source:
+    """Where a reduction's values come from: a mapping function, and how its buffers are loaded.
+
+    Attributes
+    ----------
+    mapping
+        What gives a value for each index.
+    plain
+        Whether it gives the elements of its one buffer as they are.
+    out_type
+        The result's dtype; `wide_type` of it is what values are combined in.
+    together
+        How many elements one load takes.
+    views
+        Positions of the arguments that are loaded so, and the types of the loads.
+    stores
+        Whether the mapping function writes to its buffers: then it runs exactly once for each element.
+    """
+
+    mapping: MappingFunction
+    plain: bool
+    out_type: DType
+    together: int = 1
+    views: tuple[tuple[int, DType], ...] = ()
+    stores: bool = False
+
+    @property
+    def item_size(self) -> int:
+        """Bytes of an element of the first buffer."""
+        size: int = self.mapping.buffer_types[0].__args__[0].item_size
+        return size
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the mapping function's arguments."""
+        return argument_names(self.mapping)
+
+    def elementwise(self) -> "Source":
+        """Return the same source, loaded element by element."""
+        return replace(self, together=1, views=())
+
+    def value(self, arguments: Sequence[Any], index: Any, known: Sequence[Any] = ()) -> Any:
+        """Trace the mapping function for the element at an index.
+
+        `known` are the elements there of the arguments with views.
+        """
+        wide = wide_type(self.out_type)
+        if self.plain:
+            if known:
+                return known[0]
+            element = arguments[0][index].to_register()
+            return element if element.var_type is wide else element.to_dtype(wide)
+        variables = list(arguments)
+        for (position, _), element in zip(self.views, known, strict=False):
+            narrow = compute_type(_kind(self.mapping, position))
+            if element.var_type is not narrow:
+                element = element.to_dtype(narrow)
+            variables[position] = _Element(arguments[position], element)
+        return self._traced(variables, index)
+
+    def _traced(self, variables: Sequence[Any], index: Any) -> Any:
+        wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
+        register = vc.new_register(wide)
+        outer, _state.index = _state.index, index
+        try:
+            with vc.scope_block():
+                result = inlined(self.mapping.mapping_function)(*variables)
+                if result is None:
+                    raise ArgumentValueError(
+                        f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"
+                    )
+                if (
+                    not (isinstance(result, ShaderVariable) and result.var_type is wide)
+                    and narrow is not wide
+                ):
+                    stored = vc.new_register(narrow)
+                    stored[:] = result
+                    result = stored.to_dtype(wide)
+                register[:] = result
+        finally:
+            _state.index = outer
+        return register
+
+    def loaded(self, views: Sequence[Any], position: Any) -> list[Any]:
+        """Load from every view at a position, counted in loads."""
+        return [view[position].to_register() for view in views]
+
+    def values(self, arguments: Sequence[Any], position: Any, words: Sequence[Any]) -> list[Any]:
+        """Return the values of all elements of what was loaded at a position."""
+        if self.together == 1:
+            return [self.value(arguments, position)]
+        known = [
+            unpacked(_kind(self.mapping, argument), self.together, word)
+            for (argument, _), word in zip(self.views, words, strict=True)
+        ]
+        return [
+            self.value(arguments, position * self.together + i, [elements[i] for elements in known])
+            for i in range(self.together)
+        ]
+
+
+def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> Source:
+    """Find out how a mapping function's buffers can be loaded, by tracing it once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What the mapping function does is wrong, or what it returns is not of `out_type`.
+    """
+    single = Source(mapping, plain, out_type)
+    asked, stores = ([0], False) if plain else _asked(single)
+    if stores:
+        # what is loaded ahead would be out of date
+        return replace(single, stores=True)
+    together = most_together([_kind(mapping, position) for position in asked])
+    views = tuple(
+        (position, view)
+        for position in asked
+        if (view := view_type(_kind(mapping, position), together)) is not None
+    )
+    return replace(single, together=together, views=views) if views and together > 1 else single
+
+
+def _asked(source: Source) -> tuple[list[int], bool]:
+    """Return of which arguments a map reads the element at the mapped index, and whether it writes any."""
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
+        wrapped = [_Element(each) if type(each) is BufferVariable else each for each in arguments]
+        index = vc.global_invocation_id().x
+
+        def probe(*variables: Any) -> None:
+            source._traced(variables, ShaderVariable(index.expr))
+
+        kernel(probe, rewrite=True)(*wrapped)
+        accesses = context.get_description("probe").binding_access
+    stores = any(writes for _, writes in accesses)
+    return [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.asked], stores
+
+
+def argument_names(mapping: MappingFunction) -> list[str]:
+    """Return the names of a mapping function's arguments."""
+    names = list(inspect.signature(mapping.mapping_function).parameters)
+    count = len(mapping.buffer_types)
+    return names if len(names) == count else [f"param{i}" for i in range(count)]
+
+
+def _kind(mapping: MappingFunction, position: int) -> DType:
+    kind: DType = mapping.buffer_types[position].__args__[0]
+    return kind
+
+
+def _name(mapping: MappingFunction) -> str:
+    return getattr(mapping.mapping_function, "__name__", "map")

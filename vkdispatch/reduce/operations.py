@@ -1,0 +1,166 @@
+"""What a reduction combines two values with, and what it computes in."""
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import (
+    DType,
+    component_type,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    is_signed_dtype,
+    is_vector,
+    to_vector,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+_WIDE: dict[DType, DType] = {
+    dtype.float16: dtype.float32,
+    dtype.bfloat16: dtype.float32,
+    dtype.int8: dtype.int32,
+    dtype.int16: dtype.int32,
+    dtype.uint8: dtype.uint32,
+    dtype.uint16: dtype.uint32,
+    dtype.complex32: dtype.complex64,
+}
+
+
+@dataclass
+class ReduceOp:
+    """A way to combine values.
+
+    The order of operands is the library's choice, so the operation has to be associative and commutative.
+
+    Attributes
+    ----------
+    name
+        How it is called in names of kernels and in messages.
+    reduction
+        Combines two GPU values of the type that is computed in.
+    identity
+        The number that changes nothing: `reduction(x, identity)` is x. "inf" and "-inf" are infinities, of
+        integers the largest and the smallest number.
+    subgroup_reduction
+        Combines a value over the subgroup, such as `vc.subgroup_add`; None where there is no such function.
+    """
+
+    name: str
+    reduction: Callable[[Any, Any], Any]
+    identity: Any
+    subgroup_reduction: Callable[[Any], Any] | None = None
+
+
+SubgroupAdd = ReduceOp("add", operator.add, 0, vc.subgroup_add)
+SubgroupMul = ReduceOp("mul", operator.mul, 1, vc.subgroup_mul)
+SubgroupMin = ReduceOp("min", vc.min, "inf", vc.subgroup_min)
+SubgroupMax = ReduceOp("max", vc.max, "-inf", vc.subgroup_max)
+SubgroupAnd = ReduceOp("and", operator.and_, -1, vc.subgroup_and)
+SubgroupOr = ReduceOp("or", operator.or_, 0, vc.subgroup_or)
+SubgroupXor = ReduceOp("xor", operator.xor, 0, vc.subgroup_xor)
+
+_ORDERING = (SubgroupMin, SubgroupMax)
+_BITWISE = (SubgroupAnd, SubgroupOr, SubgroupXor)
+_OURS = (SubgroupAdd, SubgroupMul, *_ORDERING, *_BITWISE)
+
+
+def is_ours(operation: ReduceOp) -> bool:
+    """Whether an operation is one of the predefined: a single expression, each operand in it once."""
+    return any(operation is each for each in _OURS)
+
+
+def wide_type(kind: DType) -> DType:
+    """Return the type that values of `kind` are combined in: 32 bits for what has fewer, else its own."""
+    if is_vector(kind):
+        component = component_type(kind)
+        return to_vector(_WIDE.get(component, component), kind.child_count)
+    return _WIDE.get(kind, kind)
+
+
+def check_operation(operation: ReduceOp, kind: DType) -> None:
+    """Raise ValueError where an operation makes no sense for values of a type."""
+    if kind is dtype.bool_:
+        raise ArgumentValueError(
+            f"reduction {operation.name!r}: results of truth values are not stored; map them to vd.uint32"
+        )
+    if any(operation is each for each in _BITWISE) and not is_integer_dtype(wide_type(kind)):
+        raise ArgumentValueError(
+            f"reduction {operation.name!r}: expected integers, got {kind.name}; and, or, xor combine bits"
+        )
+    if any(operation is each for each in _ORDERING) and (is_complex(kind) or is_matrix(kind)):
+        raise ArgumentValueError(
+            f"reduction {operation.name!r}: {kind.name} has no order; reduce its magnitude, or its components"
+        )
+    if operation is SubgroupMul and is_matrix(kind):
+        raise ArgumentValueError(
+            f"reduction 'mul': products of {kind.name} depend on their order, which a reduction does not keep"
+        )
+
+
+def check_identity(identity: object, kind: DType) -> None:
+    """Raise TypeError or ValueError for what is no identity of values of a type."""
+    if isinstance(identity, str):
+        if identity not in _INFINITIES:
+            raise ArgumentValueError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
+        if is_complex(kind):
+            raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; give a number")
+        return
+    try:
+        number = complex(identity)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}") from None
+    if number.imag and not is_complex(kind):
+        raise ArgumentValueError(f"identity: {identity!r} is no {kind.name}")
+    whole = is_integer_dtype(wide_type(kind))
+    if whole and not math.isinf(number.real) and number.real != int(number.real):
+        raise ArgumentValueError(f"identity: {identity!r} is no {kind.name}; give a whole number")
+
+
+def identity_of(operation: ReduceOp, kind: DType) -> Any:
+    """Return the identity as a number that the type computed in, `wide_type(kind)`, holds."""
+    number: Any = operation.identity
+    if isinstance(number, str):
+        number = _INFINITIES[number]
+    if hasattr(number, "item"):
+        number = number.item()
+    wide = component_type(wide_type(kind))
+    if is_float_dtype(wide):
+        return number if isinstance(number, complex) else float(number)
+    stored = component_type(kind)
+    signed = is_signed_dtype(stored) or stored is dtype.int8
+    bits = 8 * stored.item_size
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if isinstance(number, float) and math.isinf(number):
+        return high if number > 0 else low
+    # -1 is all bits of an unsigned type too
+    return (int(number) - low) % (1 << bits) + low
+
+
+def number_of_type(number: Any, kind: DType) -> Any:
+    """Return a number as a GPU value: of every component, but of a complex type the real number."""
+    if is_matrix(kind) and number == 0:
+        return vc.to_dtype(kind, *(0.0,) * (kind.child_count**2))
+    return vc.to_dtype(kind, number)
+
+
+def combines_in_subgroups(operation: ReduceOp, kind: DType, features: frozenset[str]) -> bool:
+    """Whether a device combines values of a type over a subgroup in one operation."""
+    if operation.subgroup_reduction is None or not (is_scalar(kind) or is_vector(kind)):
+        return False
+    return exchanges(kind, features)
+
+
+def exchanges(kind: DType, features: frozenset[str]) -> bool:
+    """Whether the invocations of a device can exchange values of a type."""
+    if is_matrix(kind):
+        return False
+    plain = component_type(kind) in (dtype.float32, dtype.float64, dtype.int32, dtype.uint32)
+    return plain or "shaderSubgroupExtendedTypes" in features

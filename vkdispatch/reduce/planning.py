@@ -1,0 +1,459 @@
+"""How a reduction's work is laid out: which elements belong together, and who reduces them.
+
+A buffer's shape and the axes to reduce become one of three layouts, each of `count` results of `length`
+elements:
+
+    rows      element k of result r lies at r * length + k
+    columns   at (r / inner) * length * inner + r % inner + k * inner: neighbouring results are neighbours
+    split     at (k / inner) * inner * count + r * inner + k % inner: rows in pieces of `inner` elements
+
+`lanes` invocations reduce each result together. They go through its elements in chunks: lane t loads the
+positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk, all before it uses any. Where there are few
+results, `segments` workgroups share one, of which each takes every so many-th chunk, and leaves a partial
+result; whichever of them is done last combines these, or a second launch does. Who combines what is decided
+by shapes and device, and nothing by which invocation is the first: the same input gives the same bits.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, is_matrix
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.reduce.mapping import Source
+from vkdispatch.reduce.operations import ReduceOp, combines_in_subgroups, exchanges, wide_type
+from vkdispatch.shader.observation import checks_of
+
+_MOST_NARROW = 0xFFFFFFFF
+_SHUFFLE = 0x10
+# Chunks that one workgroup adds up in a row, at most: what keeps the rounding errors of sums small.
+_MOST_ROUNDS = 256
+_CPU_SEGMENTS = 16
+
+
+@record
+class Tuning:
+    """Numbers that were found by measurement, on GPUs.
+
+    Attributes
+    ----------
+    group
+        Invocations of a workgroup.
+    bytes_in_flight
+        What an invocation loads before it uses any.
+    most_elements, most_mapped
+        Elements that it combines in one round; with a mapping function, that it maps.
+    bytes_of_short, most_results
+        What an invocation loads of several results, where they are short, and how many it has at most.
+    groups
+        Workgroups that share the work, where there are fewer results.
+    enough
+        Results from which on each has one workgroup or less.
+    single
+        Chunks that one workgroup does rather than several.
+    finishing
+        Whether the last of the workgroups that share a result combines what they have found, in place of a
+        second launch (0 or 1).
+    """
+
+    group: int = 256
+    bytes_in_flight: int = 128
+    most_elements: int = 64
+    most_mapped: int = 32
+    bytes_of_short: int = 64
+    most_results: int = 8
+    groups: int = 2112
+    enough: int = 512
+    single: int = 2
+    finishing: int = 1
+
+
+tuning = Tuning()
+
+
+@dataclass
+class ReductionParams:
+    """The numbers that a stage is given (uint32 each).
+
+    Attributes
+    ----------
+    offset
+        Where partial results lie: in the output of the first stage, and the input of the second.
+    segments
+        Workgroups that share a result.
+    blocks, last
+        Blocks of results that a workgroup does, and how many results the last of them has.
+    full, rest
+        Whole chunks of a result, and loads beyond them.
+    tail
+        Elements beyond the last load.
+    inner, outer
+        See the layouts.
+    """
+
+    offset: int = 0
+    segments: int = 1
+    blocks: int = 1
+    last: int = 1
+    full: int = 0
+    rest: int = 0
+    tail: int = 0
+    inner: int = 1
+    outer: int = 1
+
+    def checked(self) -> tuple[int, ...]:
+        """Return the numbers in order. Raises ValueError where one needs more than 32 bits."""
+        values: tuple[int, ...] = astuple(self)
+        if max(values) > _MOST_NARROW:
+            raise ArgumentValueError(
+                "axes: along these a reduction takes steps of more than 2**32 elements; reduce the whole "
+                "buffer, or another axis first"
+            )
+        return values
+
+
+@record
+class Shape:
+    """`count` results of `length` elements each in one of the layouts; see above."""
+
+    layout: str
+    count: int
+    length: int
+    inner: int = 1
+
+
+@record
+class KernelForm:
+    """What a stage's kernel is specialised for.
+
+    Attributes
+    ----------
+    layout
+        "rows", "columns" or "split".
+    group, lanes
+        Invocations of a workgroup, and those of them that reduce a result together.
+    unroll
+        Loads that an invocation has in flight, for each of its results.
+    results
+        Results of an invocation.
+    vector
+        Whether several elements are loaded at once.
+    many
+        Whether there is more than one result.
+    segmented
+        Whether several workgroups share a result, and leave partial ones.
+    finishing
+        Whether the last of them to be done combines these.
+    subgroup
+        Invocations that exchange values without workgroup memory; 1: none do.
+    arithmetic
+        Whether the device combines a value over a subgroup by itself.
+    """
+
+    layout: str
+    group: int
+    lanes: int
+    unroll: int
+    results: int
+    vector: bool
+    many: bool
+    segmented: bool
+    finishing: bool
+    subgroup: int
+    arithmetic: bool
+
+
+@record
+class Pass:
+    """A launch: its kernel's form, and its numbers."""
+
+    form: KernelForm
+    params: ReductionParams
+
+
+@record
+class Plan:
+    """All launches of a reduction, one or two, and the result: `rows` of `count`, of which the first counts.
+
+    The others hold partial results between the two launches.
+    """
+
+    first: Pass
+    second: Pass | None
+    rows: int
+    count: int
+
+
+def normalized_axes(axes: object) -> tuple[int, ...] | None:
+    """Return axes as a tuple; None (all of them) stays.
+
+    Raises
+    ------
+    TypeError
+        They are neither an int nor ints.
+    ValueError
+        There are none.
+    """
+    if axes is None:
+        return None
+    given: Iterable[Any] = (
+        axes if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else (axes,)
+    )
+    result = tuple(given)
+    if any(not hasattr(axis, "__index__") or isinstance(axis, bool) for axis in result):
+        raise ArgumentTypeError(f"axes: expected ints, such as [0] or (-2, -1), got {axes!r}")
+    if not result:
+        raise ArgumentValueError("axes: name at least one axis; None reduces all of them")
+    return tuple(axis.__index__() for axis in result)
+
+
+def shape_of(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
+    """Return the layout for a buffer's shape and the axes to reduce.
+
+    Raises
+    ------
+    ValueError
+        An axis is not there, or named twice.
+    """
+    count = len(dimensions)
+    if axes is None:
+        return Shape("rows", 1, math.prod(dimensions))
+    chosen: set[int] = set()
+    for axis in axes:
+        if not -count <= axis < count:
+            raise ArgumentValueError(
+                f"axes: {axis} is no axis of a buffer of the shape {dimensions}; there are {count}"
+            )
+        if axis % count in chosen:
+            raise ArgumentValueError(f"axes: axis {axis % count} is named twice in {list(axes)}")
+        chosen.add(axis % count)
+    # neighbours that are both reduced, or both not, are one axis
+    runs: list[tuple[bool, int]] = []
+    for axis, size in enumerate(dimensions):
+        reduced = axis in chosen
+        if size == 1:
+            continue
+        if runs and runs[-1][0] == reduced:
+            size *= runs.pop()[1]
+        runs.append((reduced, size))
+    sizes = [size for _, size in runs]
+    match [reduced for reduced, _ in runs]:
+        case []:
+            return Shape("rows", 1, 1)
+        case [True]:
+            return Shape("rows", 1, sizes[0])
+        case [False]:
+            return Shape("rows", sizes[0], 1)
+        case [False, True]:
+            return Shape("rows", sizes[0], sizes[1])
+        case [True, False]:
+            return Shape("columns", sizes[1], sizes[0], sizes[1])
+        case [False, True, False]:
+            return Shape("columns", sizes[0] * sizes[2], sizes[1], sizes[2])
+    return Shape("split", sizes[1], sizes[0] * sizes[2], sizes[2])
+
+
+def _power_below(number: int) -> int:
+    """Return the largest power of two that is not above a number; 1 if there is none."""
+    return 1 << (max(number, 1).bit_length() - 1)
+
+
+def _unroll_for(loads: int, most: int) -> int:
+    """Return how many loads an invocation has in flight that does so many, and leaves few for the rest."""
+    rounds = -(-loads // most) if loads < 4 * most else 1
+    return min(most, _power_below(loads // max(rounds, 1)))
+
+
+class Planner:
+    """Plans reductions of one source by one operation on the devices of a context."""
+
+    def __init__(self, source: Source, operation: ReduceOp, context: Context, group: int | None) -> None:
+        """Look at the devices.
+
+        Parameters
+        ----------
+        group
+            Invocations of a workgroup; None chooses.
+
+        Raises
+        ------
+        ValueError
+            The device has no such workgroups.
+        """
+        infos = context.device_infos
+        kind = wide_type(source.out_type)
+        features = frozenset.intersection(*(info.features for info in infos))
+        sizes = {info.sub_group_size for info in infos}
+        shuffles = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
+        adds = all(info.subgroup_arithmetic for info in infos)
+        same = len(sizes) == 1
+        self._subgroup = min(sizes) if shuffles and same and exchanges(kind, features) else 1
+        self._arithmetic = self._subgroup > 1 and adds and combines_in_subgroups(operation, kind, features)
+        self._cpu = any(info.is_cpu() for info in infos)
+        self._source = source
+        # a check that ends invocations early would leave the counters wrong for good
+        self._finishing = bool(tuning.finishing) and not checks_of(None)
+        most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+        if group is not None:
+            if group % max(sizes) or not 0 < group <= most:
+                raise ArgumentValueError(
+                    f"group_size: expected a multiple of the subgroup size {max(sizes)} of at most {most}, "
+                    f"got {group}"
+                )
+            self.group = group
+            return
+        # workgroup memory holds a value of each invocation
+        held = context.max_shared_memory // kind.item_size if is_matrix(kind) else most
+        self.group = _power_below(min(tuning.group, most, held))
+
+    def plan(self, shape: Shape) -> Plan:
+        """Return the launches for a shape."""
+        first = self._columns(shape) if shape.layout == "columns" else self._rows(shape)
+        out, wide = self._source.out_type, wide_type(self._source.out_type)
+        if not first.form.segmented:
+            return Plan(first, None, 1, shape.count)
+        segments = first.params.segments
+        offset = -(-shape.count * out.item_size // wide.item_size)
+        first.params.offset = offset
+        second = None
+        if not first.form.finishing:
+            second = self.second(shape, segments)
+            second.params.offset = offset
+        size = (offset + segments * shape.count) * wide.item_size
+        return Plan(first, second, -(-size // (shape.count * out.item_size)), shape.count)
+
+    def second(self, shape: Shape, segments: int) -> Pass:
+        """Return the launch that reduces partial results, as `plan` lays them out."""
+        wide = wide_type(self._source.out_type)
+        if shape.layout == "columns":
+            return self._columns(Shape("columns", shape.count, segments, shape.count), wide, whole=True)
+        return self._rows(Shape("rows", shape.count, segments), wide, whole=True)
+
+    def whole(self) -> tuple[KernelForm, KernelForm]:
+        """Return the kernels of a reduction of a large buffer to one value."""
+        shape = Shape("rows", 1, 1 << 28)
+        first = self._rows(shape)
+        return first.form, self.second(shape, first.params.segments).form
+
+    def _unroll(self, item_size: int, together: int, plain: bool) -> int:
+        most = tuning.most_elements if plain else tuning.most_mapped
+        wanted = min(tuning.bytes_in_flight // (item_size * together), most // together, 16)
+        return _power_below(wanted)
+
+    def _rows(self, shape: Shape, kind: DType | None = None, *, whole: bool = False) -> Pass:
+        """Return a launch over rows, or rows in pieces.
+
+        `kind` are elements to be taken one by one as they are; `whole` rows are not shared.
+        """
+        source = self._source
+        together = 1 if kind is not None else source.together
+        many = shape.count > 1
+        piece = shape.inner if shape.layout == "split" else shape.length
+        whole_loads = piece % together == 0 if many or shape.layout == "split" else piece >= together
+        vector = together > 1 and whole_loads
+        together = together if vector else 1
+        loads = shape.length // together
+        size = source.item_size if kind is None else kind.item_size
+        unroll = self._unroll(size, together, source.plain or kind is not None)
+        lanes = self._lanes(loads, unroll) if many else self.group
+        in_use = _unroll_for(loads // lanes, unroll)
+        short = lanes <= self._subgroup and many
+        results = self._results(in_use * together * size, unroll // in_use) if short else 1
+        chunk = lanes * in_use
+        full = loads // chunk
+        per_group = self.group // lanes * results
+        blocks = -(-shape.count // per_group)
+        segments = 1 if whole or lanes < self.group else self._segments(full, blocks)
+        form = KernelForm(
+            shape.layout,
+            self.group,
+            lanes,
+            in_use,
+            results,
+            vector,
+            many,
+            segments > 1,
+            segments > 1 and results == 1 and self._finishing,
+            self._subgroup,
+            self._arithmetic,
+        )
+        params = ReductionParams(
+            0,
+            segments,
+            blocks,
+            shape.count - (blocks - 1) * per_group,
+            full,
+            loads - full * chunk,
+            shape.length - loads * together,
+            shape.inner // together if shape.layout == "split" else 1,
+            shape.count if shape.layout == "split" else 1,
+        )
+        return Pass(form, params)
+
+    def _results(self, size: int, free: int) -> int:
+        """Return how many results an invocation takes that has `size` bytes of each in flight.
+
+        `free` is how many more times it may.
+        """
+        wanted = min(tuning.bytes_of_short // size, free, tuning.most_results)
+        return 1 if self._source.stores else max(1, wanted)
+
+    def _lanes(self, loads: int, unroll: int) -> int:
+        """Return how many invocations reduce a row of so many loads."""
+        if loads > 2 * unroll * self._subgroup or self.group % self._subgroup:
+            return self.group
+        return min(self._subgroup, 1 << max(loads - 1, 0).bit_length())
+
+    def _columns(self, shape: Shape, kind: DType | None = None, *, whole: bool = False) -> Pass:
+        source = self._source
+        size = source.item_size if kind is None else kind.item_size
+        unroll = self._unroll(size, 1, source.plain or kind is not None)
+        # invocations side by side: as many as fill a few lines of the cache
+        side = self.group & -self.group
+        few = max(32, self._subgroup) if shape.length >= 4 * unroll else side
+        side = min(side, few, 1 << max(shape.count - 1, 0).bit_length())
+        lanes = self.group // side
+        in_use = _unroll_for(shape.length // lanes, unroll)
+        results = self._results(in_use * size, unroll // in_use) if lanes == 1 else 1
+        chunk = lanes * in_use
+        full = shape.length // chunk
+        per_group = side * results
+        blocks = -(-shape.count // per_group)
+        segments = 1 if whole else self._segments(full, blocks)
+        form = KernelForm(
+            "columns",
+            self.group,
+            lanes,
+            in_use,
+            results,
+            False,
+            True,
+            segments > 1,
+            segments > 1 and results == 1 and self._finishing,
+            self._subgroup,
+            False,
+        )
+        params = ReductionParams(
+            0,
+            segments,
+            blocks,
+            shape.count - (blocks - 1) * per_group,
+            full,
+            shape.length - full * chunk,
+            0,
+            shape.inner,
+            1,
+        )
+        return Pass(form, params)
+
+    def _segments(self, full: int, blocks: int) -> int:
+        """Return how many workgroups share a result that has so many chunks."""
+        if full <= tuning.single:
+            return 1
+        wanted = _CPU_SEGMENTS if self._cpu else tuning.groups
+        enough = _CPU_SEGMENTS if self._cpu else tuning.enough
+        shared = 1 if blocks >= enough else -(-wanted // blocks)
+        return min(full, max(shared, -(-full // _MOST_ROUNDS)))

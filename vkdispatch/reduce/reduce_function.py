@@ -1,0 +1,308 @@
+"""A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
+
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.init import is_dummy
+from vkdispatch.base.record import record
+from vkdispatch.codegen import Buffer as BufferAnnotation
+from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.reduce.kernels import SECOND, partials_source, stage_kernel
+from vkdispatch.reduce.mapping import Source, make_source
+from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
+from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
+from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.parameters import WrongBufferError, given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Shapes whose plans are kept.
+_MOST_PLANS = 256
+_LEAST_COUNTERS = 64
+_TURNS = 4
+
+
+@record
+class _Launch:
+    """A kernel and the numbers that follow a call's own arguments."""
+
+    kernel: ShaderFunction
+    numbers: tuple[int, ...]
+
+
+@record
+class _Launches:
+    """What a call for one shape does: its launches, and the shape of the result's buffer.
+
+    `views` are the arguments that the first takes once more, to load several elements at once; `counters` is
+    how many it needs to know the last of its workgroups.
+    """
+
+    first: _Launch
+    second: _Launch | None
+    views: tuple[int, ...]
+    counters: int
+    shape: tuple[int, ...]
+
+
+class ReduceFunction:
+    """A reduction. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+
+    Attributes
+    ----------
+    reduction
+        What combines two values.
+    out_type
+        The result's dtype.
+    group_size
+        Invocations of a workgroup; None until the stages are made, unless it was given.
+    map_func
+        What gives a value for each element; None for the elements as they are.
+    input_types
+        Annotations of the arguments.
+    axes
+        The axes that are reduced, as given; None for all.
+    stage1, stage2
+        The kernels that reduce a large buffer to one value; None until made.
+    """
+
+    def __init__(
+        self,
+        reduction: ReduceOp,
+        group_size: int | None = None,
+        axes: Any = None,
+        mapping_function: MappingFunction | None = None,
+        *,
+        name: str | None = None,
+        plain: bool = False,
+    ) -> None:
+        """Prepare a reduction; needs no device.
+
+        Parameters
+        ----------
+        mapping_function
+            What gives a value for each element; its return type is the result's.
+        name
+            How messages call it.
+        plain
+            Whether the mapping function gives the elements of its buffer as they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is not what it should be, or the operation makes no sense for the dtype.
+        """
+        if not isinstance(reduction, ReduceOp):
+            raise ArgumentTypeError(
+                f"reduction: expected a ReduceOp such as vd.reduce.SubgroupAdd, got {reduction!r}"
+            )
+        if not isinstance(mapping_function, MappingFunction):
+            raise ArgumentTypeError(
+                f"mapping_function: expected a vd.map(...), which has the result's dtype, got "
+                f"{mapping_function!r}"
+            )
+        if mapping_function.return_type is None:
+            raise ArgumentValueError(
+                "mapping_function: it needs a return annotation, such as -> f32: the dtype of the result"
+            )
+        if group_size is not None and (
+            not hasattr(group_size, "__index__") or isinstance(group_size, bool) or int(group_size) < 1
+        ):
+            raise ArgumentValueError(f"group_size: expected a positive int, got {group_size!r}")
+        self.reduction = reduction
+        self.out_type: DType = mapping_function.return_type
+        check_operation(reduction, self.out_type)
+        check_identity(reduction.identity, self.out_type)
+        self.group_size = None if group_size is None else int(group_size)
+        self._given_group = self.group_size
+        self.map_func = None if plain else mapping_function
+        self.input_types = mapping_function.buffer_types
+        self.axes = axes
+        self._axes = normalized_axes(axes)
+        self.stage1: ShaderFunction | None = None
+        self.stage2: ShaderFunction | None = None
+        self.name = name or getattr(mapping_function.mapping_function, "__name__", "reduction")
+        self._mapping = mapping_function
+        self._plain = plain
+        first = self.input_types[0] if self.input_types else None
+        if getattr(first, "__origin__", None) is not BufferAnnotation:
+            raise ArgumentValueError(
+                f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
+                "what is reduced"
+            )
+        self._lock = threading.RLock()
+        self._source: Source | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop all that belongs to a context."""
+        self._context: Context | None = None
+        self._planner: Planner | None = None
+        self._views: tuple[int, ...] = ()
+        self._kernels: dict[tuple[KernelForm, bool], ShaderFunction] = {}
+        self._launches: dict[tuple[int, ...], _Launches] = {}
+        self._zeros: dict[int, deque[Buffer[Any]]] = {}
+
+    # -- calling
+
+    def __call__(self, *args: Any, graph: CommandGraph | None = None) -> Buffer[Any]:
+        """Reduce the first buffer; returns at once.
+
+        Parameters
+        ----------
+        *args
+            The buffer; then whatever else the mapping function takes.
+        graph
+            Where to record; None takes the thread's `vd.global_graph()`.
+
+        Returns
+        -------
+        A new buffer of `out_type`, whose row 0 is the result: `result.read(0)[0]` is a number (a vector, a
+        complex number), or an array of one for each position along the axes that are not reduced, in their
+        order. Other rows hold nothing of use.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is missing, too many or of the wrong kind, or the buffer lacks an axis.
+        ShaderBuildError
+            The kernel does not compile (first call).
+        """
+        if is_tracing():
+            raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
+        self._check(args)
+        buffer: Buffer[Any] = args[0]
+        launches = self._launches_for(buffer)
+        result: Buffer[Any] = Buffer(launches.shape, self.out_type)
+        first, second = launches.first, launches.second
+        views = (args[position] for position in launches.views)
+        own = (result, result, self._counters(launches.counters)) if launches.counters else (result,)
+        first.kernel(*own, *args, *views, *first.numbers, graph=graph)
+        if second is not None:
+            second.kernel(result, result, *second.numbers, graph=graph)
+        return result
+
+    def _check(self, args: tuple[Any, ...]) -> None:
+        if is_dummy():
+            raise UsageError(f"{self.name}: kernels do not run on the dummy backend; see get_src()")
+        if len(args) != len(self.input_types):
+            names = ", ".join(Source(self._mapping, self._plain, self.out_type).names)
+            few = len(args) < len(self.input_types)
+            kind = ArgumentValueError if few else ArgumentTypeError
+            raise kind(
+                f"{self.name}: takes {len(self.input_types)} arguments ({names}) by position, got {len(args)}"
+            )
+        if not isinstance(args[0], Buffer):
+            raise WrongBufferError(
+                f"{self.name}: argument 1: expected a vd.Buffer, got {given(args[0])}; make one with "
+                "vd.asbuffer(...)"
+            )
+        stored, seen = args[0].var_type, self.input_types[0].__args__[0]
+        if stored.item_size < seen.item_size:
+            raise ArgumentValueError(
+                f"{self.name}: argument 1: the buffer holds {stored.name}, of which an element is smaller "
+                f"than one of {seen.name}; annotate the argument as a buffer of {stored.name}"
+            )
+
+    # -- planning
+
+    def _launches_for(self, buffer: Buffer[Any]) -> _Launches:
+        found = self._launches.get(buffer.shape)
+        if found is not None and self._context is get_context():
+            return found
+        with self._lock:
+            planner = self._ready()
+            plan = planner.plan(shape_of(buffer.shape, self._axes))
+            found = self._launched(plan)
+            while len(self._launches) >= _MOST_PLANS:
+                del self._launches[next(iter(self._launches))]
+            self._launches[buffer.shape] = found
+            return found
+
+    def _launched(self, plan: Plan) -> _Launches:
+        shape = (plan.rows,) if plan.count == 1 else (plan.rows, plan.count)
+        second = None if plan.second is None else self._launch(plan.second, partial=True)
+        views = self._views if plan.first.form.vector else ()
+        counters = plan.first.params.blocks if plan.first.form.finishing else 0
+        return _Launches(self._launch(plan.first, partial=False), second, views, counters, shape)
+
+    def _launch(self, launch: Pass, *, partial: bool) -> _Launch:
+        return _Launch(self._kernel(launch.form, partial=partial), launch.params.checked())
+
+    def _ready(self) -> Planner:
+        """Return the planner for the global context."""
+        context = get_context()
+        if self._planner is None or self._context is not context:
+            self._forget()
+            if self._source is None:
+                self._source = make_source(self._mapping, self.out_type, plain=self._plain)
+            self._views = tuple(position for position, _ in self._source.views)
+            self._planner = Planner(self._source, self.reduction, context, self._given_group)
+            self.group_size = self._planner.group
+            self._context = context
+        return self._planner
+
+    def _kernel(self, form: KernelForm, *, partial: bool) -> ShaderFunction:
+        kernel = self._kernels.get((form, partial))
+        if kernel is None:
+            assert self._source is not None
+            source = partials_source(self._source) if partial else self._source
+            kernel = stage_kernel(form, source, self.reduction, SECOND if partial else "")
+            self._kernels[form, partial] = kernel
+        return kernel
+
+    def _counters(self, count: int) -> Buffer[Any]:
+        """Return zeros, which a launch leaves as it found them: several buffers take turns.
+
+        Launches that follow one another do not wait for each other on their account.
+        """
+        with self._lock:
+            size = max(_LEAST_COUNTERS, 1 << (count - 1).bit_length())
+            turns = self._zeros.setdefault(size, deque())
+            if len(turns) < _TURNS:
+                zeros: Buffer[Any] = Buffer(size, uint32)
+                zeros.write(np.zeros(size, np.uint32))
+                turns.append(zeros)
+            else:
+                turns.rotate(-1)
+            return turns[-1]
+
+    # -- the generated code
+
+    def make_stages(self) -> None:
+        """Make the kernels that reduce a large buffer to one value, unless that is done.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The mapping function or the operation is wrong, or the device has no workgroups of `group_size`.
+        """
+        with self._lock:
+            first, second = self._ready().whole()
+            self.stage1 = self._kernel(first, partial=False)
+            self.stage2 = self._kernel(second, partial=True)
+
+    def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
+        """Return the GLSL of both stages of the reduction of a large buffer to one value.
+
+        The second is launched only where the first's last workgroup does not do its work.
+        """
+        self.make_stages()
+        assert self.stage1 is not None and self.stage2 is not None
+        return [self.stage1.get_src(line_numbers), self.stage2.get_src(line_numbers)]
+
+    def print_src(self, line_numbers: bool | None = None) -> None:
+        """Print the GLSL of both stages; see `get_src`."""
+        for source in self.get_src(line_numbers):
+            print(source)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.get_src()))
