@@ -94,7 +94,8 @@ def plan_pass(
     grid = line_grid(shape, axis, split.threads, 1)
     if lines is None:
         lines = max(_WORKGROUP // split.threads, 1)
-        lines = max(lines, _COLUMNS) if grid.interleaved else lines
+        if grid.interleaved:
+            lines = max(lines, 2 * _COLUMNS if length <= 256 else _COLUMNS)
     lines = max(min(lines, grid.inner if grid.interleaved else grid.outer), 1)
     while lines >= 1:
         grid = line_grid(shape, axis, split.threads, lines)

@@ -45,7 +45,7 @@ def _one_kernel(
 ) -> ShaderFunction:
     """Rader's or Bluestein's algorithm in one kernel."""
     plain = spec.output_map is None and not spec.r2c and spec.axis == len(spec.shape) - 1
-    scale = 1.0 / spec.length if spec.inverse and spec.normalize else None
+    scale = scale_of(spec)
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]
@@ -59,7 +59,7 @@ def _one_kernel(
 
         def direct(at: Any, value: Any) -> None:
             written[0][plus(base, at)] = vc.to_dtype(
-                spec.output_type, value if scale is None else value * scale
+                spec.output_type, value if scale == 1 else value * scale
             )
 
         trace_rader(kernel, load, store, spec.inverse, direct if plain else None)
@@ -126,11 +126,16 @@ def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: i
     return Program(name, (*first.steps, *second.steps), tuple((size, kind) for size in sizes), outputs)
 
 
+def scale_of(spec: Any) -> float:
+    """Return what the outcome is multiplied by."""
+    return spec.scale / spec.length if spec.inverse and spec.normalize else float(spec.scale)
+
+
 def ends_of(spec: Any) -> tuple[Ends, int | None]:
     """Where a transform's values come from and go to, and how many arguments belong to the output."""
     source, target = _proxies(spec)
     length, stride = spec.length, product(spec.shape[spec.axis + 1 :])
-    scale = 1.0 / length if spec.inverse and spec.normalize else None
+    scale = scale_of(spec)
 
     def load(arguments: Sequence[Any]) -> Load:
         source.bind(arguments)
@@ -149,7 +154,7 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
         def put(element: Element, value: Any) -> None:
             if element.bounds[0] >= limit:
                 return
-            value = value if scale is None else value * scale
+            value = value if scale == 1 else value * scale
             spot = spot_of(element, length, stride, layout)
             if element.bounds[1] < limit:
                 write(spot, value)

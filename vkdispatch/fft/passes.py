@@ -14,10 +14,10 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
-from vkdispatch.fft.config import Pass, plan_pass
+from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, traced
-from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.program import Step
+from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.shared import Slot, guarded
 from vkdispatch.fft.stages import plus, prime_factors, times
 from vkdispatch.fft.twiddle import root_power
