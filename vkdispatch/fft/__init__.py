@@ -1,9 +1,12 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
+from vkdispatch.fft import scipy_backend
 from vkdispatch.fft.caching import cache_clear, get_cache_info, print_cache_info
 from vkdispatch.fft.context import FFTContext, IOManager, fft_context
 from vkdispatch.fft.convolution import get_transposed_size, make_convolution_shader, make_transpose_shader
 from vkdispatch.fft.convolving import convolve, convolve2D, convolve2DR, transpose
+from vkdispatch.fft.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
+from vkdispatch.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from vkdispatch.fft.functions import (
     fft,
     fft2,
@@ -26,6 +29,7 @@ from vkdispatch.fft.iterators import (
     memory_reads_iterator,
     memory_writes_iterator,
 )
+from vkdispatch.fft.many_axes import fftn, hfft, ifftn, ihfft, irfftn, rfftn
 from vkdispatch.fft.ops import (
     GlobalReadOp,
     GlobalTransposedWriteOp,
@@ -97,6 +101,10 @@ __all__ = [
     "convolve2D_src",
     "convolve_print_src",
     "convolve_src",
+    "dct",
+    "dctn",
+    "dst",
+    "dstn",
     "fft",
     "fft2",
     "fft2_print_src",
@@ -107,11 +115,19 @@ __all__ = [
     "fft_context",
     "fft_print_src",
     "fft_src",
+    "fftfreq",
+    "fftn",
+    "fftshift",
     "get_cache_info",
     "get_transposed_size",
     "global_reads_iterator",
     "global_trasposed_write_iterator",
     "global_writes_iterator",
+    "hfft",
+    "idct",
+    "idctn",
+    "idst",
+    "idstn",
     "ifft",
     "ifft2",
     "ifft2_print_src",
@@ -121,6 +137,9 @@ __all__ = [
     "ifft3_src",
     "ifft_print_src",
     "ifft_src",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
     "irfft",
     "irfft2",
     "irfft2_print_src",
@@ -130,6 +149,7 @@ __all__ = [
     "irfft3_src",
     "irfft_print_src",
     "irfft_src",
+    "irfftn",
     "make_convolution_shader",
     "make_fft_shader",
     "make_transpose_shader",
@@ -148,6 +168,9 @@ __all__ = [
     "rfft3_src",
     "rfft_print_src",
     "rfft_src",
+    "rfftfreq",
+    "rfftn",
+    "scipy_backend",
     "transpose",
     "transpose_print_src",
     "transpose_src",

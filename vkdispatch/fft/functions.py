@@ -18,6 +18,7 @@ from vkdispatch.fft.arguments import (
     takes_options,
 )
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.norms import Norm, scaling
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.ready import find, kinds, remember
 from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
@@ -41,6 +42,7 @@ def fft(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform along one axis, in place unless there are maps, batched over all other axes.
 
@@ -73,6 +75,9 @@ def fft(
         Complex type of the computation; default: the wider of those, at least complex64.
     input_signal_range
         (start, end): values outside are not read and count as zero.
+    norm
+        "backward", "ortho" or "forward", as in NumPy, in either direction; it takes the place of
+        `normalize_inverse`. None leaves it to that.
 
     Raises
     ------
@@ -81,7 +86,7 @@ def fft(
     IndexError
         There is no such axis.
     """
-    given = (axis, inverse, normalize_inverse, r2c, buffer_shape, input_signal_range)
+    given = (axis, inverse, normalize_inverse, norm, r2c, buffer_shape, input_signal_range)
     types = (input_map, output_map, output_type, input_type, compute_type)
     key = ("fft", kinds(buffers), given, types)
     if not print_shader and (ready := find(key)) is not None:
@@ -95,11 +100,12 @@ def fft(
     shape, axis = _shape_and_axis(buffers, buffer_shape, axis, r2c)
     if r2c:
         require_neighbours(shape, axis)
+    normalize, scale = scaling(norm, bool(inverse), bool(normalize_inverse), shape[axis])
     spec = Transform(
         shape,
         axis,
         bool(inverse),
-        bool(normalize_inverse),
+        normalize,
         bool(r2c),
         input_map,
         output_map,
@@ -107,6 +113,7 @@ def fft(
         written,
         _resolve_compute_precision(compute_type, read, written),
         checked_range(input_signal_range, shape[axis]),
+        scale=scale,
     )
     remember(key, [_launch("fft", spec, buffers, graph, print_shader)])
 
@@ -228,6 +235,7 @@ def ifft(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform back along one axis, divided by its length if `normalize`; the rest is as in `fft`."""
     fft(
@@ -243,6 +251,7 @@ def ifft(
         output_type=output_type,
         input_type=input_type,
         compute_type=compute_type,
+        norm=norm,
     )
 
 
@@ -264,10 +273,11 @@ def _transform_axes(
     input_type: DType | None,
     compute_type: DType | None,
     buffer_shape: Sequence[int] | None,
+    norm: Norm | None,
 ) -> None:
     """Transform the last `count` axes of data that has at most `most`; maps go to the first and last pass."""
     plain = input_map is None and output_map is None
-    key = (who, kinds(buffers), normalize, buffer_shape, output_type, input_type, compute_type)
+    key = (who, kinds(buffers), normalize, norm, buffer_shape, output_type, input_type, compute_type)
     if plain and not shown and (ready := find(key)) is not None:
         for kernel in ready.kernels:
             kernel(*buffers, graph=graph)
@@ -317,11 +327,13 @@ def _transform_axes(
         source = inputs if first else [middle]
         target = outputs if last else [middle]
         apart = bool(first and read is not None and output_map is not None)
+        axis = len(shape) - count + step
+        divided, scale = scaling(norm, inverse, normalize, shape[axis])
         spec = Transform(
             shape,
-            len(shape) - count + step,
+            axis,
             inverse,
-            normalize,
+            divided,
             False,
             reads,
             writes,
@@ -330,6 +342,7 @@ def _transform_axes(
             kind,
             None,
             apart,
+            scale=scale,
         )
         in_place = reads is None and writes is None and not apart
         kernels.append(_launch(who, spec, target if in_place else [*target, *source], graph, shown))
@@ -351,6 +364,7 @@ def fft2(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
 
@@ -359,7 +373,9 @@ def fft2(
 
     Parameters
     ----------
-    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type, buffer_shape
+    *buffers, graph, print_shader, input_map, output_map, output_type, input_type, compute_type
+        As for `fft`.
+    buffer_shape, norm
         As for `fft`.
 
     Raises
@@ -367,7 +383,7 @@ def fft2(
     TypeError, ValueError
         As `fft`; also for another number of axes.
     """
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("fft2", buffers, 2, 3, False, True, graph, print_shader, *maps)
 
 
@@ -382,9 +398,10 @@ def fft3(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("fft3", buffers, 3, 3, False, True, graph, print_shader, *maps)
 
 
@@ -400,9 +417,10 @@ def ifft2(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes back, divided by their lengths if `normalize`; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("ifft2", buffers, 2, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
@@ -418,9 +436,10 @@ def ifft3(
     input_type: DType | None = None,
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform a buffer of three axes back, divided by their lengths if `normalize`; see `fft2`."""
-    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape)
+    maps = (input_map, output_map, output_type, input_type, compute_type, buffer_shape, norm)
     _transform_axes("ifft3", buffers, 3, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
@@ -433,6 +452,7 @@ def rfft(
     print_shader: bool = False,
     name: str | None = None,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the reals of an RFFTBuffer along the last axis into their half spectrum, in place.
 
@@ -440,7 +460,7 @@ def rfft(
     ----------
     buffer
         Its reals become n // 2 + 1 complex numbers for each n.
-    graph, print_shader, name, compute_type
+    graph, print_shader, name, compute_type, norm
         As for `fft`.
 
     Raises
@@ -452,7 +472,7 @@ def rfft(
     """
     shape = require_rfft_buffer(buffer).real_shape
     options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
-    fft(buffer, buffer_shape=shape, r2c=True, **options)
+    fft(buffer, buffer_shape=shape, r2c=True, norm=norm, **options)
 
 
 def irfft(
@@ -462,11 +482,12 @@ def irfft(
     name: str | None = None,
     normalize: bool = True,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
     shape = require_rfft_buffer(buffer).real_shape
     options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
-    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, **options)
+    fft(buffer, buffer_shape=shape, r2c=True, inverse=True, normalize_inverse=normalize, norm=norm, **options)
 
 
 def _real_transform(
@@ -478,6 +499,7 @@ def _real_transform(
     graph: CommandGraph | None,
     shown: bool,
     compute_type: DType | None,
+    norm: Norm | None,
 ) -> None:
     """Transform the last `count` axes of an RFFTBuffer, the real one first, or last if inverse."""
     dimensions = len(require_rfft_buffer(buffer).real_shape)
@@ -486,7 +508,7 @@ def _real_transform(
         raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got {buffer.real_shape}")
     others = range(dimensions - count, dimensions - 1)
     if not inverse:
-        rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type)
+        rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type, norm=norm)
     for axis in others if inverse else reversed(others):
         fft(
             buffer,
@@ -496,9 +518,11 @@ def _real_transform(
             inverse=inverse,
             normalize_inverse=normalize,
             compute_type=compute_type,
+            norm=norm,
         )
     if inverse:
-        irfft(buffer, graph=graph, print_shader=shown, normalize=normalize, compute_type=compute_type)
+        options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
+        irfft(buffer, normalize=normalize, norm=norm, **options)
 
 
 def rfft2(
@@ -506,9 +530,10 @@ def rfft2(
     graph: CommandGraph | None = None,
     print_shader: bool = False,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`."""
-    _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type)
+    _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type, norm)
 
 
 def rfft3(
@@ -516,9 +541,10 @@ def rfft3(
     graph: CommandGraph | None = None,
     print_shader: bool = False,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`."""
-    _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type)
+    _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type, norm)
 
 
 def irfft2(
@@ -527,9 +553,10 @@ def irfft2(
     print_shader: bool = False,
     normalize: bool = True,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform back what `rfft2` made, divided by both lengths if `normalize`."""
-    _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type)
+    _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type, norm)
 
 
 def irfft3(
@@ -538,6 +565,7 @@ def irfft3(
     print_shader: bool = False,
     normalize: bool = True,
     compute_type: DType | None = None,
+    norm: Norm | None = None,
 ) -> None:
     """Transform back what `rfft3` made, divided by the three lengths if `normalize`."""
-    _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type)
+    _real_transform("irfft3", buffer, 3, True, bool(normalize), graph, print_shader, compute_type, norm)

@@ -59,8 +59,12 @@ class FFTRegisters:
 
     def normalize(self) -> None:
         """Divide all by the length of the line."""
+        self.scale(1.0 / self.split.length)
+
+    def scale(self, factor: float) -> None:
+        """Multiply all by a number."""
         for register in self._values:
-            register[:] = register * (1.0 / self.split.length)
+            register[:] = register * factor
 
     def read_from_registers(self, other: "FFTRegisters") -> None:
         """Copy all. Raises ValueError where there is another number of them."""

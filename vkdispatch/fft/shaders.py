@@ -17,6 +17,7 @@ from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.real import make_real_kernel, plan_real
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
+from vkdispatch.fft.staged import make_staged_kernel, plan_staged
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -43,6 +44,8 @@ class Transform:
         Whether there are two buffers also where there are no maps.
     kernel_index
         What `mapped_kernel_index` returns in the maps.
+    scale
+        What the outcome is multiplied by, besides being normalized.
     """
 
     shape: tuple[int, ...]
@@ -58,6 +61,7 @@ class Transform:
     signal_range: tuple[int, int] | None
     separate: bool = False
     kernel_index: int | None = None
+    scale: float = 1.0
 
     @property
     def length(self) -> int:
@@ -177,6 +181,9 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     fast = _real_fft(spec) if spec.r2c else None
     if fast is not None:
         return fast
+    staged = _staged_fft(spec)
+    if staged is not None:
+        return staged
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
         with current_kernel(spec.kernel_index):
@@ -198,8 +205,24 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
             context.execute(spec.inverse)
             if spec.inverse and spec.normalize:
                 context.registers.normalize()
+            if spec.scale != 1:
+                context.registers.scale(spec.scale)
             io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
+
+
+def _staged_fft(spec: Transform) -> ShaderFunction | None:
+    """Make the kernel of a transform of short lines that lie one after another, else None."""
+    if spec.r2c or spec.signal_range is not None or spec.input_type is None or spec.output_type is None:
+        return None
+    plan = plan_staged(spec.shape, spec.axis, spec.compute_type)
+    if plan is None:
+        return None
+    name = f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, spec.shape))}_axis{spec.axis}"
+    scale = spec.scale / spec.length if spec.inverse and spec.normalize else spec.scale
+    return make_staged_kernel(
+        name, plan, spec.input_type, spec.output_type, spec.inverse, scale, spec.separate
+    )
 
 
 def _real_fft(spec: Transform) -> ShaderFunction | None:

@@ -10,6 +10,9 @@ from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.stages import Split, Stage, plus, times
 
+# Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
+_HALVED = 8 << 10
+
 
 @record
 class SharedLayout:
@@ -68,12 +71,14 @@ def plan_layout(
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines. `whole`
-    layouts are not cut into chunks, and hold rows of one value more as well.
+    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
+    `whole` layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
     padding = first if len(split.radices) > 1 and first % 2 == 0 else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
+    if parts is None and lines * length * item_size > _HALVED:
+        parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
             if chunks > 1 and not _cuts(split, chunks):
@@ -188,9 +193,13 @@ class SharedLines:
         for value, slot in zip(values, places, strict=True):
             guarded(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
         vc.barrier()
-        taken = [vc.new_register(value_type(self.array)) for _ in wanted]
-        for register, slot in zip(taken, wanted, strict=True):
-            guarded(slot.conditions, functools.partial(_load, register, self.array, slot.place))
+        taken = []
+        for slot in wanted:
+            if not slot.conditions:
+                taken.append(self.array[slot.place].to_register())
+                continue
+            taken.append(vc.new_register(value_type(self.array)))
+            guarded(slot.conditions, functools.partial(_load, taken[-1], self.array, slot.place))
         return taken
 
     def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:

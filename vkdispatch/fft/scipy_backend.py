@@ -1,0 +1,308 @@
+"""SciPy's FFTs on the device: `scipy.fft.set_backend(vd.fft.scipy_backend)`.
+
+This module is a backend as SciPy's dispatch asks for one (uarray's protocol): arrays go in and come out as
+with SciPy, of the same shapes, dtypes and numbers. float32 is computed as such, float16 too, and all else in
+double precision. What the device cannot do, and what is wrong, is declined: SciPy then does it, or says what
+is wrong. Declined are double precision on devices without float64, long doubles, arrays of other libraries,
+empty arrays, `plan=`, and what there is no memory for. `workers` and `overwrite_x` make no difference.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Array, Buffer
+from vkdispatch.base.dtype import complex64, complex128, float32, float64
+from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError
+from vkdispatch.base.rfft_buffer import RFFTBuffer
+from vkdispatch.fft.cosine import cosine_transform
+from vkdispatch.fft.functions import fft as transform
+from vkdispatch.fft.many_axes import reversed_norm
+from vkdispatch.fft.precision import supports
+
+__ua_domain__ = "numpy.scipy.fft"
+
+
+class _Declined(Exception):
+    """SciPy is to do it."""
+
+
+def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N807
+    """Do what a function of `scipy.fft` does, or return NotImplemented."""
+    function = _FUNCTIONS.get(method.__name__)
+    if function is None:
+        return NotImplemented
+    try:
+        return function(*args, **kwargs)
+    except (_Declined, ArgumentValueError, OutOfDeviceMemoryError):
+        return NotImplemented
+
+
+# ---- arguments -------------------------------------------------------------------------------------
+
+
+def _numbers(x: Any) -> Array:
+    """Return an array of float32, float64, complex64 or complex128."""
+    if not isinstance(x, (np.ndarray, list, tuple)) or isinstance(x, np.ma.MaskedArray):
+        raise _Declined
+    array = np.asarray(x)
+    kind = array.dtype
+    if array.size == 0 or array.ndim == 0 or kind.kind not in "fciub":
+        raise _Declined
+    if kind.kind == "f" and kind.itemsize <= 4:
+        wanted: Any = np.float32
+    elif kind.kind == "c" and kind.itemsize == 8:
+        wanted = np.complex64
+    else:
+        wanted = np.complex128 if kind.kind == "c" else np.float64
+        if kind.itemsize > np.dtype(wanted).itemsize or not supports(complex128):
+            raise _Declined
+    return array.astype(wanted, copy=False)
+
+
+def _is_single(array: Array) -> bool:
+    return array.dtype in (np.float32, np.complex64)
+
+
+def _complex_numbers(x: Any) -> Array:
+    array = _numbers(x)
+    return array.astype(np.complex64 if _is_single(array) else np.complex128, copy=False)
+
+
+def _reals(x: Any) -> Array:
+    array = _numbers(x)
+    if array.dtype.kind == "c":
+        raise _Declined
+    return array
+
+
+def _index(value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _Declined from None
+
+
+def _axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
+    """Return the axes, counted from the front, and the lengths asked for along them."""
+    many = (list, tuple, np.ndarray)
+    lengths = None if s is None else [_index(n) for n in (s if isinstance(s, many) else (s,))]
+    if axes is None:
+        first = 0 if lengths is None else array.ndim - len(lengths)
+        found = list(range(first, array.ndim))
+    else:
+        found = [_index(axis) for axis in (axes if isinstance(axes, many) else (axes,))]
+    if not found or min(found) < -array.ndim or max(found) >= array.ndim:
+        raise _Declined
+    found = [axis % array.ndim for axis in found]
+    if len(set(found)) != len(found) or (lengths is not None and len(lengths) != len(found)):
+        raise _Declined
+    if lengths is None:
+        return found, [None] * len(found)
+    return found, [None if n == -1 else n for n in lengths]
+
+
+def _resized(array: Array, length: int | None, axis: int) -> Array:
+    """Cut an axis off, or fill it up with zeros."""
+    if length is None or length == array.shape[axis]:
+        return array
+    if length < 1:
+        raise _Declined
+    if length < array.shape[axis]:
+        return array[(slice(None),) * axis + (slice(length),)]
+    filled = np.zeros((*array.shape[:axis], length, *array.shape[axis + 1 :]), array.dtype)
+    filled[(slice(None),) * axis + (slice(array.shape[axis]),)] = array
+    return filled
+
+
+def _checked(norm: Any, plan: Any) -> None:
+    if plan is not None or norm not in (None, "backward", "ortho", "forward"):
+        raise _Declined
+
+
+# ---- transforms ------------------------------------------------------------------------------------
+
+
+def _along(buffer: Buffer[Any], shape: Sequence[int], axes: Sequence[int], inverse: bool, norm: Any) -> None:
+    """Transform a buffer of complex numbers; any number of axes becomes three."""
+    for axis in axes:
+        folded = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+        transform(buffer, buffer_shape=folded, axis=1, inverse=inverse, norm=norm or "backward")
+
+
+def _complex_transform(inverse: bool) -> Callable[..., Array]:
+    def run(
+        x: Any,
+        s: Any = None,
+        axes: Any = None,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
+        *,
+        plan: Any = None,
+    ) -> Array:
+        _checked(norm, plan)
+        array = _complex_numbers(x)
+        chosen, lengths = _axes_and_lengths(array, s, axes)
+        for axis, length in zip(chosen, lengths, strict=True):
+            array = _resized(array, length, axis)
+        buffer = Buffer(array.size, complex64 if _is_single(array) else complex128)
+        buffer.write(np.ascontiguousarray(array), 0)
+        _along(buffer, array.shape, chosen, inverse, norm)
+        return buffer.read(0).reshape(array.shape)
+
+    return run
+
+
+def _forward_real(conjugate: bool) -> Callable[..., Array]:
+    """Return rfftn, or with `conjugate` ihfftn, which is its conjugate with the norms reversed."""
+
+    def run(
+        x: Any,
+        s: Any = None,
+        axes: Any = None,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
+        *,
+        plan: Any = None,
+    ) -> Array:
+        _checked(norm, plan)
+        array = _reals(x)
+        chosen, lengths = _axes_and_lengths(array, s, axes)
+        for axis, length in zip(chosen, lengths, strict=True):
+            array = _resized(array, length, axis)
+        norm = reversed_norm(norm) if conjugate else norm
+        array = np.moveaxis(array, chosen[-1], -1)
+        buffer = RFFTBuffer(
+            (array.size // array.shape[-1], array.shape[-1]), complex64 if _is_single(array) else complex128
+        )
+        buffer.write_real(array.reshape(buffer.real_shape), 0)
+        transform(buffer, buffer_shape=buffer.real_shape, r2c=True, norm=norm)
+        shape = (*array.shape[:-1], buffer.shape[-1])
+        _along(buffer, shape, _after_move(chosen), False, norm)
+        spectrum = np.moveaxis(buffer.read(0).reshape(shape), -1, chosen[-1])
+        return np.ascontiguousarray(spectrum.conj() if conjugate else spectrum)
+
+    return run
+
+
+def _backward_real(conjugate: bool) -> Callable[..., Array]:
+    """Return irfftn, or with `conjugate` hfftn, which is that of the conjugate with the norms reversed."""
+
+    def run(
+        x: Any,
+        s: Any = None,
+        axes: Any = None,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
+        *,
+        plan: Any = None,
+    ) -> Array:
+        _checked(norm, plan)
+        array = _complex_numbers(x)
+        chosen, lengths = _axes_and_lengths(array, s, axes)
+        real_length = lengths[-1] if lengths[-1] is not None else 2 * (array.shape[chosen[-1]] - 1)
+        if real_length < 1:
+            raise _Declined
+        for axis, length in zip(chosen, [*lengths[:-1], real_length // 2 + 1], strict=True):
+            array = _resized(array, length, axis)
+        norm = reversed_norm(norm) if conjugate else norm
+        array = np.moveaxis(array.conj() if conjugate else array, chosen[-1], -1)
+        buffer = RFFTBuffer(
+            (array.size // array.shape[-1], real_length), complex64 if _is_single(array) else complex128
+        )
+        buffer.write(np.ascontiguousarray(array), 0)
+        _along(buffer, array.shape, _after_move(chosen), True, norm)
+        transform(buffer, buffer_shape=buffer.real_shape, r2c=True, inverse=True, norm=norm or "backward")
+        signal = buffer.read_real(0).reshape((*array.shape[:-1], real_length))
+        return np.ascontiguousarray(np.moveaxis(signal, -1, chosen[-1]))
+
+    return run
+
+
+def _after_move(chosen: Sequence[int]) -> list[int]:
+    """Return where the other axes are once the last one named has become the last of all."""
+    return [axis - (axis > chosen[-1]) for axis in chosen[:-1]]
+
+
+def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
+    def run(
+        x: Any,
+        type: Any = 2,
+        s: Any = None,
+        axes: Any = None,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: Any = None,
+        orthogonalize: Any = None,
+    ) -> Array:
+        _checked(norm, None)
+        if type not in (1, 2, 3, 4):
+            raise _Declined
+        array = _numbers(x)
+        chosen, lengths = _axes_and_lengths(array, s, axes)
+        for axis, length in zip(chosen, lengths, strict=True):
+            array = _resized(array, length, axis)
+        kind = array.dtype
+        array = np.ascontiguousarray(array)
+        if kind.kind == "c":
+            # real and imaginary parts are transformed each for itself
+            array = array.view(array.real.dtype).reshape(*array.shape, 2)
+        buffer = Buffer(array.size, float32 if _is_single(array) else float64)
+        buffer.write(array, 0)
+        options = (norm, None, buffer, orthogonalize, array.shape, False)
+        cosine_transform(family, buffer, type, tuple(chosen), inverse, *options)
+        outcome = buffer.read(0).reshape(array.shape).view(kind)
+        return outcome[..., 0] if kind.kind == "c" else outcome
+
+    return run
+
+
+def _of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return the function of one axis that belongs to one of many."""
+
+    def run(x: Any, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
+        return function(x, None if n is None else (n,), (axis,), *args, **kwargs)
+
+    return run
+
+
+def _of_two_axes(function: Callable[..., Array]) -> Callable[..., Array]:
+    def run(x: Any, s: Any = None, axes: Any = (-2, -1), *args: Any, **kwargs: Any) -> Array:
+        return function(x, s, axes, *args, **kwargs)
+
+    return run
+
+
+def _real_to_real_of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
+    def run(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
+        return function(x, type, None if n is None else (n,), (axis,), *args, **kwargs)
+
+    return run
+
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {}
+for _name, _function in {
+    "fft": _complex_transform(False),
+    "ifft": _complex_transform(True),
+    "rfft": _forward_real(False),
+    "ihfft": _forward_real(True),
+    "irfft": _backward_real(False),
+    "hfft": _backward_real(True),
+}.items():
+    _FUNCTIONS[_name] = _of_one_axis(_function)
+    _FUNCTIONS[_name + "2"] = _of_two_axes(_function)
+    _FUNCTIONS[_name + "n"] = _function
+for _name, _function in {
+    "dct": _real_to_real("dct", False),
+    "idct": _real_to_real("dct", True),
+    "dst": _real_to_real("dst", False),
+    "idst": _real_to_real("dst", True),
+}.items():
+    _FUNCTIONS[_name] = _real_to_real_of_one_axis(_function)
+    _FUNCTIONS[_name + "n"] = _function
