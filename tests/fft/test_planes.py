@@ -9,6 +9,7 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
+from vkdispatch.fft.plane_convolution import PlaneConvolution, plane_convolution
 from vkdispatch.fft.planes import PlanePlan, make_plane_kernel, plan_planes
 from vkdispatch.fft.stages import Split
 
@@ -80,6 +81,37 @@ def test_sizes(size: tuple[int, int]) -> None:
     _check_plan(plan_planes(5, *size, vd.complex64, planes=2 if max(size) < 20 else None))
 
 
+@pytest.mark.parametrize("inner_only", [False, True])
+@pytest.mark.parametrize("shape", [(5, 8, 8), (3, 6, 10)])
+def test_convolutions(shape: tuple[int, ...], inner_only: bool) -> None:
+    signal, kernel = complex_signal(*shape), complex_signal(*(shape[1:] if inner_only else shape), seed=1)
+    buffer, spectrum = filled(signal, vd.complex64), filled(np.fft.fft2(kernel), vd.complex64)
+    with vd.profile() as profile:
+        vd.fft.convolve2D(buffer, spectrum, kernel_inner_only=inner_only)
+        vd.queue_wait_idle()
+    assert "convolve2D_" in str(profile)
+    truth = np.fft.ifft2(np.fft.fft2(signal) * np.conj(np.fft.fft2(kernel)))
+    assert error(buffer.read(0), truth) < 3 * bound(shape[-1] * shape[-2])
+
+
+def _check_convolution(height: int, width: int) -> None:
+    spec = PlaneConvolution(
+        2, height, width, vd.complex64, vd.complex64, vd.complex64, inner_only=False, normalize=False
+    )
+    kernel = plane_convolution(spec)
+    assert kernel is not None
+    signal, other = complex_signal(2, height, width), complex_signal(2, height, width, seed=1)
+    buffer = filled(signal, vd.complex64)
+    kernel.interpret(buffer, filled(other, vd.complex64))
+    truth = np.fft.ifft2(np.fft.fft2(signal) * np.conj(other)) * height * width
+    assert error(buffer.read(0), truth) < 3 * bound(height * width)
+
+
+@pytest.mark.parametrize("size", [(16, 16), (30, 42)])
+def test_convolutions_through_several_stages(size: tuple[int, int]) -> None:
+    _check_convolution(*size)
+
+
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_ways_through_memory(parts: int, staged: bool) -> None:
@@ -99,6 +131,7 @@ def test_a_plane_that_memory_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
     assert plan is not None and plan.parts == 2 and plan.chunks == 2 and plan.size <= 3000
     assert plan.row_layout is not None and plan.row_layout.chunks == 2
     _check_plan(plan)
+    _check_convolution(32, 32)
 
 
 @pytest.mark.parametrize("size", [(37, 8), (4096, 4096), (1, 8)])

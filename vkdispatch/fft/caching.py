@@ -3,6 +3,7 @@
 from typing import Any
 
 from vkdispatch.fft.convolution import clear_convolutions
+from vkdispatch.fft.plane_convolution import cached_plane_convolution
 from vkdispatch.fft.ready import forget
 from vkdispatch.fft.shaders import cached_fft_kernel, cached_plane_kernel
 
@@ -21,5 +22,6 @@ def cache_clear() -> None:
     """Forget the kernels of transforms, convolutions and transpositions: each is made anew when next used."""
     cached_fft_kernel.cache_clear()
     cached_plane_kernel.cache_clear()
+    cached_plane_convolution.cache_clear()
     clear_convolutions()
     forget()

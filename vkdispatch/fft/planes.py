@@ -16,12 +16,13 @@ from vkdispatch.fft.config import registers_of
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLayout, SharedLines, allocation, guarded, plan_layout
-from vkdispatch.fft.stages import Split, plus, split_choices, times
+from vkdispatch.fft.stages import Split, Stage, plus, split_choices, times
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORKGROUP = 128  # invocations that a workgroup has if its planes are small
 _SHORT_READ = 4  # neighbouring values that an invocation's neighbours should read together: 32 bytes
+Slots = list[tuple[int, Any]]  # registers, and places in workgroup memory
 _BANKS = 32  # of workgroup memory, of 4 bytes each
 
 
@@ -267,19 +268,18 @@ def make_plane_kernel(
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         (buffer,) = shader.declare_input_arguments([vc.Buffer[kind]], ["buffer"])  # type: ignore[valid-type]
-        steps = _Steps(plan, kind, buffer)
-        values = steps.transformed_rows(inverse)
-        values = steps.transformed_columns(steps.turned(values), inverse)
-        scale = 1.0 / (plan.height * plan.width) if inverse and normalize else None
-        steps.write(values if scale is None else [held(value * scale) for value in values])
+        steps = PlaneSteps(plan, kind, buffer)
+        values = steps.rows(steps.read_rows(), inverse)
+        values = steps.columns(steps.turned(values), inverse)
+        steps.write_columns(steps.scaled(values) if inverse and normalize else values)
         description = shader.get_description(name)
     return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))
 
 
-class _Steps:
-    """The steps of a kernel that is being traced."""
+class PlaneSteps:
+    """The steps of a kernel that is being traced; `least` is of elements of workgroup memory."""
 
-    def __init__(self, plan: PlanePlan, kind: DType, buffer: Any) -> None:
+    def __init__(self, plan: PlanePlan, kind: DType, buffer: Any, least: int = 0) -> None:
         self.plan, self.kind, self.buffer = plan, kind, buffer
         local = vc.local_invocation_id()
         self.lane = local.x
@@ -290,7 +290,7 @@ class _Steps:
         self.origin = held(times(number, plan.height * plan.width))
         compute = plan.compute_type
         part = compute if plan.parts == 1 else component_type(compute)
-        self.array = vc.shared_buffer(part, plan.elements, var_name="planes")
+        self.array = vc.shared_buffer(part, max(plan.elements, least), var_name="planes")
         self.used = False
         # invocations of neighbouring rows come after one another, and those of neighbouring columns
         self.row_thread, self.row = _divided(self.lane, plan.rows.threads)
@@ -319,49 +319,174 @@ class _Steps:
         value, compute = self.buffer[index], self.plan.compute_type
         return value if self.kind is compute else value.to_dtype(compute)
 
-    def transformed_rows(self, inverse: bool) -> list[Any]:
-        """Read and transform rows; return what the last stage leaves."""
-        plan, split = self.plan, self.plan.rows
-        registers = FFTRegisters(split, plan.compute_type, "row")
-        first = plus(self.origin, times(self.row, plan.width))
-        conditions = [self.present, self.row_there]
-        if plan.staged:
-            self.stage_in()
-            source: Callable[[Any], Any] = self.array.__getitem__
-            first = plus(times(self.plane, plan.height * plan.pitch), times(self.row, plan.pitch))
-            conditions = [self.row_there]
-        else:
-            source = self.load
-        stage = split.stages[0]
-        for turn, butterfly, more in _butterflies(split, 0, self.row_thread):
+    def store(self, index: Any, value: Any) -> None:
+        """Write a value into the buffer."""
+        self.buffer[index] = value if self.kind is self.plan.compute_type else value.to_dtype(self.kind)
+
+    def scaled(self, values: Sequence[Any]) -> list[Any]:
+        """Return values divided by the number of a plane's values."""
+        scale = 1.0 / (self.plan.height * self.plan.width)
+        return [held(value * scale) for value in values]
+
+    # -- transforms
+
+    def rows(self, values: Sequence[Any], inverse: bool) -> list[Any]:
+        """Transform rows; return what the last stage leaves."""
+        plan = self.plan
+        line = plus(times(self.plane, self.row_count), self.row)
+        return self._transformed(plan.rows, plan.row_layout, values, line, self.row_thread, inverse)
+
+    def columns(self, values: Sequence[Any], inverse: bool) -> list[Any]:
+        """Transform columns; return what the last stage leaves."""
+        return self.columns_by(self.plan.columns, self.plan.column_layout, values, inverse)
+
+    def columns_by(
+        self, split: Split, layout: SharedLayout | None, values: Sequence[Any], inverse: bool
+    ) -> list[Any]:
+        """Transform columns by another split of as many invocations."""
+        line = plus(times(self.plane, self.column_count), self.column)
+        return self._transformed(split, layout, values, line, self.column_thread, inverse)
+
+    def _transformed(
+        self,
+        split: Split,
+        layout: SharedLayout | None,
+        values: Sequence[Any],
+        line: Any,
+        thread: Any,
+        inverse: bool,
+    ) -> list[Any]:
+        registers = FFTRegisters(split, self.plan.compute_type, "value")
+        for index, value in enumerate(values):
+            registers[index] = value
+        transform(registers, self.lines(split, layout, line), thread, inverse)
+        return list(registers)[: split.stages[-1].registers]
+
+    # -- between rows and columns
+
+    def turned(self, values: Sequence[Any]) -> list[Any]:
+        """Bring what the rows' last stage leaves to where the columns' first one takes it."""
+        target = self.plan.columns.stages[0]
+        return self._moved(values, self._row_slots, -1, self._column_slots, target, target.registers)
+
+    def turned_back(self, values: Sequence[Any], source: Stage) -> list[Any]:
+        """Bring what a last stage of the columns leaves to where the rows' first one takes it."""
+        registers = self.plan.rows.stages[0].registers
+        return self._moved(values, self._column_slots, source, self._row_slots, 0, registers)
+
+    def _moved(
+        self, values: Sequence[Any], source: Any, of_source: Any, target: Any, of_target: Any, count: int
+    ) -> list[Any]:
+        parts: list[list[Any]] = [list(values)]
+        if self.plan.parts == 2:
+            parts = [[value.real for value in values], [value.imag for value in values]]
+        moved = []
+        for part in parts:
+            taken: list[Any] = [vc.new_register(part[0].var_type) for _ in range(count)]
+            for chunk in range(self.plan.chunks):
+                self.settle()
+                for conditions, slots in source(of_source, chunk):
+                    guarded(conditions, functools.partial(_put, self.array, part, slots))
+                vc.barrier()
+                for conditions, slots in target(of_target, chunk):
+                    guarded(conditions, functools.partial(_take, self.array, taken, slots))
+            moved.append(taken)
+        if len(moved) == 1:
+            return moved[0]
+        return [held(vc.to_complex(re, im)) for re, im in zip(*moved, strict=True)]
+
+    def _row_slots(self, number: int, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
+        """Yield, for butterflies of a stage of the rows, registers and places in workgroup memory."""
+        plan, stage = self.plan, self.plan.rows.stages[number]
+        piece = plan.height // plan.chunks
+        conditions = [self.row_there]
+        if plan.chunks > 1:
+            conditions.append(held(self.row // piece) == chunk)
+        row = self.row - chunk * piece if chunk else self.row
+        first = plus(times(self.plane, piece * plan.pitch), times(row, plan.pitch))
+        for turn, butterfly, more in _butterflies(stage, self.row_thread):
             base = held(plus(first, butterfly))
+            start = turn * stage.radix
+            yield (
+                [*conditions, *more],
+                [(start + i, plus(base, i * stage.butterflies)) for i in range(stage.radix)],
+            )
+
+    def _column_slots(self, stage: Stage, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
+        """Yield the same for a stage of the columns, the first or the last one."""
+        plan = self.plan
+        count = stage.radix // plan.chunks
+        first = plus(times(self.plane, plan.height // plan.chunks * plan.pitch), self.column)
+        for turn, butterfly, more in _butterflies(stage, self.column_thread):
+            base = held(plus(first, times(butterfly, plan.pitch)))
+            start, step = turn * stage.radix + chunk * count, stage.butterflies * plan.pitch
+            yield [self.column_there, *more], [(start + i, plus(base, i * step)) for i in range(count)]
+
+    # -- memory
+
+    def read_rows(self) -> list[Any]:
+        """Read what the rows' first stage takes."""
+        plan, stage = self.plan, self.plan.rows.stages[0]
+        values: list[Any] = [vc.new_register(plan.compute_type) for _ in range(stage.registers)]
+        if plan.staged:
+            self.settle()
+            self._in_order(lambda index, place: _put(self.array, [self.load(index)], [(0, place)]))
+            vc.barrier()
+            for conditions, slots in self._row_slots(0, 0):
+                guarded(conditions, functools.partial(_take, self.array, values, slots))
+            return values
+        for turn, butterfly, more in _butterflies(stage, self.row_thread):
+            base = held(plus(plus(self.origin, times(self.row, plan.width)), butterfly))
 
             def read(turn: int = turn, base: Any = base) -> None:
                 for i in range(stage.radix):
-                    registers[turn * stage.radix + i] = source(plus(base, i * stage.butterflies))
+                    values[turn * stage.radix + i][:] = self.load(plus(base, i * stage.butterflies))
 
-            guarded([*conditions, *more], read)
-        line = plus(times(self.plane, self.row_count), self.row)
-        transform(registers, self.lines(split, plan.row_layout, line), self.row_thread, inverse)
-        return list(registers)
+            guarded([self.present, self.row_there, *more], read)
+        return values
 
-    def transformed_columns(self, values: Sequence[Any], inverse: bool) -> list[Any]:
-        """Transform columns; return what the last stage leaves."""
-        plan, split = self.plan, self.plan.columns
-        registers = FFTRegisters(split, plan.compute_type, "column")
-        for index, value in enumerate(values):
-            registers[index] = value
-        line = plus(times(self.plane, self.column_count), self.column)
-        transform(registers, self.lines(split, plan.column_layout, line), self.column_thread, inverse)
-        return list(registers)
+    def write_rows(self, values: Sequence[Any]) -> None:
+        """Write what the rows' last stage leaves."""
+        plan, stage = self.plan, self.plan.rows.stages[-1]
+        if plan.staged:
+            self.settle()
+            for conditions, slots in self._row_slots(-1, 0):
+                guarded(conditions, functools.partial(_put, self.array, values, slots))
+            vc.barrier()
+            self._in_order(lambda index, place: self.store(index, self.array[place]))
+            return
+        for turn, butterfly, more in _butterflies(stage, self.row_thread):
+            base = held(plus(plus(self.origin, times(self.row, plan.width)), butterfly))
 
-    def stage_in(self) -> None:
-        """Bring the workgroup's planes into its memory in the order of memory."""
+            def write(turn: int = turn, base: Any = base) -> None:
+                for i in range(stage.radix):
+                    self.store(plus(base, i * stage.butterflies), values[turn * stage.radix + i])
+
+            guarded([self.present, self.row_there, *more], write)
+
+    def at_columns(self, stage: Stage, origin: Any, action: Callable[[int, Any], None]) -> None:
+        """Trace `action(register, index)` for what a last stage of the columns leaves."""
+        plan = self.plan
+        for turn, butterfly, more in _butterflies(stage, self.column_thread):
+            base = held(plus(plus(origin, self.column), times(butterfly, plan.width)))
+
+            def act(turn: int = turn, base: Any = base) -> None:
+                for i in range(stage.radix):
+                    action(turn * stage.radix + i, plus(base, i * stage.butterflies * plan.width))
+
+            guarded([self.present, self.column_there, *more], act)
+
+    def write_columns(self, values: Sequence[Any]) -> None:
+        """Write what the columns' last stage leaves."""
+        stage = self.plan.columns.stages[-1]
+        self.at_columns(stage, self.origin, lambda number, index: self.store(index, values[number]))
+
+    def _in_order(self, action: Callable[[Any, Any], None]) -> None:
+        """Trace `action(place in the buffer, place in workgroup memory)` for all planes of a workgroup."""
         plan = self.plan
         size = plan.height * plan.width
         count, workers = plan.planes * size, plan.planes * plan.group
         start, total = held(vc.workgroup_id().x * count), plan.count * size
-        self.settle()
         for turn in range(-(-count // workers)):
             element = held(vc.local_invocation_index() + turn * workers)
             conditions: list[Any] = []
@@ -370,74 +495,27 @@ class _Steps:
             if plan.count % plan.planes:
                 conditions.append(start + element < total)
 
-            def move(element: Any = element) -> None:
-                row, column = _parted(element, plan.width)
-                place = element if plan.pitch == plan.width else row * plan.pitch + column
-                self.array[place] = self.load(start + element)
+            def act(element: Any = element) -> None:
+                place = element
+                if plan.pitch != plan.width:
+                    place = held(element // plan.width) * plan.pitch + held(element % plan.width)
+                action(start + element, place)
 
-            guarded(conditions, move)
-        vc.barrier()
-
-    def turned(self, values: Sequence[Any]) -> list[Any]:
-        """Bring what the rows' last stage leaves to where the columns' first one takes it."""
-        if self.plan.parts == 1:
-            return self._turned_part(values)
-        real = self._turned_part([value.real for value in values])
-        imaginary = self._turned_part([value.imag for value in values])
-        return [held(vc.to_complex(re, im)) for re, im in zip(real, imaginary, strict=True)]
-
-    def _turned_part(self, values: Sequence[Any]) -> list[Any]:
-        plan, source, target = self.plan, self.plan.rows.stages[-1], self.plan.columns.stages[0]
-        piece, per_chunk = plan.height // plan.chunks, target.radix // plan.chunks
-        plane = times(self.plane, piece * plan.pitch)
-        taken: list[Any] = [vc.new_register(values[0].var_type) for _ in range(target.registers)]
-        for chunk in range(plan.chunks):
-            self.settle()
-            low = chunk * piece
-            conditions = [self.row_there]
-            if plan.chunks > 1:
-                conditions.append(held(self.row // piece) == chunk)
-            for turn, butterfly, more in _butterflies(plan.rows, -1, self.row_thread):
-
-                def write(turn: int = turn, butterfly: Any = butterfly, low: int = low) -> None:
-                    row = self.row - low if low else self.row
-                    base = held(plus(plus(plane, times(row, plan.pitch)), butterfly))
-                    for i in range(source.radix):
-                        self.array[plus(base, i * source.butterflies)] = values[turn * source.radix + i]
-
-                guarded([*conditions, *more], write)
-            vc.barrier()
-            for turn, butterfly, more in _butterflies(plan.columns, 0, self.column_thread):
-
-                def read(turn: int = turn, butterfly: Any = butterfly, chunk: int = chunk) -> None:
-                    base = held(plus(plus(plane, self.column), times(butterfly, plan.pitch)))
-                    for i in range(per_chunk):
-                        register = turn * target.radix + chunk * per_chunk + i
-                        taken[register][:] = self.array[plus(base, i * target.butterflies * plan.pitch)]
-
-                guarded([self.column_there, *more], read)
-        return taken
-
-    def write(self, values: Sequence[Any]) -> None:
-        """Write what the columns' last stage leaves."""
-        plan, stage = self.plan, self.plan.columns.stages[-1]
-        for turn, butterfly, more in _butterflies(plan.columns, -1, self.column_thread):
-
-            def store(turn: int = turn, butterfly: Any = butterfly) -> None:
-                base = held(plus(plus(self.origin, self.column), times(butterfly, plan.width)))
-                for i in range(stage.radix):
-                    value = values[turn * stage.radix + i]
-                    index = plus(base, i * stage.butterflies * plan.width)
-                    self.buffer[index] = (
-                        value if self.kind is plan.compute_type else value.to_dtype(self.kind)
-                    )
-
-            guarded([self.present, self.column_there, *more], store)
+            guarded(conditions, act)
 
 
-def _butterflies(split: Split, number: int, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:
+def _put(array: Any, values: Sequence[Any], slots: Slots) -> None:
+    for number, place in slots:
+        array[place] = values[number]
+
+
+def _take(array: Any, values: Sequence[Any], slots: Slots) -> None:
+    for number, place in slots:
+        values[number][:] = array[place]
+
+
+def _butterflies(stage: Stage, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:
     """Yield an invocation's turns in a stage, its butterfly in each, and when it has one."""
-    stage = split.stages[number]
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(thread, turn)
         last = not stage.even and turn == stage.rounds - 1
@@ -449,7 +527,3 @@ def _divided(lane: Any, size: int) -> tuple[Any, Any]:
     if size == 1:
         return 0, held(lane)
     return held(lane % size), held(lane // size)
-
-
-def _parted(element: Any, width: int) -> tuple[Any, Any]:
-    return held(element // width), held(element % width)
