@@ -49,6 +49,8 @@ if SANITIZE == "thread":
 else:
     # The vptr check needs the type information of glslang's classes, which is compiled without any.
     SANITIZED += ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
+# Most of it is VkFFT's header, which writes kernels and is in no hurry: small, and soon built.
+SMALL = {NATIVE / "libs" / "vkfft.cpp": ["-Os"]}
 # libstdc++ inside the module, and one exported symbol: nothing can clash with what else a process has loaded.
 RELEASE_LINK = [
     "-static-libstdc++",
@@ -80,7 +82,7 @@ def compile_command(source: Path, prefix: Path) -> list[str]:
     # Third-party headers come through -isystem: their warnings are not ours to heed.
     includes = [f"-I{NATIVE}", "-isystem", str(prefix / "include"), "-isystem", sysconfig.get_path("include")]
     own = WARNINGS if source.is_relative_to(NATIVE) else ["-w"]
-    flags = COMMON + (SANITIZED if SANITIZE else RELEASE) + own + DEFINES + includes
+    flags = COMMON + (SANITIZED if SANITIZE else RELEASE + SMALL.get(source, [])) + own + DEFINES + includes
     extra = shlex.split(os.environ.get("CXXFLAGS", ""))
     return [*fetch_deps.compiler(), *flags, *extra, "-c", str(source)]
 

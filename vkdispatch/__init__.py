@@ -176,7 +176,7 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
-    from vkdispatch import fft, reduce
+    from vkdispatch import fft, reduce, vkfft
     from vkdispatch.shader.copying import copyto
     from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.profile import Profile, profile
@@ -196,7 +196,7 @@ _LAZY = {
     "spirv_kernel": "vkdispatch.shader.raw",
 }
 # So are these modules.
-_LAZY_MODULES = frozenset(("fft", "reduce"))
+_LAZY_MODULES = frozenset(("fft", "reduce", "vkfft"))
 
 
 def __getattr__(name: str) -> object:
@@ -373,5 +373,6 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "vkfft",
     "wait_event",
 ]

@@ -3,7 +3,7 @@
 Every call that may wait releases the GIL. Errors arrive as the exception classes given to `set_error_types`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Buffer as ReadableBuffer
@@ -53,6 +53,54 @@ def prepare_compiler() -> None:
 
     The process waits for that thread before it ends or forks.
     """
+
+def plan_fft(
+    device: tuple[int, int, int, tuple[int, int, int], tuple[int, int, int]],
+    axes: Sequence[tuple[int, bool, tuple[int, int] | None, int]],
+    options: Mapping[str, int],
+    run: Callable[
+        [
+            tuple[tuple[str, int, int], ...],
+            tuple[tuple[int, bytes], ...],
+            tuple[tuple[int, tuple[int, ...], bytes, tuple[int, int, int]], ...],
+        ],
+        Sequence[bytes],
+    ],
+) -> tuple[
+    tuple[tuple[str, int, int], ...],
+    tuple[tuple[int, bytes], ...],
+    tuple[tuple[int, tuple[int, ...], bytes, tuple[int, int, int]], ...],
+    tuple[tuple[int, tuple[int, ...], bytes, tuple[int, int, int]], ...],
+]:
+    """Have VkFFT plan a transform. No device is touched; the GIL is released meanwhile.
+
+    Parameters
+    ----------
+    device
+        Vendor id, invocations of a workgroup, bytes of its shared memory, workgroups along each axis, size of
+        a workgroup along each axis: the most that there may be.
+    axes
+        1 to 4, the contiguous one first: size, whether it is left out, range of zeros if any, elements of a
+        separate input from one step along the next axis to another (0: as the buffer).
+    options
+        batches, precision (0 float16, 1 float32, 2 float64), real, normalize, forward, inverse (which passes
+        are wanted), pad_frequency, conjugate, features; buffer_size, input_size (0: in place), kernel_size
+        (0: no convolution) in bytes.
+    run
+        Is given kernels, buffers and passes; runs them and returns what the buffers then hold. VkFFT makes
+        some of its tables by transforms.
+
+    Returns
+    -------
+    Kernels (GLSL, number of bindings, bytes of push constants); buffers from number 3 on (size, contents or
+    b"" for scratch memory); passes forward; passes back (kernel, buffer at each binding, push constants,
+    workgroups). Buffers 0, 1 and 2 are the caller's buffer, input and kernel.
+
+    Raises ValueError with VkFFT's name of why it has no such plan, and what `run` raises.
+    """
+
+def vkfft_version() -> tuple[int, int, int]:
+    """Return the version of VkFFT."""
 
 class Engine:
     """Logical devices with one worker thread for each queue."""

@@ -119,6 +119,65 @@ cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     void cpp_prepare_compiler "vkd::prepare_compiler"()
     void cpp_finish_preparing "vkd::finish_preparing"()
 
+cdef extern from *:
+    """
+    #include "libs/vkfft.hpp"
+    // Arrays and callbacks, which Cython has no words for.
+    inline void set_fft_axis(vkd::FftRequest& request, uint32_t axis, uint64_t size, bool omitted, bool padded,
+                             uint64_t left, uint64_t right, uint64_t input_stride) {
+      request.size.at(axis) = size;
+      request.omitted.at(axis) = omitted;
+      request.padded.at(axis) = padded;
+      request.pad_left.at(axis) = left;
+      request.pad_right.at(axis) = right;
+      request.input_strides.at(axis) = input_stride;
+    }
+    inline void set_fft_groups(vkd::FftDevice& device, uint32_t axis, uint32_t count, uint32_t size) {
+      device.group_counts.at(axis) = count;
+      device.group_sizes.at(axis) = size;
+    }
+    inline uint32_t fft_groups(const vkd::FftPass& pass, uint32_t axis) { return pass.groups.at(axis); }
+    inline vkd::FftProgram plan_fft_with(const vkd::FftRequest& request, const vkd::FftDevice& device,
+                                         bool (*run)(void*, vkd::FftProgram*), void* context) {
+      return vkd::plan_fft(request, device, [=](vkd::FftProgram& program) {
+        if (!run(context, &program)) {
+          throw vkd::Error(vkd::ErrorKind::vulkan, "VkFFT's tables could not be made");
+        }
+      });
+    }
+    """
+    const uint32_t FFT_AXES "vkd::kFftAxes"
+    cdef cppclass CppFftDevice "vkd::FftDevice":
+        uint32_t vendor, most_invocations, shared_memory
+    cdef cppclass CppFftRequest "vkd::FftRequest":
+        uint32_t axes
+        cbool pad_frequency, real, normalize, forward, inverse, conjugate
+        int precision
+        uint64_t batches, buffer_size, input_size, kernel_size, features
+    cdef cppclass CppFftKernel "vkd::FftKernel":
+        string source
+        uint32_t binding_count, push_constant_size
+    cdef cppclass CppFftPass "vkd::FftPass":
+        size_t kernel
+        vector[size_t] buffers
+        vector[byte] push_constants
+    cdef cppclass CppFftBuffer "vkd::FftBuffer":
+        uint64_t size
+        vector[byte] contents
+    cdef cppclass CppFftProgram "vkd::FftProgram":
+        vector[CppFftKernel] kernels
+        vector[CppFftBuffer] buffers
+        vector[CppFftPass] forward
+        vector[CppFftPass] inverse
+    void set_fft_axis(CppFftRequest& request, uint32_t axis, uint64_t size, cbool omitted, cbool padded, uint64_t left,
+                      uint64_t right, uint64_t input_stride) except +raise_error
+    void set_fft_groups(CppFftDevice& device, uint32_t axis, uint32_t count, uint32_t size) except +raise_error
+    uint32_t fft_groups(const CppFftPass& step, uint32_t axis) except +raise_error
+    CppFftProgram plan_fft_with(const CppFftRequest& request, const CppFftDevice& device,
+                                cbool (*run)(void*, CppFftProgram*) noexcept nogil,
+                                void* context) except +raise_error nogil
+    int cpp_vkfft_version "vkd::vkfft_version"()
+
 cdef extern from "objects/resource.hpp" namespace "vkd" nogil:
     const size_t SLOTS_PER_QUEUE "vkd::kSlotsPerQueue"
     cdef cppclass CppResource "vkd::Resource":

@@ -73,6 +73,29 @@ def scale_all(scale: Const[f32]) -> None:
     op.register[:] = op.register * scale
 
 
+# ---- 1.5 ------------------------------------------------------------------------------------------
+
+_NAMES = """
+fft fft2 fft3 ifft ifft2 ifft3 rfft rfft2 rfft3 irfft irfft2 irfft3 convolve convolve2D convolve2DR transpose
+convolve_src convolve2D_src convolve2DR_src transpose_src convolve_print_src convolve2D_print_src
+convolve2DR_print_src make_fft_shader make_convolution_shader make_transpose_shader get_transposed_size
+get_cache_info print_cache_info cache_clear fft_context read_op write_op mapped_kernel_index
+memory_reads_iterator memory_writes_iterator MemoryOp global_reads_iterator GlobalReadOp
+global_writes_iterator GlobalWriteOp global_trasposed_write_iterator GlobalTransposedWriteOp IOProxy IOManager
+FFTConfig FFTGridManager FFTSDataManager FFTRegisters FFTResources pad_dim
+"""
+
+
+def test_names() -> None:
+    names = _NAMES.split()
+    transforms = names[:12]
+    suffixed = [f"{name}{suffix}" for name in transforms for suffix in ("_src", "_print_src")]
+    for name in names + suffixed:
+        assert callable(getattr(vd.fft, name)), name
+        assert name in vd.fft.__all__, name
+    assert "fft" in dir(vd)
+
+
 # ---- 11.1 and 11.2 ---------------------------------------------------------------------------------
 
 
@@ -227,8 +250,9 @@ def test_both_maps() -> None:
 
 def test_wrong_buffers_and_types() -> None:
     buffer = vd.asbuffer(signal(16))
-    with pytest.raises(ValueError, match="at least one buffer"):
-        vd.fft.fft()
+    for function in (vd.fft.fft, vd.fft.ifft, vd.fft.fft2, vd.fft.ifft3):
+        with pytest.raises(ValueError, match="at least one buffer"):
+            function()
     with pytest.raises(ValueError, match="expected 1 arguments"):
         vd.fft.fft(buffer, buffer)
     with pytest.raises(ValueError, match="output_type"):
@@ -491,6 +515,8 @@ def test_configuration_and_registers() -> None:
     assert config.sdata_row_size_padded >= config.sdata_row_size and config.sdata_allocation >= 0
     with pytest.raises(ValueError, match="compute_type"):
         vd.fft.FFTConfig((8,), compute_type=vd.float32)
+    with pytest.raises(ValueError, match="pad_dim"):
+        vd.fft.FFTConfig((8, 1 << 20))
     with vd.fft.fft_context((4, 16), max_register_count=8, name="mine") as ctx:
         (buffer,) = ctx.declare_shader_args([Buff[c64]])
         assert isinstance(ctx.config, vd.fft.FFTConfig) and ctx.name == "mine"

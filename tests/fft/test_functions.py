@@ -264,3 +264,44 @@ def test_calls_of_one_kind_are_told_apart() -> None:
     vd.fft.transpose(vd.asbuffer(a), conv_shape=(2, 4, 6), axis=1, out_buffer=other)
     with pytest.raises(ValueError, match="another convolution"):
         vd.fft.convolve(buffer, other, axis=0, transposed_kernel=True)
+
+
+@vd.map
+def write_each(target: Buff[c64]) -> None:
+    op, number = vd.fft.write_op(), vd.fft.mapped_kernel_index()
+    assert number is not None
+    target[op.io_index + 120 * number] = op.register
+
+
+@pytest.mark.parametrize("inner_only", [False, True])
+def test_several_kernels_in_a_buffer(inner_only: bool) -> None:
+    """Without a kernel map they lie one behind another."""
+    a = complex_signal(2, 12, 5)
+    kernels = complex_signal(3, 1 if inner_only else 2, 12, 5, seed=1)
+    out: Any = vd.Buffer((3 * 120,), vd.complex64)
+    flat = vd.asbuffer(kernels.reshape(-1))
+    options: Any = {"kernel_num": 3, "kernel_inner_only": inner_only, "buffer_shape": a.shape, "axis": 1}
+    vd.fft.convolve(out, vd.asbuffer(a), flat, output_map=write_each, **options)
+    outcome = out.read(0).reshape(3, *a.shape)
+    for number in range(3):
+        truth = np.fft.ifft(np.fft.fft(a, axis=1) * np.conj(kernels[number]), axis=1)
+        assert error(outcome[number], truth) < 2 * bound(12)
+    # and each of them in the layout that invocations read
+    layouts = [
+        vd.fft.transpose(
+            vd.asbuffer(kernel if not inner_only else kernel[0]),
+            conv_shape=a.shape,
+            axis=1,
+            kernel_inner_only=inner_only,
+        ).read(0)
+        for kernel in kernels
+    ]
+    vd.fft.convolve(
+        out,
+        vd.asbuffer(a),
+        vd.asbuffer(np.concatenate(layouts)),
+        output_map=write_each,
+        transposed_kernel=True,
+        **options,
+    )
+    assert error(out.read(0).reshape(3, *a.shape), outcome) < bound(12)

@@ -20,7 +20,7 @@ from vkdispatch.fft.long_convolution import LongConvolution
 def _no_single_pass(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no workgroup hold a line there and back."""
     vd.fft.cache_clear()
-    monkeypatch.setattr(convolution, "plan_convolution", lambda *_: None)
+    monkeypatch.setattr(convolution, "plan_pass", lambda *_: None)
     yield
     vd.fft.cache_clear()
 

@@ -2,7 +2,8 @@
 
 import struct
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -199,6 +200,22 @@ class CommandGraph(CommandList):
             if self.submit_on_record:
                 self.submit()
         return True
+
+    @contextmanager
+    def recording_together(self) -> Iterator[None]:
+        """Make what is recorded inside one call: a graph that submits calls does so once, at the end."""
+        with self._lock:
+            submits, self.submit_on_record = self.submit_on_record, False
+            try:
+                yield
+            except BaseException:
+                if submits and self._reset_on_submit:
+                    self.reset()  # it keeps nothing: not the half of a call either
+                raise
+            finally:
+                self.submit_on_record = submits
+            if submits:
+                self.submit()
 
     def _keep_block(self, offset: int, block: "bytes | bytearray") -> None:
         """Put the argument bytes of a dispatch where they lie in an instance."""

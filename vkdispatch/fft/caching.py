@@ -3,8 +3,9 @@
 from typing import Any
 
 from vkdispatch.fft.convolution import clear_convolutions
+from vkdispatch.fft.plane_convolution import cached_plane_convolution
 from vkdispatch.fft.ready import forget
-from vkdispatch.fft.shaders import cached_fft_kernel
+from vkdispatch.fft.shaders import cached_fft_kernel, cached_plane_kernel
 
 
 def get_cache_info() -> Any:
@@ -20,5 +21,7 @@ def print_cache_info() -> None:
 def cache_clear() -> None:
     """Forget the kernels of transforms, convolutions and transpositions: each is made anew when next used."""
     cached_fft_kernel.cache_clear()
+    cached_plane_kernel.cache_clear()
+    cached_plane_convolution.cache_clear()
     clear_convolutions()
     forget()

@@ -1,8 +1,8 @@
 """Lengths with large prime factors, as convolutions (L. I. Bluestein, 1970).
 
 With n k = (n^2 + k^2 - (k - n)^2) / 2 the transform of N values is a convolution of x[n] c[n] with the
-conjugate of the chirp c[n] = exp(-i pi n^2 / N), times c[k]; and a convolution is two transforms of any length
-M of at least 2 N - 1.
+conjugate of the chirp c[n] = exp(-i pi n^2 / N), times c[k]; and a convolution is two transforms of any
+length M of at least 2 N - 1.
 """
 
 import functools
@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.fft.radix import LARGEST_PRIME
 from vkdispatch.fft.stages import prime_factors
-from vkdispatch.fft.tables import host_type
+from vkdispatch.fft.tables import cached, host_type
 
 
 @functools.cache
@@ -42,23 +42,23 @@ def padded_length(length: int) -> int:
     return min(found, key=lambda m: m * (1 + 0.02 * sum(p > 2 for p in prime_factors(m))))
 
 
-@functools.lru_cache(maxsize=64)
-def _chirp(length: int) -> np.ndarray:
+@cached
+def _chirp(length: int) -> Any:
     """exp(-i pi n^2 / length), exactly reduced."""
     n = np.arange(length, dtype=np.uint64)
     turns = (n * n % np.uint64(2 * length)).astype(np.float64) / (2 * length)
     return np.exp(-2j * np.pi * turns)
 
 
-@functools.lru_cache(maxsize=64)
+@cached
 def chirp_table(length: int, compute_type: DType) -> vc.ConstantArray:
-    """The chirp of a forward transform."""
+    """Return the chirp of a forward transform."""
     return vc.ConstantArray(_chirp(length).astype(host_type(compute_type)))
 
 
-@functools.lru_cache(maxsize=64)
+@cached
 def chirp_spectrum(length: int, padded: int, compute_type: DType) -> vc.ConstantArray:
-    """Transform of the conjugate chirp, of period `padded`, divided by that length."""
+    """Return the transform of the conjugate chirp, of period `padded`, divided by that length."""
     chirp = _chirp(length).conj()
     around = np.zeros(padded, np.complex128)
     around[:length] = chirp
@@ -81,8 +81,8 @@ def primitive_root(prime: int) -> int:
     return next(g for g in range(2, prime) if all(pow(g, (prime - 1) // f, prime) != 1 for f in factors))
 
 
-@functools.lru_cache(maxsize=64)
-def _powers(prime: int) -> np.ndarray:
+@cached
+def _powers(prime: int) -> Any:
     root, power, found = primitive_root(prime), 1, []
     for _ in range(prime - 1):
         found.append(power)
@@ -90,15 +90,15 @@ def _powers(prime: int) -> np.ndarray:
     return np.array(found, np.uint32)
 
 
-@functools.lru_cache(maxsize=64)
+@cached
 def rader_order(prime: int) -> vc.ConstantArray:
-    """Positions g^q of a line in the order in which Rader's convolution takes them."""
+    """Return the positions g^q of a line in the order in which Rader's convolution takes them."""
     return vc.ConstantArray(_powers(prime))
 
 
-@functools.lru_cache(maxsize=64)
+@cached
 def rader_spectrum(prime: int, compute_type: DType) -> vc.ConstantArray:
-    """Transform of exp(-2 pi i g^-q / prime), divided by prime - 1."""
+    """Return the transform of exp(-2 pi i g^-q / prime), divided by prime - 1."""
     back = np.roll(_powers(prime)[::-1], 1).astype(np.float64)
     kernel = np.exp(-2j * np.pi * back / prime)
     return vc.ConstantArray((np.fft.fft(kernel) / (prime - 1)).astype(host_type(compute_type)))

@@ -93,8 +93,11 @@ def plan_pass(
         return None
     grid = line_grid(shape, axis, split.threads, 1)
     if lines is None:
-        lines = max(_WORKGROUP // split.threads, 1)
-        lines = max(lines, _COLUMNS) if grid.interleaved else lines
+        # what does not fill subgroups leaves most of them less idle in small workgroups
+        wanted = _WORKGROUP if split.threads & (split.threads - 1) == 0 else _WORKGROUP // 2
+        lines = max(wanted // split.threads, 1)
+        if grid.interleaved:
+            lines = max(lines, 2 * _COLUMNS if length <= 256 else _COLUMNS)
     lines = max(min(lines, grid.inner if grid.interleaved else grid.outer), 1)
     while lines >= 1:
         grid = line_grid(shape, axis, split.threads, lines)

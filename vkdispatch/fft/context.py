@@ -36,8 +36,11 @@ class FFTContext:
         The trace, as `vc.shader_context` gives it.
     """
 
-    def __init__(self, config: FFTConfig, shader_context: vc.ShaderContext, name: str | None) -> None:
+    def __init__(
+        self, config: FFTConfig, shader_context: vc.ShaderContext, name: str | None, least: int = 0
+    ) -> None:
         self.config = config
+        self._least = least
         self.shader_context = shader_context
         self.name = name or f"fft_{'x'.join(map(str, config.buffer_shape))}_axis{config.axis}"
         self._resources: FFTResources | None = None
@@ -51,7 +54,7 @@ class FFTContext:
     def resources(self) -> FFTResources:
         """Place, line and workgroup memory."""
         if self._resources is None:
-            self._resources = FFTResources(self.config)
+            self._resources = FFTResources(self.config, self._least)
         return self._resources
 
     @property
@@ -138,13 +141,14 @@ class FFTContext:
 
     # -- steps
 
-    def execute(self, inverse: bool) -> None:
+    def execute(self, inverse: bool, registers: ContextRegisters | None = None) -> None:
         """Transform the registers, unnormalized.
 
         Before, they hold what the first stage takes; after, what the last one leaves.
         """
-        resources = self.resources
-        transform(self.registers, resources.sdata.lines, resources.place.thread, bool(inverse))
+        registers = registers or self.registers
+        resources = registers.resources
+        transform(registers, resources.sdata.lines, resources.place.thread, bool(inverse))
 
     def register_shuffle(
         self, registers: FFTRegisters | None = None, output_stage: int = -1, input_stage: int = 0
@@ -248,6 +252,7 @@ def fft_context(
     name: str | None = None,
     *,
     plan: Pass | None = None,
+    least: int = 0,
 ) -> Iterator[FFTContext]:
     """Trace a kernel that works on lines of a shape along an axis; afterwards `get_callable` returns it.
 
@@ -263,6 +268,8 @@ def fft_context(
         Of the kernel.
     plan
         The pass, where it is planned already.
+    least
+        Elements of workgroup memory that there are to be at least.
 
     Raises
     ------
@@ -275,6 +282,6 @@ def fft_context(
     """
     config = FFTConfig(buffer_shape, axis, max_register_count, compute_type, plan=plan)
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
-        context = FFTContext(config, shader, name)
+        context = FFTContext(config, shader, name, least)
         yield context
         context._finish()

@@ -5,19 +5,22 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.fft.config import Pass, plan_pass
-from vkdispatch.fft.context import FFTContext, IOManager, fft_context
+from vkdispatch.fft.context import IOManager, fft_context
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.iterators import global_reads_iterator, global_trasposed_write_iterator
 from vkdispatch.fft.long_convolution import LongConvolution, make_plain_copy, multiply_by_conjugate
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.precision import ensure_supported_complex_precision
-from vkdispatch.fft.resources import transposed_size
+from vkdispatch.fft.registers import FFTRegisters
+from vkdispatch.fft.resources import FFTConfig, transposed_size
 from vkdispatch.fft.shaders import Transform, checked_types, limits
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
+from vkdispatch.fft.shared import allocation, plan_layout
 from vkdispatch.fft.stages import Split
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -49,25 +52,20 @@ class Convolution:
     kernel_inner_only: bool
 
 
-def plan_convolution(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
-    """Plan a pass there and back, with the same radix first and last if possible.
+def plan_back(plan: Pass) -> Pass:
+    """Plan the way back of a pass: its radices in reverse order.
 
-    What a transform leaves is then where the next one takes it.
+    What the last stage leaves is then where the first one on the way back takes it. Where workgroup memory
+    does not allow that it is the same plan, and values are to be brought there.
     """
-    plan = plan_pass(shape, axis, compute_type)
-    if plan is None or plan.split.radices[0] == plan.split.radices[-1]:
+    radices = plan.split.radices
+    if plan.layout is None or radices[0] == radices[-1]:
         return plan
-    radices = list(plan.split.radices)
-    repeated = [radix for radix in radices if radices.count(radix) > 1]
-    if repeated:
-        end = max(repeated)
-        radices.remove(end)
-        radices.remove(end)
-        split = Split(plan.split.length, (end, *radices, end), plan.split.threads)
-        better = plan_pass(shape, axis, compute_type, split=split, lines=plan.grid.lines)
-        if better is not None and better.grid == plan.grid:
-            return better
-    return plan
+    split = Split(plan.split.length, radices[::-1], plan.split.threads)
+    size = plan.compute_type.item_size
+    grid, most = plan.grid, get_context().max_shared_memory
+    layout = plan_layout(split, grid.lines, grid.interleaved, size, most, plan.layout.parts)
+    return plan if layout is None else replace(plan, split=split, layout=layout)
 
 
 def kernel_elements(spec: Convolution) -> int:
@@ -75,9 +73,10 @@ def kernel_elements(spec: Convolution) -> int:
     transform = spec.transform
     shape, axis = transform.shape, transform.axis
     if spec.transposed_kernel:
-        plan = plan_convolution(shape, axis, transform.compute_type)
+        plan = plan_pass(shape, axis, transform.compute_type)
         if plan is not None:
-            size = transposed_size(_inner_plan(plan) if spec.kernel_inner_only else plan)
+            back = plan_back(plan)
+            size = transposed_size(_inner_plan(back) if spec.kernel_inner_only else back)
             return size * spec.kernel_num
     return math.prod(shape[axis:] if spec.kernel_inner_only else shape) * spec.kernel_num
 
@@ -171,13 +170,15 @@ def convolution_kernel(spec: Convolution) -> Any:
 @functools.cache
 def _convolution_kernel(spec: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
     signal = spec.transform
-    plan = plan_convolution(signal.shape, signal.axis, signal.compute_type)
+    plan = plan_pass(signal.shape, signal.axis, signal.compute_type)
     if plan is None:
         kernel = spec.kernel_map or spec.kernel_type
         return LongConvolution(signal, kernel, spec.kernel_num, spec.kernel_inner_only)
     name = f"convolution_{'x'.join(map(str, signal.shape))}_axis{signal.axis}"
+    back = plan_back(plan)
+    least = allocation(back.split, back.layout) if back.layout else 0
     with fft_context(
-        signal.shape, signal.axis, compute_type=signal.compute_type, name=name, plan=plan
+        signal.shape, signal.axis, compute_type=signal.compute_type, name=name, plan=plan, least=least
     ) as context:
         io = context.make_io_manager(
             signal.output_map,
@@ -188,32 +189,38 @@ def _convolution_kernel(spec: Convolution, _limits: object) -> ShaderFunction | 
         )
         io.read_input(signal_range=signal.signal_range)
         context.execute(inverse=False)
-        context.register_shuffle()
+        if back is plan:
+            context.register_shuffle()
+            registers = context.registers
+        else:
+            config = FFTConfig(signal.shape, signal.axis, compute_type=signal.compute_type, plan=back)
+            registers = context.registers.seen_as(context.resources.seen_as(config))
         spectrum = None
         if spec.kernel_num > 1:
             spectrum = context.allocate_registers("spectrum")
-            spectrum.read_from_registers(context.registers)
+            spectrum.read_from_registers(registers)
         for number in range(spec.kernel_num):
             if number and spectrum is not None:
-                context.registers.read_from_registers(spectrum)
+                registers.read_from_registers(spectrum)
             with current_kernel(number):
-                _apply_kernel(context, io, spec, number)
-                context.execute(inverse=True)
+                _apply_kernel(registers, io, spec, number)
+                context.execute(inverse=True, registers=registers)
                 if signal.normalize:
-                    context.registers.normalize()
-                io.write_output()
+                    registers.normalize()
+                io.write_output(registers)
     return context.get_callable()
 
 
-def _apply_kernel(context: FFTContext, io: IOManager, spec: Convolution, number: int) -> None:
+def _apply_kernel(registers: FFTRegisters, io: IOManager, spec: Convolution, number: int) -> None:
     """Multiply the spectrum by a kernel's conjugate, or have the kernel map change it."""
+    transposed, inner_only = spec.transposed_kernel, spec.kernel_inner_only
     if spec.kernel_map is not None:
-        io.read_kernel(format_transposed=spec.transposed_kernel, inner_only=spec.kernel_inner_only)
+        io.read_kernel(registers, format_transposed=transposed, inner_only=inner_only)
         return
     assert io.kernel_proxy.variables is not None
     (buffer,) = io.kernel_proxy.variables
     offset = kernel_elements(spec) // spec.kernel_num * number
-    for op in context.reads_iter(format_transposed=spec.transposed_kernel, inner_only=spec.kernel_inner_only):
+    for op in global_reads_iterator(registers, format_transposed=transposed, inner_only=inner_only):
         multiply_by_conjugate(op, buffer, offset)
 
 
@@ -233,8 +240,8 @@ def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type
     shape = checked_shape(buffer_shape)
     axis = checked_axis(axis, len(shape))
     ensure_supported_complex_precision(compute_type, role="compute_type")
-    plan = plan_convolution(shape, axis, compute_type)
-    return math.prod(shape) if plan is None else transposed_size(plan)
+    plan = plan_pass(shape, axis, compute_type)
+    return math.prod(shape) if plan is None else transposed_size(plan_back(plan))
 
 
 def make_transpose_shader(
@@ -279,10 +286,10 @@ def _transpose_kernel(spec: Convolution, _limits: object) -> ShaderFunction:
     signal, inner_only = spec.transform, spec.kernel_inner_only
     shape, axis, compute_type = signal.shape, signal.axis, signal.compute_type
     input_type, output_type = signal.input_type or complex64, signal.output_type or complex64
-    plan = plan_convolution(shape, axis, compute_type)
+    plan = plan_pass(shape, axis, compute_type)
     if plan is None:
         return make_plain_copy(math.prod(shape[axis:] if inner_only else shape), input_type, output_type)
-    plan = replace(_inner_plan(plan) if inner_only else plan, layout=None)
+    plan = replace(_inner_plan(plan_back(plan)) if inner_only else plan_back(plan), layout=None)
     name = f"transpose_{'x'.join(map(str, shape))}_axis{axis}"
     with fft_context(shape, axis, compute_type=compute_type, name=name, plan=plan) as context:
         annotations = [vc.Buffer[output_type], vc.Buffer[input_type]]  # type: ignore[valid-type]

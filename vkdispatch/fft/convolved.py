@@ -5,6 +5,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.record import record
 from vkdispatch.fft.chirp import (
     chirp_spectrum,
     chirp_table,
@@ -15,12 +16,13 @@ from vkdispatch.fft.chirp import (
     suits_rader,
 )
 from vkdispatch.fft.config import Pass, plan_pass
-from vkdispatch.fft.lines import Entry, LineKernel, linear_slots
+from vkdispatch.fft.lines import Entry, LineKernel
 from vkdispatch.fft.ops import guard
 from vkdispatch.fft.passes import Element, Load, Store
 from vkdispatch.fft.radix import held
-from vkdispatch.fft.shared import Slot, guarded
-from vkdispatch.fft.stages import plus, times
+from vkdispatch.fft.shared import Slot
+from vkdispatch.fft.staged import give_lines, of_thread, take_lines
+from vkdispatch.fft.stages import Stage, plus, times
 
 
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:
@@ -52,31 +54,64 @@ def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool)
     kernel.write(lambda entry, value: store(element_of(kernel, entry), chirped(entry, value)), length)
 
 
-def trace_rader(
-    kernel: LineKernel, load: Load, store: Store, inverse: bool, direct: Callable[[Any, Any], None] | None
-) -> None:
+@record
+class Whole:
+    """Buffers of whole lines, which workgroups read and write in one piece, and what values are scaled by."""
+
+    source: Any
+    target: Any
+    kind: DType
+    scale: float
+
+
+def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: bool) -> None:
     """Trace Rader's algorithm (C. M. Rader, 1968) for the lines of a kernel.
 
-    `direct` stores a value at a place counted from the workgroup's first value: where it is given, values are
-    brought into order in workgroup memory.
+    It takes values in an order that jumps about: in whole lines they are brought into it, and out of
+    it again, in workgroup memory.
     """
     plan, place = kernel.plan, kernel.place
     prime = plan.grid.length
+    first, last = plan.split.stages[0], plan.split.stages[-1]
     order = vc.constant_array(rader_order(prime))
     spectrum = vc.constant_array(rader_spectrum(prime, plan.compute_type))
-    stages = plan.split.stages
-    zero = vc.new_register(plan.compute_type, var_name="first")
-    leader = place.thread == 0 if not isinstance(place.thread, int) else True
-    with guard([place.active, leader]):
-        zero[:] = load(Element(place.outer, place.inner, 0, (0, 0), place.first))
+    leader = True if isinstance(place.thread, int) else place.thread == 0
+    row = times(place.line, prime)
 
-    def at(entry: Entry) -> Element:
-        index = order[entry.index].to_register()
+    def element(index: Any) -> Element:
+        flat = plus(place.first, times(index, plan.grid.stride))
         return Element(
-            place.outer, place.inner, index, (1, prime - 1), plus(place.first, times(index, plan.grid.stride))
+            place.outer, place.inner, index, (0, 0) if isinstance(index, int) else (1, prime - 1), flat
         )
 
-    kernel.read(lambda entry: load(at(entry)))
+    def slots(stage: Stage, index: Callable[[Entry], Any]) -> list[Slot]:
+        found = [
+            Slot(plus(row, index(entry)), of_thread(kernel, conditions))
+            for entry, conditions in kernel.entries(stage)
+        ]
+        return [*found, Slot(row, () if leader is True else (leader,))]
+
+    def source(entry: Entry) -> Any:
+        # idle invocations would read behind the table
+        return order[_within(entry.index, first)].to_register()
+
+    def target(entry: Entry) -> Any:
+        # the convolution's value number m is the transform's at g^-m
+        index = _within(entry.index, last)
+        if isinstance(index, int):
+            return order[(prime - 1 - index) % (prime - 1)]
+        return order[vc.select(index == 0, vc.to_dtype(uint32, 0), prime - 1 - index)].to_register()
+
+    if isinstance(ends, Whole):
+        *values, zero = take_lines(kernel, ends.source, slots(first, source))
+        for number, value in enumerate(values):
+            kernel.registers[number] = value
+    else:
+        load = ends[0]
+        zero = vc.new_register(plan.compute_type, var_name="first")
+        with guard([place.active, leader]):
+            zero[:] = load(element(0))
+        kernel.read(lambda entry: load(element(source(entry))))
     kernel.transform(inverse)
     total = held(kernel.registers[0] + zero)
     _multiply(kernel, spectrum, inverse)
@@ -84,44 +119,23 @@ def trace_rader(
         kernel.registers[0] = kernel.registers[0] + zero
     kernel.back()
     kernel.transform(not inverse)
-    # the convolution's value number m is the transform's at g^-m
-    last = stages[-1]
-
-    def target(entry: Entry) -> Any:
-        if isinstance(entry.index, int):
-            return order[(prime - 1 - entry.index) % (prime - 1)]
-        turned = prime - 1 - entry.index
-        return order[vc.select(entry.index == 0, vc.to_dtype(uint32, 0), turned)]
-
-    if direct is None:
-        with guard([place.active, leader]):
-            store(Element(place.outer, place.inner, 0, (0, 0), place.first), total)
-
-        def put(entry: Entry, value: Any) -> None:
-            index = target(entry).to_register()
-            flat = plus(place.first, times(index, plan.grid.stride))
-            store(Element(place.outer, place.inner, index, (1, prime - 1), flat), value)
-
-        kernel.write(put)
+    if isinstance(ends, Whole):
+        values = [*list(kernel.registers)[: last.registers], total]
+        values = [value if ends.scale == 1 else held(value * ends.scale) for value in values]
+        give_lines(kernel, values, slots(last, target), ends.target, ends.kind)
         return
-    assert kernel.shared is not None
-    row = times(place.line, prime)
-    entries = kernel.entries(last)
-    own = [tuple(c for c in conditions if c is not place.active) for _, conditions in entries]
-    places = [
-        Slot(plus(row, target(entry)), conditions)
-        for (entry, _), conditions in zip(entries, own, strict=True)
-    ]
-    places.append(Slot(row, () if leader is True else (leader,)))
-    values = [*(kernel.registers[entry.register] for entry, _ in entries), total]
-    pairs = linear_slots(kernel, prime, prime)
-    taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
-    for (at_, slot), value in zip(pairs, taken, strict=True):
-        guarded(slot.conditions, lambda a=at_, v=value: direct(a, v))  # type: ignore[misc]
+    store = ends[1]
+    with guard([place.active, leader]):
+        store(element(0), total)
+    kernel.write(lambda entry, value: store(element(target(entry)), value))
+
+
+def _within(index: Any, stage: Stage) -> Any:
+    return index if stage.even or isinstance(index, int) else vc.min(index, stage.length - 1)
 
 
 def element_of(kernel: LineKernel, entry: Entry) -> Element:
-    """What a register of a kernel of one pass stands for."""
+    """Return what a register of a kernel of one pass stands for."""
     place, stride = kernel.place, kernel.plan.grid.stride
     base = plus(place.first, times(entry.start, stride))
     base = base if isinstance(base, int) else base.to_register()
@@ -132,8 +146,6 @@ def _multiply(kernel: LineKernel, spectrum: Any, inverse: bool) -> None:
     """Multiply by a spectrum, its conjugate mirrored for the other direction."""
     stage = kernel.plan.split.stages[-1]
     for entry, _ in kernel.entries(stage):
-        index = entry.index
-        if not stage.even and not isinstance(index, int):
-            index = vc.min(index, stage.length - 1)
+        index = _within(entry.index, stage)
         value = kernel.registers[entry.register]
         kernel.registers[entry.register] = value * held(conjugated(spectrum[index], inverse))

@@ -1,11 +1,12 @@
 """Convolutions of buffers along one axis or two, and the layout of kernels that makes them fastest."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -16,6 +17,7 @@ from vkdispatch.fft.arguments import (
     require_rfft_buffer,
     require_room,
 )
+from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.convolution import (
     Convolution,
     checked_count,
@@ -24,7 +26,7 @@ from vkdispatch.fft.convolution import (
     get_transposed_size,
     kernel_elements,
     make_transpose_shader,
-    plan_convolution,
+    plan_back,
 )
 from vkdispatch.fft.functions import (
     _resolve_compute_precision,
@@ -34,11 +36,13 @@ from vkdispatch.fft.functions import (
     fft,
 )
 from vkdispatch.fft.io import checked_map
+from vkdispatch.fft.plane_convolution import PlaneConvolution, plane_convolution
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.ready import find, kinds, remember
 from vkdispatch.fft.shaders import Transform
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
 
 # What `transpose` made: a kernel can be of use only where the same invocations have the same values.
 _transposed: "WeakKeyDictionary[Buffer[Any], object]" = WeakKeyDictionary()
@@ -226,6 +230,14 @@ def convolve2D(  # noqa: N802
             raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
     if input_type is not None and output_type is not None and input_type is not output_type:
         raise ArgumentValueError("input_type, output_type: one buffer is both, so they must be the same")
+    mapped = not (input_map is output_map is kernel_map is None) or bool(transposed_kernel)
+    if not mapped and output_type is input_type is kernel_type is None:
+        once = _in_one_kernel(shape, buffer, kernel, bool(kernel_inner_only), bool(normalize), compute_type)
+        if once is not None:
+            if print_shader:
+                print(once)
+            once(buffer, kernel, graph=graph)
+            return
     kind = output_type or input_type
     options: dict[str, Any] = {
         "buffer_shape": shape,
@@ -253,6 +265,36 @@ def convolve2D(  # noqa: N802
         fft(buffer, output_type=kind, **back)
     else:
         fft(*writes, buffer, output_map=output_map, input_type=kind, **back)
+
+
+def _in_one_kernel(
+    shape: tuple[int, ...],
+    buffer: Buffer[Any],
+    kernel: Any,
+    inner_only: bool,
+    normalize: bool,
+    compute_type: DType | None,
+) -> ShaderFunction | None:
+    """Return what convolves planes at once; None where there is no such kernel, or something is wrong."""
+    if not isinstance(kernel, Buffer) or not (is_complex(buffer.var_type) and is_complex(kernel.var_type)):
+        return None
+    compute_type = _resolve_compute_precision(compute_type, buffer.var_type, kernel.var_type)
+    values, plane = math.prod(shape), shape[-2] * shape[-1]
+    wanted = (plane if inner_only else values) * kernel.var_type.item_size
+    if buffer.mem_size < values * buffer.var_type.item_size or kernel.mem_size < wanted:
+        return None
+    return plane_convolution(
+        PlaneConvolution(
+            values // plane,
+            shape[-2],
+            shape[-1],
+            buffer.var_type,
+            kernel.var_type,
+            compute_type,
+            inner_only,
+            normalize,
+        )
+    )
 
 
 def convolve2DR(  # noqa: N802
@@ -400,8 +442,8 @@ def transpose(
 def _layout_of(spec: Convolution) -> object:
     """Return what tells one transposed layout from another."""
     signal = spec.transform
-    plan = plan_convolution(signal.shape, signal.axis, signal.compute_type)
-    return None if plan is None else (plan.split, plan.grid, spec.kernel_inner_only)
+    plan = plan_pass(signal.shape, signal.axis, signal.compute_type)
+    return None if plan is None else (plan_back(plan).split, plan.grid, spec.kernel_inner_only)
 
 
 def _require_layout(buffer: Buffer[Any], spec: Convolution) -> None:

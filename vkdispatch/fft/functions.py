@@ -21,7 +21,7 @@ from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.norms import Norm, scaling
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
 from vkdispatch.fft.ready import find, kinds, remember
-from vkdispatch.fft.shaders import Transform, fft_kernel
+from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
 
@@ -302,6 +302,20 @@ def _transform_axes(
     if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
         wanted = f"{count}" if most == count else f"{count} or {most}"
         raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got the shape {shape}")
+    if input_map is None and output_map is None and written is not None:
+        kernel = plane_kernel(shape, inverse, normalize, written, kind)
+        if kernel is not None:
+            specs = [
+                Transform(shape, axis, inverse, normalize, False, None, None, written, written, kind, None)
+                for axis in range(len(shape) - count, len(shape) - 2)
+            ]
+            require_room(buffers[0], math.prod(shape), written, "output buffer")
+            kernels = [_launch(who, spec, buffers, graph, shown) for spec in specs]
+            if shown:
+                print(kernel)
+            kernel(*buffers, graph=graph)
+            remember(key, [*kernels, kernel])
+            return
     # what lies between the first pass and the last
     middle: Any = outputs[0] if output_map is None else Buffer(shape, kind)
     held = written if written is not None else kind

@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.fft.chirp import chirp_spectrum, chirp_table, conjugated, padded_length
 from vkdispatch.fft.config import Pass
-from vkdispatch.fft.convolved import plan_convolved, trace_bluestein, trace_rader
+from vkdispatch.fft.convolved import Whole, plan_convolved, trace_bluestein, trace_rader
 from vkdispatch.fft.io import IOProxy, reader, writer
 from vkdispatch.fft.lines import LineKernel, buffer_of, traced
 from vkdispatch.fft.ops import Line, Spot, guard
@@ -44,25 +44,18 @@ def _one_kernel(
     name: str, spec: Any, ends: Ends, outputs: int | None, plan: Pass, rader: bool
 ) -> ShaderFunction:
     """Rader's or Bluestein's algorithm in one kernel."""
-    plain = spec.output_map is None and not spec.r2c and spec.axis == len(spec.shape) - 1
-    scale = scale_of(spec)
+    whole = spec.input_type is not None and spec.output_type is not None and spec.signal_range is None
+    whole = whole and not spec.r2c and product(spec.shape[spec.axis + 1 :]) == 1
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]
         read = arguments if outputs is None else arguments[len(ends.write_types) :]
-        load, store = ends.load(read), ends.store(written)
-        if not rader:
-            trace_bluestein(kernel, load, store, spec.inverse)
-            return
-        grid = kernel.plan.grid
-        base = (vc.workgroup_id().x * (grid.lines * grid.length)).to_register()
-
-        def direct(at: Any, value: Any) -> None:
-            written[0][plus(base, at)] = vc.to_dtype(
-                spec.output_type, value if scale == 1 else value * scale
-            )
-
-        trace_rader(kernel, load, store, spec.inverse, direct if plain else None)
+        if rader and whole:
+            trace_rader(kernel, Whole(read[0], written[0], spec.output_type, scale_of(spec)), spec.inverse)
+        elif rader:
+            trace_rader(kernel, (ends.load(read), ends.store(written)), spec.inverse)
+        else:
+            trace_bluestein(kernel, ends.load(read), ends.store(written), spec.inverse)
 
     types = ends.write_types if outputs is None else (*ends.write_types, *ends.read_types)
     return traced(name, types, plan, body)
@@ -132,7 +125,7 @@ def scale_of(spec: Any) -> float:
 
 
 def ends_of(spec: Any) -> tuple[Ends, int | None]:
-    """Where a transform's values come from and go to, and how many arguments belong to the output."""
+    """Return where a transform's values come from and go to, and how many arguments belong to the output."""
     source, target = _proxies(spec)
     length, stride = spec.length, product(spec.shape[spec.axis + 1 :])
     scale = scale_of(spec)
@@ -177,7 +170,7 @@ def _proxies(spec: Any) -> tuple[IOProxy, IOProxy]:
 
 
 def spot_of(element: Element, length: int, stride: int, layout: Any) -> Spot:
-    """What maps and buffers know of a value."""
+    """Return what maps and buffers know of a value."""
     number = plus(times(element.outer, stride), element.inner)
     first = plus(times(element.outer, length * stride), element.inner)
     line = Line(length, stride, first, element.inner, number)

@@ -66,7 +66,7 @@ class Lines:
 
 
 def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
-    """Factors of a length that passes are made of, two if possible; None where a prime factor is too large."""
+    """Return the factors that passes are made of, as few as possible; None where a prime is too large."""
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = _LONGEST * 8 // compute_type.item_size if compute_type.item_size > 8 else _LONGEST
@@ -180,7 +180,7 @@ def _pass_kernel(
         raise AssertionError(f"no pass of {length} values")
     scratch = buffer_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
-    annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]  # type: ignore[valid-type]
+    annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         *mine, start = arguments
@@ -239,7 +239,7 @@ class Near:
         return plus(_kept(base), entry.offset * step)
 
     def load_with(self, load: Load) -> Callable[[Entry], Any]:
-        """What reads a value of the first pass."""
+        """Return what reads a value of the first pass."""
         step = self.rest * self.near
 
         def read(entry: Entry) -> Any:
@@ -252,7 +252,7 @@ class Near:
         return read
 
     def store_with(self, store: Store, done: int) -> Callable[[Entry, Any], None]:
-        """What writes a value of the last pass."""
+        """Return what writes a value of the last pass."""
         step = self.near
 
         def write(entry: Entry, value: Any) -> None:

@@ -1,5 +1,6 @@
 """What a kernel of one pass has while it is traced: its plan, where an invocation is, workgroup memory."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -156,13 +157,22 @@ class FFTSDataManager:
         The lines there; None where a transform needs none.
     """
 
-    def __init__(self, config: FFTConfig, grid: FFTGridManager) -> None:
+    def __init__(self, config: FFTConfig, grid: FFTGridManager, least: int = 0) -> None:
         plan = config.plan
         self.stages = plan.split.stages
         self.thread = grid.place.thread
         self.lines: SharedLines | None = None
         if plan.layout is not None:
-            self.lines = SharedLines(plan.layout, plan.split, config.compute_type, grid.place.line)
+            line = grid.place.line
+            self.lines = SharedLines(plan.layout, plan.split, config.compute_type, line, least)
+
+    def seen_as(self, config: FFTConfig, grid: FFTGridManager) -> "FFTSDataManager":
+        """Return the same memory for the stages of another plan."""
+        other = copy.copy(self)
+        other.stages = config.stages
+        if self.lines is not None and config.plan.layout is not None:
+            other.lines = self.lines.seen_as(config.plan.layout, grid.place.line)
+        return other
 
     def shuffle(self, registers: FFTRegisters, output_stage: int = -1, input_stage: int = 0) -> None:
         """Bring what a stage leaves to where another stage takes it from."""
@@ -259,12 +269,18 @@ def same_places(source: Stage, target: Stage) -> bool:
 class FFTResources:
     """All of it: `config`, `grid` and `sdata`, and the invocation's `place` and `line`."""
 
-    def __init__(self, config: FFTConfig) -> None:
+    def __init__(self, config: FFTConfig, least: int = 0) -> None:
         self.config = config
         self.grid = FFTGridManager(config)
-        self.sdata = FFTSDataManager(config, self.grid)
+        self.sdata = FFTSDataManager(config, self.grid, least)
         self.place = self.grid.place
         self.line = self.grid.line
+
+    def seen_as(self, config: FFTConfig) -> "FFTResources":
+        """Return the same for another plan of the same lines and invocations."""
+        other = copy.copy(self)
+        other.config, other.sdata = config, self.sdata.seen_as(config, self.grid)
+        return other
 
 
 class ContextRegisters(FFTRegisters):
@@ -274,6 +290,12 @@ class ContextRegisters(FFTRegisters):
         config = resources.config
         super().__init__(config.plan.split, config.compute_type, name, count)
         self.resources = resources
+
+    def seen_as(self, resources: FFTResources) -> "ContextRegisters":
+        """Return the same registers for the stages of another plan."""
+        other = copy.copy(self)
+        other.resources, other.split = resources, resources.config.plan.split
+        return other
 
     def try_shuffle(self, output_stage: int = -1, input_stage: int = 0) -> bool:
         """Return whether a stage's outcome lies where another one takes it: no shuffle is needed."""

@@ -1,6 +1,7 @@
 """Kernels of whole transforms, made once for each set of arguments."""
 
 import functools
+import math
 from typing import Any
 
 from vkdispatch.base.context import get_context
@@ -12,9 +13,13 @@ from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.long import long_fft
 from vkdispatch.fft.ops import current_kernel
+from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
+from vkdispatch.fft.real import make_real_kernel, plan_real
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
+from vkdispatch.fft.staged import make_staged_kernel, plan_staged
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
 
 
 @record
@@ -173,6 +178,12 @@ def fft_kernel(spec: Transform) -> Any:
 @functools.cache
 def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     """Return the kernel of a transform, made for what the device can do."""
+    fast = _real_fft(spec) if spec.r2c else None
+    if fast is not None:
+        return fast
+    staged = _staged_fft(spec)
+    if staged is not None:
+        return staged
     plan = plan_pass(spec.shape, spec.axis, spec.compute_type)
     if plan is None:
         with current_kernel(spec.kernel_index):
@@ -198,3 +209,50 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
                 context.registers.scale(spec.scale)
             io.write_output(r2c=spec.r2c, inverse=spec.inverse)
     return context.get_callable()
+
+
+def _staged_fft(spec: Transform) -> ShaderFunction | None:
+    """Make the kernel of a transform of short lines that lie one after another, else None."""
+    if spec.r2c or spec.signal_range is not None or spec.input_type is None or spec.output_type is None:
+        return None
+    plan = plan_staged(spec.shape, spec.axis, spec.compute_type)
+    if plan is None:
+        return None
+    name = f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, spec.shape))}_axis{spec.axis}"
+    scale = spec.scale / spec.length if spec.inverse and spec.normalize else spec.scale
+    return make_staged_kernel(
+        name, plan, spec.input_type, spec.output_type, spec.inverse, scale, spec.separate
+    )
+
+
+def _real_fft(spec: Transform) -> ShaderFunction | None:
+    """Make the kernel of a real transform that a complex one of half the length can do, else None."""
+    maps = spec.input_map is not None or spec.output_map is not None
+    if maps or spec.separate or spec.signal_range is not None or spec.output_type is None:
+        return None
+    count = math.prod(spec.shape[: spec.axis])
+    plan = plan_real(count, spec.length, spec.compute_type)
+    if plan is None:
+        return None
+    name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
+    return make_real_kernel(plan, spec.output_type, spec.inverse, spec.normalize, name)
+
+
+def plane_kernel(
+    shape: tuple[int, ...], inverse: bool, normalize: bool, kind: DType, compute_type: DType
+) -> ShaderFunction | None:
+    """Return the kernel that transforms the last two axes at once, in place; None where there is none."""
+    return cached_plane_kernel((shape, inverse, normalize, kind, compute_type), limits())
+
+
+@functools.cache
+def cached_plane_kernel(
+    what: tuple[tuple[int, ...], bool, bool, DType, DType], _limits: object
+) -> ShaderFunction | None:
+    """Return the kernel of `plane_kernel`, made for what the device can do."""
+    shape, inverse, normalize, kind, compute_type = what
+    plan = plan_planes(math.prod(shape[:-2]), shape[-2], shape[-1], compute_type)
+    if plan is None:
+        return None
+    name = f"{'ifft2' if inverse else 'fft2'}_{'x'.join(map(str, shape))}"
+    return make_plane_kernel(plan, kind, inverse, normalize, name)

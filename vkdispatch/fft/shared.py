@@ -1,5 +1,6 @@
 """Workgroup memory in which the invocations of a line exchange values."""
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +9,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.stages import Split, Stage, plus, times
+
+# Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
+_HALVED = 8 << 10
 
 
 @record
@@ -19,7 +23,8 @@ class SharedLayout:
     lines
         Lines of a workgroup.
     padding
-        After so many values one is left out, so that strides of a power of two spread over the banks; 0: none.
+        After so many values one is left out, so that strides of a power of two spread over the banks;
+        0: none.
     row
         Distance of two lines.
     parts
@@ -66,12 +71,14 @@ def plan_layout(
 ) -> SharedLayout | None:
     """Choose a layout that fits into `most` bytes; None where there is none.
 
-    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines. `whole`
-    layouts are not cut into chunks, and hold rows of one value more as well.
+    `interleaved` lines are side by side in memory: neighbouring invocations work on neighbouring lines.
+    `whole` layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
     padding = first if len(split.radices) > 1 and first % 2 == 0 else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
+    if parts is None and lines * length * item_size > _HALVED:
+        parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
             if chunks > 1 and not _cuts(split, chunks):
@@ -80,10 +87,10 @@ def plan_layout(
             row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
             if interleaved and lines > 1:
                 banks = 32 * 4 * count // item_size
-                wanted = max(banks // lines, 1)
-                row += (wanted - row) % banks
+                # an odd distance takes all banks in turn, where there are lines for all of them
+                row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if (layout.elements + _overrun(split, layout)) * item_size // count <= most:
+            if allocation(split, layout) * item_size // count <= most:
                 return layout
     return None
 
@@ -106,6 +113,11 @@ def _overrun(split: Split, layout: SharedLayout) -> int:
     return layout.step(most) + (1 if most else 0)
 
 
+def allocation(split: Split, layout: SharedLayout) -> int:
+    """Elements of workgroup memory that a transform needs."""
+    return layout.elements + _overrun(split, layout)
+
+
 @record
 class Slot:
     """A flat place in workgroup memory, and when an invocation has to do with it."""
@@ -117,13 +129,34 @@ class Slot:
 class SharedLines:
     """The memory itself: `row` is where this invocation's line begins."""
 
-    def __init__(self, layout: SharedLayout, split: Split, compute_type: DType, line: Any) -> None:
+    def __init__(
+        self,
+        layout: SharedLayout,
+        split: Split,
+        compute_type: DType,
+        line: Any,
+        least: int = 0,
+        array: Any = None,
+        used: bool = False,
+    ) -> None:
+        """Allocate what a transform needs, and at least so many elements.
+
+        Or take an array that has so many, which may have been `used` before.
+        """
         self.layout = layout
         self.compute_type = compute_type
-        kind = compute_type if layout.parts == 1 else component_type(compute_type)
-        self.array = vc.shared_buffer(kind, layout.elements + _overrun(split, layout), var_name="lines")
+        if array is None:
+            kind = compute_type if layout.parts == 1 else component_type(compute_type)
+            array = vc.shared_buffer(kind, max(least, allocation(split, layout)), var_name="lines")
+        self.array = array
         self.row = times(line, layout.row)
-        self._used = False
+        self._used = used
+
+    def seen_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
+        """Return the same memory in another layout of as many parts."""
+        other = copy.copy(self)
+        other.layout, other.row, other._used = layout, times(line, layout.row), True
+        return other
 
     def settle(self) -> None:
         """Wait until nobody reads what is there any more."""
@@ -160,9 +193,13 @@ class SharedLines:
         for value, slot in zip(values, places, strict=True):
             guarded(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
         vc.barrier()
-        taken = [vc.new_register(value_type(self.array)) for _ in wanted]
-        for register, slot in zip(taken, wanted, strict=True):
-            guarded(slot.conditions, functools.partial(_load, register, self.array, slot.place))
+        taken = []
+        for slot in wanted:
+            if not slot.conditions:
+                taken.append(self.array[slot.place].to_register())
+                continue
+            taken.append(vc.new_register(value_type(self.array)))
+            guarded(slot.conditions, functools.partial(_load, taken[-1], self.array, slot.place))
         return taken
 
     def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:

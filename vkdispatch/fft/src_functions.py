@@ -1,8 +1,9 @@
 """The generated code of transforms, convolutions and transpositions: what each function would run.
 
 Each returns a `ShaderSource`, or a tuple of them in the order in which they run; the functions with `print`
-in their names print them instead. `line_numbers` numbers the lines. Errors are those of the functions that
-run.
+in their names print them instead. Of several axes there is one for each, also where the function that runs
+has a kernel for two at once, as its `print_shader` shows. `line_numbers` numbers the lines. Errors are those
+of the functions that run.
 """
 
 from collections.abc import Iterable, Sequence

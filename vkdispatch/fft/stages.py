@@ -155,16 +155,21 @@ def choose_split(length: int, registers: int, most_threads: int) -> Split | None
     most_threads
         Invocations of a workgroup.
     """
-    if prime_factors(length)[-1:] > (LARGEST_PRIME,):
-        return None
     best: tuple[float, Split] | None = None
+    for cost, split in split_choices(length, registers, most_threads):
+        if best is None or cost < best[0]:
+            best = cost, split
+    return None if best is None else best[1]
+
+
+def split_choices(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
+    """Yield the splits that `choose_split` chooses among, with what each costs."""
+    if prime_factors(length)[-1:] > (LARGEST_PRIME,):
+        return
     for radices in _factorizations(length, max(registers, *prime_factors(length), 1)):
         for threads in _thread_counts(length, radices, registers, most_threads):
             split = Split(length, radices, threads)
-            cost = _cost(split)
-            if best is None or cost < best[0]:
-                best = cost, split
-    return None if best is None else best[1]
+            yield _cost(split), split
 
 
 def _factorizations(n: int, largest: int) -> Iterator[tuple[int, ...]]:

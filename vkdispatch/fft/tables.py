@@ -1,6 +1,8 @@
 """Constants that transforms read from memory, computed in double precision once and shared by all kernels."""
 
 import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -8,13 +10,20 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
 from vkdispatch.fft.stages import Split
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def host_type(compute_type: DType) -> np.dtype[np.complexfloating]:
+
+def cached(function: _Function) -> _Function:
+    """Keep what a function returned for its last arguments; tables are shared that way, and not for ever."""
+    return cast(_Function, functools.lru_cache(maxsize=512)(function))
+
+
+def host_type(compute_type: DType) -> Any:
     """NumPy type of the tables of a kernel that computes in `compute_type`."""
     return np.dtype(to_numpy_dtype(complex128 if compute_type is complex128 else complex64))
 
 
-def roots_of_unity(count: int, denominator: int, step: int = 1) -> np.ndarray:
+def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
     """Return exp(-2 pi i k step / denominator) for k = 0 ... count - 1, accurate to the last bit or so."""
     k = np.arange(count, dtype=np.int64) * step % denominator
     # within an eighth of the circle, where sine and cosine lose nothing to their argument
@@ -37,7 +46,7 @@ def twiddle_offsets(split: Split) -> tuple[int, ...]:
     return tuple(offsets)
 
 
-@functools.lru_cache(maxsize=1024)
+@cached
 def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
     """Table of exp(-2 pi i k / (previous radix)) for each stage but the first, one after another."""
     parts = [
@@ -45,4 +54,7 @@ def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
         for stage in split.stages
         if stage.previous > 1
     ]
+    # butterflies that idle invocations would have behind those of the last stage
+    last = split.stages[-1]
+    parts.append(np.ones(last.rounds * last.threads - last.butterflies))
     return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))

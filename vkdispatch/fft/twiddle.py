@@ -1,6 +1,5 @@
 """Powers of a root of unity whose exponents only the device knows."""
 
-import functools
 import math
 from typing import Any
 
@@ -10,13 +9,13 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.stages import plus
-from vkdispatch.fft.tables import host_type, roots_of_unity
+from vkdispatch.fft.tables import cached, host_type, roots_of_unity
 
 # Beyond so many entries a table is two: exp(-2 pi i (a step + b) / n) is a product.
 _ONE_TABLE = 1024
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def _table(denominator: int, compute_type: DType) -> tuple[vc.ConstantArray, int]:
     """Return the table, and after how many entries the second one begins; 0 where there is one only."""
     kind = host_type(compute_type)

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "libs/vulkan.hpp"
+#include <vulkan/vulkan_core.h>
 
 namespace vkd {
 

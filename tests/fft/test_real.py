@@ -1,0 +1,134 @@
+"""Real transforms of even lengths, which are complex ones of half the length, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+from tests.fft.signals import bound, device_has, error, real_signal
+from vkdispatch.fft.config import Pass, plan_pass
+from vkdispatch.fft.real import make_real_kernel, plan_real
+from vkdispatch.fft.shared import SharedLayout
+from vkdispatch.fft.stages import Split
+
+_HOST = {vd.complex32: np.complex64, vd.complex64: np.complex64, vd.complex128: np.complex128}
+
+
+def _filled(signal: Any, kind: Any) -> Any:
+    buffer = vd.RFFTBuffer(signal.shape, kind)
+    buffer.write_real(signal)
+    return buffer
+
+
+def _spectrum(buffer: Any) -> Any:
+    found = buffer.read_fourier(0)
+    return found if np.iscomplexobj(found) else found[..., 0] + 1j * found[..., 1]
+
+
+def _check(forward: Any, backward: Any, *shape: int, kind: Any = vd.complex64) -> None:
+    dtype = np.float64 if kind is vd.complex128 else np.float32
+    signal = real_signal(*shape, dtype=dtype)
+    if kind is vd.complex32:
+        signal = signal.astype(np.float16).astype(np.float32)
+    buffer = _filled(signal, kind)
+    truth = np.fft.rfft(signal.astype(np.float64))
+    forward(buffer)
+    assert error(_spectrum(buffer), truth) < bound(shape[-1], kind)
+    # the imaginary parts of the first value and of the last one belong to no real line
+    truth[..., 0] += 3j
+    truth[..., -1] -= 2j
+    buffer.write_fourier(truth.astype(_HOST[kind]))
+    backward(buffer)
+    assert error(buffer.read_real(0).astype(np.float64), signal) < 2 * bound(shape[-1], kind)
+
+
+def test_every_even_length_to_64() -> None:
+    # by the interpreter, which compiles nothing
+    for length in range(2, 65, 2):
+        plan = plan_real(3, length, vd.complex64)
+        assert plan is not None
+        forward = make_real_kernel(plan, vd.complex64, False, True).interpret
+        backward = make_real_kernel(plan, vd.complex64, True, True).interpret
+        _check(forward, backward, 3, length)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (5, 12), (9, 64), (1, 1210), (2, 3, 128), (2, 4096)])
+def test_on_the_device(shape: tuple[int, ...]) -> None:
+    _check(vd.fft.rfft, vd.fft.irfft, *shape)
+
+
+@pytest.mark.parametrize("kind", [vd.complex32, vd.complex128])
+@pytest.mark.parametrize("shape", [(301, 10), (3, 128)])
+def test_other_types(kind: Any, shape: tuple[int, ...]) -> None:
+    if not device_has(kind):
+        pytest.skip("the device lacks the type")
+    _check(vd.fft.rfft, vd.fft.irfft, *shape, kind=kind)
+
+
+def test_the_last_workgroup_has_fewer_lines_and_leaves_what_is_behind_them() -> None:
+    count, length = 259, 32
+    signal = real_signal(count, length)
+    buffer = _filled(np.concatenate([signal, np.full((3, length), 7, np.float32)]), vd.complex64)
+    before = buffer.read_fourier(0)[count:]
+    vd.fft.fft(buffer, buffer_shape=(count, length), r2c=True)
+    found = buffer.read_fourier(0)
+    assert error(found[:count], np.fft.rfft(signal)) < bound(length)
+    assert np.array_equal(found[count:], before)
+
+
+def test_back_without_normalization() -> None:
+    signal = real_signal(4, 48)
+    buffer = _filled(signal, vd.complex64)
+    vd.fft.rfft(buffer)
+    vd.fft.irfft(buffer, normalize=False)
+    assert error(buffer.read_real(0), signal * 48) < bound(48)
+
+
+# ---- every kind of kernel --------------------------------------------------------------------------
+
+
+def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -> None:
+    assert plan is not None
+    kernels: list[Any] = [make_real_kernel(plan, vd.complex64, inverse, True) for inverse in (False, True)]
+    if interpreted:
+        kernels = [kernel.interpret for kernel in kernels]
+    _check(*kernels, count, length)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("length", [16, 90])
+def test_ways_through_memory(length: int, staged: bool, linear: bool) -> None:
+    half = plan_pass((37, length // 2), 1, vd.complex64, lines=8)
+    plan = plan_real(37, length, vd.complex64, half=half, staged=staged, linear=linear)
+    assert plan is not None and (plan.staged, plan.linear) == (staged, linear)
+    _check_plan(plan, 37, length, interpreted=length > 16)
+
+
+@pytest.mark.parametrize("length", [128, 210, 420])
+def test_real_and_imaginary_parts_in_turn(length: int) -> None:
+    half = plan_pass((19, length // 2), 1, vd.complex64, lines=4, parts=2)
+    plan = plan_real(19, length, vd.complex64, half=half, staged=True)
+    assert plan is not None and plan.half.layout is not None
+    assert plan.half.layout.parts == 2 and not plan.staged
+    _check_plan(plan, 19, length, interpreted=True)
+
+
+@pytest.mark.parametrize("chunks", [2, 4])
+def test_lines_exchanged_in_pieces(chunks: int) -> None:
+    split = Split(512, (16, 8, 4), 32)
+    half = plan_pass((3, 512), 1, vd.complex64, split=split, lines=2, parts=2)
+    assert half is not None
+    piece = 512 // chunks
+    layout = SharedLayout(512, 2, 16, piece + piece // 16, 2, chunks)
+    plan = plan_real(3, 1024, vd.complex64, half=Pass(split, half.grid, layout, vd.complex64))
+    _check_plan(plan, 3, 1024, interpreted=chunks == 4)
+
+
+def test_what_is_not_for_this_way() -> None:
+    assert plan_real(3, 15, vd.complex64) is None
+    assert plan_real(3, 16, vd.complex32) is None
+    assert plan_real(3, 2 * 37, vd.complex64) is None

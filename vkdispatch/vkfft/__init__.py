@@ -1,0 +1,38 @@
+"""Fourier transforms and convolutions by the VkFFT library: any length, primes included, on any axes."""
+
+from vkdispatch.vkfft.cache import clear_plan_cache
+from vkdispatch.vkfft.convolution import convolve2D, transpose_kernel2D
+from vkdispatch.vkfft.functions import (
+    fft,
+    fft2,
+    fft3,
+    ifft,
+    ifft2,
+    ifft3,
+    irfft,
+    irfft2,
+    irfft3,
+    rfft,
+    rfft2,
+    rfft3,
+)
+from vkdispatch.vkfft.plan import VkFFTPlan
+
+__all__ = [
+    "VkFFTPlan",
+    "clear_plan_cache",
+    "convolve2D",
+    "fft",
+    "fft2",
+    "fft3",
+    "ifft",
+    "ifft2",
+    "ifft3",
+    "irfft",
+    "irfft2",
+    "irfft3",
+    "rfft",
+    "rfft2",
+    "rfft3",
+    "transpose_kernel2D",
+]

@@ -1,0 +1,123 @@
+"""Circular convolutions of images."""
+
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex
+from vkdispatch.vkfft.layout import checked_shape
+from vkdispatch.vkfft.plan import VkFFTPlan
+
+
+def transpose_kernel2D(  # noqa: N802  (the name that programs use)
+    kernel: Buffer[Any],
+    shape: Any = None,
+    graph: CommandGraph | None = None,
+    keep_shader_code: bool = False,
+) -> None:
+    """Make kernels ready for `convolve2D`, in place: from images to what it multiplies spectra by.
+
+    Parameters
+    ----------
+    kernel
+        One kernel (2 axes) or a batch of them (3 axes), as large as the images.
+    shape
+        The shape in which to see the buffer; None: its own.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+    keep_shader_code
+        Print the generated kernels.
+
+    Raises
+    ------
+    TypeError
+        `kernel` is no buffer.
+    ValueError
+        It has other than 2 or 3 axes, or no complex dtype.
+    """
+    sizes = _images(kernel, shape, "kernel")
+    plan = VkFFTPlan(
+        sizes[1:], num_batches=sizes[0], kernel_convolution=True, keep_shader_code=keep_shader_code
+    )
+    plan.record(graph, kernel)
+
+
+def convolve2D(  # noqa: N802
+    buffer: Buffer[Any],
+    kernel: Buffer[Any],
+    normalize: bool = False,
+    conjugate_kernel: bool = False,
+    graph: CommandGraph | None = None,
+    keep_shader_code: bool = False,
+    padding: Any = None,
+) -> None:
+    """Convolve images with kernels, circularly and in place: ifft2(fft2(image) * fft2(kernel)).
+
+    Parameters
+    ----------
+    buffer
+        One image (2 axes) or a batch of them (3 axes).
+    kernel
+        What `transpose_kernel2D` has made: one kernel for each image, or one for all.
+    normalize
+        Without it the result is H * W times as large, as transforms back that do not divide leave it.
+    conjugate_kernel
+        Multiply by the conjugate of the kernel's spectrum: a correlation.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+    keep_shader_code
+        Print the generated kernels.
+    padding
+        For each of the two axes of an image (left, right), or None: elements left <= i < right are taken for
+        zeros, and are not read. The result has all its elements.
+
+    Raises
+    ------
+    TypeError
+        Something is no buffer.
+    ValueError
+        The buffer has other than 2 or 3 axes, dtypes differ or are not complex, or there are other than one
+        kernel or one for each image.
+    """
+    sizes = _images(buffer, None, "buffer")
+    batch, height, width = sizes
+    if not isinstance(kernel, Buffer):
+        raise ArgumentTypeError(f"kernel: expected a vd.Buffer, got {type(kernel).__name__}")
+    check_complex(kernel, "kernel")
+    if kernel.size not in (height * width, batch * height * width):
+        raise ArgumentValueError(
+            f"kernel: expected {height} x {width} elements, or {batch} times that, got shape {kernel.shape}"
+        )
+    single = kernel.size != batch * height * width
+    ranges = padding
+    if padding is not None and len(padding) == len(buffer.shape) == 3:
+        if padding[0] not in (None, (0, 0), [0, 0]):
+            raise ArgumentValueError(f"padding: images are not padded along the batch, got {padding!r}")
+        ranges = padding[1:]
+    plan = VkFFTPlan(
+        (height, width),
+        normalize=normalize,
+        padding=ranges,
+        kernel_count=1,
+        conjugate_convolution=CONJUGATE_KERNEL if conjugate_kernel else 0,
+        convolution_features=1 if single else batch,
+        num_batches=batch if single else 1,
+        single_kernel_multiple_batches=single,
+        keep_shader_code=keep_shader_code,
+    )
+    plan.record(graph, buffer, kernel=kernel)
+
+
+def _images(buffer: object, shape: Any, name: str) -> tuple[int, int, int]:
+    """Return batch, height and width."""
+    if not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
+    check_complex(buffer, name)
+    sizes = checked_shape(
+        buffer.shape or (1,) if shape is None else shape, name if shape is None else "shape"
+    )
+    if len(sizes) < 2:
+        raise ArgumentValueError(f"{name}: expected images, 2 or 3 axes, got shape {sizes}")
+    batch, height, width = (1, *sizes)[-3:]
+    return batch, height, width

@@ -1,0 +1,116 @@
+"""What happens to elements before and between transforms: zeros around an image, products of spectra."""
+
+import math
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, complex32, complex64, complex128, uint32
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen.abbreviations import Buff, Const
+from vkdispatch.codegen.functions.control_flow import if_block
+from vkdispatch.codegen.functions.invocation import global_invocation_id
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.shader_function import ShaderFunction
+
+CONJUGATE_DATA, CONJUGATE_KERNEL = 1, 2
+
+_products: dict[tuple[DType, int], ShaderFunction] = {}
+_embeddings: dict[DType, ShaderFunction] = {}
+
+
+def multiply(
+    buffer: Buffer[Any],
+    kernel: Buffer[Any],
+    elements: int,
+    place: tuple[int, int, int],
+    conjugate: int,
+    graph: CommandGraph | None,
+) -> None:
+    """Multiply the first `elements` of a buffer by those of a kernel.
+
+    Parameters
+    ----------
+    place
+        Where in the buffer the products go, where in the kernel it begins, and after how many elements it
+        begins anew.
+    conjugate
+        0, CONJUGATE_DATA or CONJUGATE_KERNEL.
+    """
+    key = (buffer.var_type, conjugate)
+    if key not in _products:
+        _products[key] = _product(*key)
+    _products[key](buffer, kernel, *place, exec_size=elements, graph=graph)
+
+
+def embed(
+    buffer: Buffer[Any],
+    source: Buffer[Any],
+    shape: tuple[int, ...],
+    source_shape: tuple[int, ...],
+    copies: int,
+    graph: CommandGraph | None,
+) -> None:
+    """Fill `copies` arrays of `shape` with those of `source_shape`, zeros after them along each axis."""
+    kind = buffer.var_type
+    if kind not in _embeddings:
+        _embeddings[kind] = _embedding(kind)
+    sizes = [(1,) * (3 - len(each)) + each for each in (shape, source_shape)]
+    _embeddings[kind](buffer, source, *sizes[0], *sizes[1], exec_size=math.prod(shape) * copies, graph=graph)
+
+
+def check_complex(buffer: Buffer[Any], name: str) -> None:
+    """Raise ValueError if a buffer is not of complex numbers."""
+    if buffer.var_type not in (complex32, complex64, complex128):
+        raise ArgumentValueError(f"{name}: expected complex numbers, got {buffer.var_type.name}")
+
+
+def check_alike(given: Buffer[Any], name: str, buffer: Buffer[Any]) -> None:
+    """Raise ValueError if something has another dtype than the buffer."""
+    if given.var_type is not buffer.var_type:
+        raise ArgumentValueError(
+            f"{name}: expected {buffer.var_type.name} as the buffer has, got {given.var_type.name}"
+        )
+
+
+def _product(kind: DType, conjugate: int) -> ShaderFunction:
+    def spectrum_product(data: Any, kernel: Any, target: Any, first: Any, period: Any) -> None:
+        i = global_invocation_id().x
+        x, k = data[i], kernel[first + i % period]
+        if conjugate == CONJUGATE_DATA:
+            x = x.conjugate()
+        if conjugate == CONJUGATE_KERNEL:
+            k = k.conjugate()
+        data[target + i] = x * k
+
+    buffer: Any = Buff
+    number: Any = Const
+    decorate = shader(
+        arg_type_annotations=[buffer[kind], buffer[kind], *[number[uint32]] * 3],
+        arg_names=["data", "kernel", "target", "first", "period"],
+        rewrite=False,
+    )
+    return decorate(spectrum_product)
+
+
+def _embedding(kind: DType) -> ShaderFunction:
+    def with_zeros(
+        data: Any, source: Any, depth: Any, height: Any, width: Any, planes: Any, rows: Any, columns: Any
+    ) -> None:
+        i = global_invocation_id().x
+        x, y, z = i % width, i // width % height, i // width // height % depth
+        inside = (x < columns) & (y < rows) & (z < planes)
+        place = ((i // width // height // depth * planes + z) * rows + y) * columns + x
+        data[i] = 0
+        with if_block(inside):
+            data[i] = source[place]
+
+    buffer: Any = Buff
+    number: Any = Const
+    names = ["data", "source", "depth", "height", "width", "planes", "rows", "columns"]
+    decorate = shader(
+        arg_type_annotations=[*[buffer[kind]] * 2, *[number[uint32]] * 6],
+        arg_names=names,
+        rewrite=False,
+    )
+    return decorate(with_zeros)
