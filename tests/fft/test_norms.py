@@ -47,7 +47,8 @@ def test_complex(name: str, shape: tuple[int, ...], norm: Any, kind: Any) -> Non
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(
-    ("name", "shape"), [("", (3, 9)), ("2", (4, 3, 10)), ("3", (3, 4, 7)), ("n", (5, 6))]
+    ("name", "shape"),
+    [("", (3, 9)), ("", (2, 1000)), ("", (5, 64)), ("2", (4, 3, 10)), ("3", (3, 4, 7)), ("n", (5, 6))],
 )
 def test_real(name: str, shape: tuple[int, ...], norm: Any) -> None:
     values = noise(shape, np.complex64).real.copy()

@@ -302,17 +302,17 @@ def _transform_axes(
     if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
         wanted = f"{count}" if most == count else f"{count} or {most}"
         raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got the shape {shape}")
-    # the kernel of whole planes knows the usual norm only
-    usual = norm is None or (norm == "backward" and (normalize or not inverse))
-    if usual and input_map is None and output_map is None and written is not None:
-        kernel = plane_kernel(shape, inverse, normalize, written, kind)
+    if input_map is None and output_map is None and written is not None:
+        divided, scale = scaling(norm, inverse, normalize, shape[-1] * shape[-2])
+        kernel = plane_kernel(shape, inverse, divided, written, kind, scale)
         if kernel is not None:
-            specs = [
-                Transform(shape, axis, inverse, normalize, False, None, None, written, written, kind, None)
-                for axis in range(len(shape) - count, len(shape) - 2)
-            ]
             require_room(buffers[0], math.prod(shape), written, "output buffer")
-            kernels = [_launch(who, spec, buffers, graph, shown) for spec in specs]
+            kernels = []
+            for axis in range(len(shape) - count, len(shape) - 2):
+                divided, scale = scaling(norm, inverse, normalize, shape[axis])
+                same = (None, None, written, written, kind, None)
+                spec = Transform(shape, axis, inverse, divided, False, *same, scale=scale)
+                kernels.append(_launch(who, spec, buffers, graph, shown))
             if shown:
                 print(kernel)
             kernel(*buffers, graph=graph)

@@ -10,7 +10,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer, require_rfft_buffer
-from vkdispatch.fft.functions import fft
+from vkdispatch.fft.functions import fft, fft2, ifft2
 from vkdispatch.fft.norms import Norm, checked_norm
 from vkdispatch.fft.ops import read_op, write_op
 from vkdispatch.fft.shapes import checked_axis, checked_shape
@@ -101,7 +101,13 @@ def _many(
 ) -> None:
     shape = checked_shape(require_buffer(buffer, "buffer").shape if buffer_shape is None else buffer_shape)
     norm = checked_norm(norm)
-    for axis in reversed(checked_axes(axes, len(shape))):
+    chosen = checked_axes(axes, len(shape))
+    if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
+        # planes that fit into a workgroup are done in one go
+        options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
+        (ifft2 if inverse else fft2)(buffer, buffer_shape=shape, norm=norm or "backward", **options)
+        chosen = tuple(axis for axis in chosen if axis < len(shape) - 2)
+    for axis in reversed(chosen):
         fft(
             buffer,
             buffer_shape=shape,

@@ -253,7 +253,7 @@ def _pitch(width: int, height: int, threads: int, group: int, item: int) -> int:
 
 
 def make_plane_kernel(
-    plan: PlanePlan, kind: DType, inverse: bool, normalize: bool, name: str = "fft2"
+    plan: PlanePlan, kind: DType, inverse: bool, normalize: bool, name: str = "fft2", scale: float = 1.0
 ) -> ShaderFunction:
     """Make the kernel of plane transforms in place.
 
@@ -265,13 +265,16 @@ def make_plane_kernel(
         Complex type of the buffer.
     inverse, normalize
         Direction, and whether an inverse transform is divided by the number of a plane's values.
+    name, scale
+        Of the kernel; and what the outcome is multiplied by, besides being normalized.
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         (buffer,) = shader.declare_input_arguments([vc.Buffer[kind]], ["buffer"])  # type: ignore[valid-type]
         steps = PlaneSteps(plan, kind, buffer)
         values = steps.rows(steps.read_rows(), inverse)
         values = steps.columns(steps.turned(values), inverse)
-        steps.write_columns(steps.scaled(values) if inverse and normalize else values)
+        values = steps.scaled(values) if inverse and normalize else values
+        steps.write_columns([held(value * scale) for value in values] if scale != 1 else values)
         description = shader.get_description(name)
     return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))
 

@@ -112,7 +112,7 @@ def plan_real(
 
 
 def make_real_kernel(
-    plan: RealPlan, kind: DType, inverse: bool, normalize: bool, name: str = "rfft"
+    plan: RealPlan, kind: DType, inverse: bool, normalize: bool, name: str = "rfft", scale: float = 1.0
 ) -> ShaderFunction:
     """Make the kernel of a real transform in place.
 
@@ -124,14 +124,16 @@ def make_real_kernel(
         Complex type of the buffer.
     inverse, normalize
         Direction, and whether an inverse transform is divided by the number of reals.
+    name, scale
+        Of the kernel; and what the outcome is multiplied by, besides being normalized.
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         (buffer,) = shader.declare_input_arguments([vc.Buffer[kind]], ["buffer"])  # type: ignore[valid-type]
         lines = _Lines(plan, kind, buffer)
         if inverse:
-            _backward(lines, 1.0 / (2 * lines.half) if normalize else None)
+            _backward(lines, scale / (2 * lines.half) if normalize else scale)
         else:
-            _forward(lines)
+            _forward(lines, scale)
         description = shader.get_description(name)
     grid = plan.half.grid
     return ShaderFunction(description, grid.local_size, (grid.workgroups, 1, 1))
@@ -259,7 +261,7 @@ def _spectrum(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
 # ---- forward ---------------------------------------------------------------------------------------
 
 
-def _forward(lines: _Lines) -> None:
+def _forward(lines: _Lines, scale: float) -> None:
     stage, half = lines.split.stages[0], lines.half
     source: Callable[[Any], Any] = lines.load
     first = lines.first
@@ -275,6 +277,8 @@ def _forward(lines: _Lines) -> None:
 
     lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
     transform(lines.registers, lines.exchange(), lines.thread, inverse=False)
+    if scale != 1:
+        lines.registers.scale(scale)
     if lines.plan.half.layout is None:
         _forward_alone(lines)
     elif lines.plan.linear:
@@ -439,7 +443,7 @@ def _gather(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: 
 # ---- backward --------------------------------------------------------------------------------------
 
 
-def _backward(lines: _Lines, scale: float | None) -> None:
+def _backward(lines: _Lines, scale: float) -> None:
     stage = lines.split.stages[0]
     source: Callable[[Any], Any] = lines.load
     first = lines.first
@@ -450,7 +454,7 @@ def _backward(lines: _Lines, scale: float | None) -> None:
     alone = lines.plan.half.layout is None
 
     def scaled(value: Any) -> Any:
-        return value if scale is None else held(value * scale)
+        return value if scale == 1 else held(value * scale)
 
     def read(turn: int, butterfly: Any) -> None:
         near, far = plus(first, butterfly), plus(first, lines.half) - butterfly

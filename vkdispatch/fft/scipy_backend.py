@@ -20,6 +20,7 @@ from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.cosine import cosine_transform
 from vkdispatch.fft.functions import fft as transform
+from vkdispatch.fft.functions import fft2, ifft2
 from vkdispatch.fft.many_axes import reversed_norm
 from vkdispatch.fft.precision import supports
 
@@ -128,6 +129,11 @@ def _checked(norm: Any, plan: Any) -> None:
 
 def _along(buffer: Buffer[Any], shape: Sequence[int], axes: Sequence[int], inverse: bool, norm: Any) -> None:
     """Transform a buffer of complex numbers; any number of axes becomes three."""
+    last = len(shape) - 1
+    if last > 0 and {last - 1, last} <= set(axes):
+        planes = (math.prod(shape[:-2]), *shape[-2:])
+        (ifft2 if inverse else fft2)(buffer, buffer_shape=planes, norm=norm or "backward")
+        axes = [axis for axis in axes if axis < last - 1]
     for axis in axes:
         folded = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
         transform(buffer, buffer_shape=folded, axis=1, inverse=inverse, norm=norm or "backward")

@@ -178,8 +178,7 @@ def fft_kernel(spec: Transform) -> Any:
 @functools.cache
 def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     """Return the kernel of a transform, made for what the device can do."""
-    # the kernel of real lines knows the usual norm only
-    fast = _real_fft(spec) if spec.r2c and spec.scale == 1 else None
+    fast = _real_fft(spec) if spec.r2c else None
     if fast is not None:
         return fast
     staged = _staged_fft(spec)
@@ -236,24 +235,29 @@ def _real_fft(spec: Transform) -> ShaderFunction | None:
     if plan is None:
         return None
     name = f"{'irfft' if spec.inverse else 'rfft'}_{'x'.join(map(str, spec.shape))}"
-    return make_real_kernel(plan, spec.output_type, spec.inverse, spec.normalize, name)
+    return make_real_kernel(plan, spec.output_type, spec.inverse, spec.normalize, name, spec.scale)
 
 
 def plane_kernel(
-    shape: tuple[int, ...], inverse: bool, normalize: bool, kind: DType, compute_type: DType
+    shape: tuple[int, ...],
+    inverse: bool,
+    normalize: bool,
+    kind: DType,
+    compute_type: DType,
+    scale: float = 1.0,
 ) -> ShaderFunction | None:
     """Return the kernel that transforms the last two axes at once, in place; None where there is none."""
-    return cached_plane_kernel((shape, inverse, normalize, kind, compute_type), limits())
+    return cached_plane_kernel((shape, inverse, normalize, kind, compute_type, scale), limits())
 
 
 @functools.cache
 def cached_plane_kernel(
-    what: tuple[tuple[int, ...], bool, bool, DType, DType], _limits: object
+    what: tuple[tuple[int, ...], bool, bool, DType, DType, float], _limits: object
 ) -> ShaderFunction | None:
     """Return the kernel of `plane_kernel`, made for what the device can do."""
-    shape, inverse, normalize, kind, compute_type = what
+    shape, inverse, normalize, kind, compute_type, scale = what
     plan = plan_planes(math.prod(shape[:-2]), shape[-2], shape[-1], compute_type)
     if plan is None:
         return None
     name = f"{'ifft2' if inverse else 'fft2'}_{'x'.join(map(str, shape))}"
-    return make_plane_kernel(plan, kind, inverse, normalize, name)
+    return make_plane_kernel(plan, kind, inverse, normalize, name, scale)
