@@ -1,4 +1,4 @@
-"""Lines that no workgroup holds: maps, ranges, real data and convolutions work as for short ones."""
+"""Lines that no workgroup holds, and large primes: maps, ranges, real data and convolutions work as ever."""
 
 from __future__ import annotations
 
@@ -25,37 +25,40 @@ def write_scaled(target: Buff[c64], scale: Const[f32]) -> None:
     target[op.io_index] = op.register * scale
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((2, N), 1), ((N, 2), 0)])
+@pytest.mark.parametrize(("shape", "axis"), [((2, N), 1), ((N, 2), 0), ((3, 101), 1), ((211, 3), 0)])
 def test_maps_and_range(shape: tuple[int, int], axis: int) -> None:
+    n = shape[axis]
     a = complex_signal(*shape)
     kept = a.copy()
     np.moveaxis(kept, axis, 0)[:5] = 0
-    np.moveaxis(kept, axis, 0)[N // 3 :] = 0
+    np.moveaxis(kept, axis, 0)[n // 3 :] = 0
     out: Any = vd.Buffer(shape, vd.complex64)
-    options: Any = {"axis": axis, "input_signal_range": (5, N // 3)}
+    options: Any = {"axis": axis, "input_signal_range": (5, n // 3)}
     vd.fft.fft(out, 0.5, vd.asbuffer(a), input_map=read_it, output_map=write_scaled, **options)
     truth = np.fft.fft(kept.astype(np.complex128), axis=axis)
-    assert error(out.read(0), truth * 0.5) < bound(N)
+    assert error(out.read(0), truth * 0.5) < 2 * bound(n)
     vd.fft.fft(out, 0.5, vd.asbuffer(a), output_map=write_scaled, **options)
-    assert error(out.read(0), truth * 0.5) < bound(N)
+    assert error(out.read(0), truth * 0.5) < 2 * bound(n)
 
 
-def test_convolution() -> None:
-    a, k = complex_signal(2, N), complex_signal(2, N, seed=1)
+@pytest.mark.parametrize("n", [N, 101])
+def test_convolution(n: int) -> None:
+    a, k = complex_signal(2, n), complex_signal(2, n, seed=1)
     truth = np.fft.ifft(np.fft.fft(a.astype(np.complex128)) * np.conj(k))
     buffer, kernel = vd.asbuffer(a), vd.asbuffer(k)
     vd.fft.convolve(buffer, kernel)
-    assert error(buffer.read(0), truth) < 2 * bound(N)
+    assert error(buffer.read(0), truth) < 4 * bound(n)
     layout = vd.fft.transpose(kernel)
     buffer.write(a)
     vd.fft.convolve(buffer, layout, transposed_kernel=True)
-    assert error(buffer.read(0), truth) < 2 * bound(N)
+    assert error(buffer.read(0), truth) < 4 * bound(n)
 
 
-def test_real() -> None:
-    a = real_signal(2, N)
+@pytest.mark.parametrize("n", [N, 37, 101])
+def test_real(n: int) -> None:
+    a = real_signal(2, n)
     buffer = vd.asrfftbuffer(a)
     vd.fft.rfft(buffer)
-    assert error(buffer.read_fourier(0), np.fft.rfft(a.astype(np.float64))) < bound(N)
+    assert error(buffer.read_fourier(0), np.fft.rfft(a.astype(np.float64))) < 2 * bound(n)
     vd.fft.irfft(buffer)
-    assert error(buffer.read_real(0), a) < 2 * bound(N)
+    assert error(buffer.read_real(0), a) < 4 * bound(n)

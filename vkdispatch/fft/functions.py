@@ -302,7 +302,9 @@ def _transform_axes(
     if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
         wanted = f"{count}" if most == count else f"{count} or {most}"
         raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got the shape {shape}")
-    if input_map is None and output_map is None and written is not None:
+    # the kernel of whole planes knows the usual norm only
+    usual = norm is None or (norm == "backward" and (normalize or not inverse))
+    if usual and input_map is None and output_map is None and written is not None:
         kernel = plane_kernel(shape, inverse, normalize, written, kind)
         if kernel is not None:
             specs = [

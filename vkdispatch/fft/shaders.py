@@ -178,7 +178,8 @@ def fft_kernel(spec: Transform) -> Any:
 @functools.cache
 def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
     """Return the kernel of a transform, made for what the device can do."""
-    fast = _real_fft(spec) if spec.r2c else None
+    # the kernel of real lines knows the usual norm only
+    fast = _real_fft(spec) if spec.r2c and spec.scale == 1 else None
     if fast is not None:
         return fast
     staged = _staged_fft(spec)
