@@ -49,7 +49,7 @@ def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool)
     kernel.read(lambda entry: chirped(entry, load(element_of(kernel, entry))), length)
     kernel.transform(inverse)
     _multiply(kernel, spectrum, inverse)
-    kernel.back()
+    kernel.turn_back()
     kernel.transform(not inverse)
     kernel.write(lambda entry, value: store(element_of(kernel, entry), chirped(entry, value)), length)
 
@@ -72,7 +72,7 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
     """
     plan, place = kernel.plan, kernel.place
     prime = plan.grid.length
-    first, last = plan.split.stages[0], plan.split.stages[-1]
+    first = plan.split.stages[0]
     order = vc.constant_array(rader_order(prime))
     spectrum = vc.constant_array(rader_spectrum(prime, plan.compute_type))
     leader = True if isinstance(place.thread, int) else place.thread == 0
@@ -97,7 +97,7 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
 
     def target(entry: Entry) -> Any:
         # the convolution's value number m is the transform's at g^-m
-        index = _within(entry.index, last)
+        index = _within(entry.index, kernel.split.stages[-1])
         if isinstance(index, int):
             return order[(prime - 1 - index) % (prime - 1)]
         return order[vc.select(index == 0, vc.to_dtype(uint32, 0), prime - 1 - index)].to_register()
@@ -117,9 +117,10 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | Whole, inverse: b
     _multiply(kernel, spectrum, inverse)
     with guard([leader]):
         kernel.registers[0] = kernel.registers[0] + zero
-    kernel.back()
+    kernel.turn_back()
     kernel.transform(not inverse)
     if isinstance(ends, Whole):
+        last = kernel.split.stages[-1]
         values = [*list(kernel.registers)[: last.registers], total]
         values = [value if ends.scale == 1 else held(value * ends.scale) for value in values]
         give_lines(kernel, values, slots(last, target), ends.target, ends.kind)

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.config import Pass
 from vkdispatch.fft.grid import Place
 from vkdispatch.fft.ops import guard
 from vkdispatch.fft.registers import FFTRegisters
-from vkdispatch.fft.shared import SharedLines, Slot
-from vkdispatch.fft.stages import Stage, plus, times
+from vkdispatch.fft.shared import SharedLayout, SharedLines, Slot, allocation, plan_layout
+from vkdispatch.fft.stages import Split, Stage, plus, times
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -48,6 +49,8 @@ class LineKernel:
     ----------
     plan
         The pass.
+    split
+        The radices of the transform that comes next, or was last.
     place
         Where this invocation is.
     registers
@@ -56,12 +59,16 @@ class LineKernel:
         Workgroup memory; None where the plan has none.
     """
 
-    def __init__(self, plan: Pass) -> None:
+    def __init__(self, plan: Pass, returns: bool = False) -> None:
+        """Begin a kernel of a pass; `returns` where it comes to transform back."""
         self.plan = plan
+        self.split = plan.split
         self.place = Place(plan.grid)
         self.shared: SharedLines | None = None
+        self._back = _back_layout(plan) if returns else None
         if plan.layout is not None:
-            self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line)
+            least = 0 if self._back is None else allocation(*self._back)
+            self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
         self.registers = FFTRegisters(plan.split, plan.compute_type)
 
     def turns(self, stage: Stage, *, guarded: bool = True) -> Iterator[tuple[int, Any, list[Any]]]:
@@ -82,7 +89,7 @@ class LineKernel:
 
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
         """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
-        stage = self.plan.split.stages[0]
+        stage = self.split.stages[0]
         for turn, start, _ in self.turns(stage):
             for i in range(stage.radix):
                 entry = entry_of(stage, turn, i, start)
@@ -93,7 +100,7 @@ class LineKernel:
 
     def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
         """Give out what the last stage leaves, as far as positions are below `limit`."""
-        stage = self.plan.split.stages[-1]
+        stage = self.split.stages[-1]
         for turn, start, _ in self.turns(stage):
             for i in range(stage.radix):
                 entry = entry_of(stage, turn, i, start)
@@ -113,26 +120,35 @@ class LineKernel:
         """Transform the registers."""
         transform(self.registers, self.shared, self.place.thread, inverse)
 
-    def back(self) -> None:
-        """Bring what the last stage leaves to where the first one takes it."""
-        stages = self.plan.split.stages
-        first, last = stages[0], stages[-1]
-        if first.radix == last.radix:
+    def turn_back(self) -> None:
+        """Have the next transform take values where the last one left them: by the radices reversed."""
+        if self._back is None:
             return
         assert self.shared is not None
-        row = self.shared.layout.row
-        base = times(self.place.line, row)
-        places = [
-            Slot(plus(base, e.index), tuple(c for c in conditions if c is not self.place.active))
-            for e, conditions in self.entries(last)
-        ]
-        wanted = [
-            Slot(plus(base, e.index), tuple(c for c in conditions if c is not self.place.active))
-            for e, conditions in self.entries(first)
-        ]
-        values = self.shared.rearrange(list(self.registers)[: last.registers], places, wanted)
-        for number, value in enumerate(values):
-            self.registers[number] = value
+        self.split, layout = self._back
+        self.registers.split = self.split
+        self.shared = self.shared.seen_as(layout, self.place.line)
+
+
+def _back_layout(plan: Pass) -> tuple[Split, SharedLayout] | None:
+    """Return radices and layout of the way back; None where they are those of the way there."""
+    radices = plan.split.radices
+    if plan.layout is None or radices == radices[::-1]:
+        return None
+    split = Split(plan.split.length, radices[::-1], plan.split.threads)
+    grid = plan.grid
+    layout = plan_layout(
+        split,
+        grid.lines,
+        grid.interleaved,
+        plan.compute_type.item_size,
+        get_context().max_shared_memory,
+        plan.layout.parts,
+        whole=True,
+    )
+    if layout is None:
+        raise AssertionError(f"no layout for the way back of {plan.split}")
+    return split, layout
 
 
 def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
@@ -182,11 +198,12 @@ def traced(
     plan: Pass,
     body: Callable[..., None],
     names: Sequence[str] | None = None,
+    returns: bool = False,
 ) -> ShaderFunction:
     """Trace a kernel of a pass: `body(kernel, *arguments)`."""
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         arguments = context.declare_input_arguments(list(annotations), names)
-        body(LineKernel(plan), *arguments)
+        body(LineKernel(plan, returns), *arguments)
         description = context.get_description(name)
     return ShaderFunction(description, plan.grid.local_size, (plan.grid.workgroups, 1, 1))
 

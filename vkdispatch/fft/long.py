@@ -58,7 +58,7 @@ def _one_kernel(
             trace_bluestein(kernel, ends.load(read), ends.store(written), spec.inverse)
 
     types = ends.write_types if outputs is None else (*ends.write_types, *ends.read_types)
-    return traced(name, types, plan, body)
+    return traced(name, types, plan, body, returns=True)
 
 
 def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: int | None) -> Program:

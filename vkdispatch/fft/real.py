@@ -31,7 +31,7 @@ from vkdispatch.fft.tables import host_type, roots_of_unity
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
 
-_SHORT = 16  # invocations of a line below which a workgroup's lines are moved in the order of memory
+_SHORT = 8  # invocations of a line below which a workgroup's lines are written in the order of memory
 
 
 @record
@@ -92,7 +92,9 @@ def plan_real(
     if length % 2 or compute_type not in (complex64, complex128):
         return None
     if half is None:
-        half = plan_pass((count, length // 2), 1, compute_type)
+        # the unpacking wants whole pieces of lines more than many invocations
+        registers = 8 if length <= 64 else None
+        half = plan_pass((count, length // 2), 1, compute_type, registers=registers)
         if half is None:
             return None
         if half.split.threads < _SHORT and half.layout is not None and half.layout.parts == 2:
@@ -102,7 +104,7 @@ def plan_real(
     short = half.split.threads < _SHORT
     plan = RealPlan(
         half,
-        whole and (short if staged is None else staged),
+        whole and bool(staged),
         whole and (short if linear is None else linear),
     )
     size = 0

@@ -21,7 +21,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 def read_staged(kernel: LineKernel, source: Any) -> None:
     """Fill the registers from a buffer of whole lines."""
     row = times(kernel.place.line, kernel.plan.grid.length)
-    entries = kernel.entries(kernel.plan.split.stages[0])
+    entries = kernel.entries(kernel.split.stages[0])
     wanted = [Slot(plus(row, entry.index), of_thread(kernel, conditions)) for entry, conditions in entries]
     for (entry, _), value in zip(entries, take_lines(kernel, source, wanted), strict=True):
         kernel.registers[entry.register] = value
@@ -30,7 +30,7 @@ def read_staged(kernel: LineKernel, source: Any) -> None:
 def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
     """Write the registers to a buffer of whole lines."""
     row = times(kernel.place.line, kernel.plan.grid.length)
-    entries = kernel.entries(kernel.plan.split.stages[-1])
+    entries = kernel.entries(kernel.split.stages[-1])
     places = [Slot(plus(row, entry.index), of_thread(kernel, conditions)) for entry, conditions in entries]
     give_lines(kernel, [kernel.registers[entry.register] for entry, _ in entries], places, target, kind)
 
@@ -78,7 +78,8 @@ def of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...
     return tuple(condition for condition in conditions if condition is not kernel.place.active)
 
 
-_LINES = 32  # of a workgroup, one for each invocation
+_INVOCATIONS = 32  # of a workgroup, each with a line of its own; more for the shortest lines
+_VALUES = 512
 
 
 def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
@@ -92,7 +93,8 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
     if not 2 <= length <= LARGEST_PRIME or length == 16:
         return None
     split = Split(length, (length,), 1)
-    return plan_pass(shape, axis, compute_type, split=split, lines=_LINES, parts=1, whole=True)
+    lines = _INVOCATIONS * max(1, _VALUES // _INVOCATIONS // length)
+    return plan_pass(shape, axis, compute_type, split=split, lines=lines, parts=1, whole=True)
 
 
 def make_staged_kernel(

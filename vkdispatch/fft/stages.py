@@ -13,14 +13,15 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.fft.radix import LARGEST_PRIME, operations
 
 _SHARED_ACCESS = 6  # instructions that a value's way through workgroup memory is worth
 _TWIDDLE = 8  # instructions to make and apply a twiddle factor
 _IDLE = 0.3  # what an idle invocation costs, of a busy one
-_HELD = 0.2  # instructions that one value more in each invocation is worth
-_SHORT = 2048
+# Instructions that one value more in each invocation costs; in long lines it saves them.
+_HELD, _HELD_UNEVEN = 0.2, 0.7
+_SHORT, _LONG = 512, 2048
 
 
 @record
@@ -159,7 +160,13 @@ def choose_split(length: int, registers: int, most_threads: int) -> Split | None
     for cost, split in split_choices(length, registers, most_threads):
         if best is None or cost < best[0]:
             best = cost, split
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    split = best[1]
+    if length & (length - 1) and len(split.radices) > 2 and split.radices[0] == split.radices[1]:
+        # reads of the smaller radix are better spread
+        split = replace(split, radices=split.radices[::-1])
+    return split
 
 
 def split_choices(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
@@ -213,5 +220,6 @@ def _cost(split: Split) -> float:
         if number:
             total += slots * ((stage.radix - 1) * _TWIDDLE + stage.radix * _SHARED_ACCESS)
     # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
-    held = split.length / split.threads
-    return total / split.length + (held if split.length <= _SHORT else -held) * _HELD
+    uneven = split.length & (split.length - 1) and split.length <= _SHORT
+    worth = -_HELD if split.length > _LONG else _HELD_UNEVEN if uneven else _HELD
+    return (total + worth * split.length**2 / split.threads) / split.length
