@@ -97,7 +97,7 @@ def plan_pass(
         wanted = _WORKGROUP if split.threads & (split.threads - 1) == 0 else _WORKGROUP // 2
         lines = max(wanted // split.threads, 1)
         if grid.interleaved:
-            lines = max(lines, 2 * _COLUMNS if length <= 256 else _COLUMNS)
+            lines = max(lines, 2 * _COLUMNS if length <= 128 else _COLUMNS)
     lines = max(min(lines, grid.inner if grid.interleaved else grid.outer), 1)
     while lines >= 1:
         grid = line_grid(shape, axis, split.threads, lines)

@@ -20,8 +20,8 @@ _SHARED_ACCESS = 6  # instructions that a value's way through workgroup memory i
 _TWIDDLE = 8  # instructions to make and apply a twiddle factor
 _IDLE = 0.3  # what an idle invocation costs, of a busy one
 # Instructions that one value more in each invocation costs; in long lines it saves them.
-_HELD, _HELD_UNEVEN = 0.2, 0.7
-_SHORT, _LONG = 512, 2048
+_HELD = 0.2
+_LONG = 2048
 
 
 @record
@@ -220,6 +220,5 @@ def _cost(split: Split) -> float:
         if number:
             total += slots * ((stage.radix - 1) * _TWIDDLE + stage.radix * _SHARED_ACCESS)
     # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
-    uneven = split.length & (split.length - 1) and split.length <= _SHORT
-    worth = -_HELD if split.length > _LONG else _HELD_UNEVEN if uneven else _HELD
-    return (total + worth * split.length**2 / split.threads) / split.length
+    held = split.length / split.threads
+    return total / split.length + (-_HELD if split.length > _LONG else _HELD) * held
