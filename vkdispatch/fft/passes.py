@@ -22,8 +22,8 @@ from vkdispatch.fft.shared import Slot, guarded
 from vkdispatch.fft.stages import plus, prime_factors, times
 from vkdispatch.fft.twiddle import root_power
 
-# What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that stay
-# in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
+# What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
+# stay in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
 _CHUNK = 1 << 30
 # Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
 _LONGEST = 1024
