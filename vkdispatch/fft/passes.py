@@ -20,6 +20,8 @@ from vkdispatch.fft.program import Step
 from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.shared import Slot, guarded
 from vkdispatch.fft.stages import plus, prime_factors, times
+from vkdispatch.fft.tables import second_power
+from vkdispatch.fft.transform import Powers
 from vkdispatch.fft.twiddle import root_power
 
 # What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
@@ -285,26 +287,24 @@ def _turn(kernel: LineKernel, near: Near, compute_type: DType, inverse: bool) ->
     stage = kernel.plan.split.stages[-1]
     denominator = near.length * near.rest
     remainder = near.remainder
-    step = root_power(times(remainder, stage.butterflies), denominator, compute_type, inverse)
+    powers = Powers(
+        {
+            power: root_power(times(remainder, power * stage.butterflies), denominator, compute_type, inverse)
+            for power in {1, second_power(stage.radix)}
+        },
+        stage.radix,
+    )
     for turn, start, _ in kernel.turns(stage, guarded=False):
         # idle invocations would read behind the table
         exponent = times_values(start, remainder)
         exponent = exponent if stage.even else exponent % denominator
         factor = root_power(exponent, denominator, compute_type, inverse)
-        powers = {1: step}
         for i in range(stage.radix):
             number = turn * stage.radix + i
             value = kernel.registers[number]
             if i:
-                value = held(value * _power(powers, i))
+                value = held(value * powers[i])
             kernel.registers[number] = value * factor
-
-
-def _power(powers: dict[int, Any], exponent: int) -> Any:
-    if exponent not in powers:
-        half = exponent // 2
-        powers[exponent] = held(_power(powers, half) * _power(powers, exponent - half))
-    return powers[exponent]
 
 
 def _write_turned(kernel: LineKernel, near: Near, target: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
+from vkdispatch.fft.radix import split_of
 from vkdispatch.fft.stages import Split
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -37,24 +38,35 @@ def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
     return value * np.array([1, -1j, -1, 1j])[octant >> 1]
 
 
+def second_power(radix: int) -> int:
+    """Which power of a butterfly's twiddle factor the table of `twiddles` holds besides the first."""
+    step = radix // split_of(radix)
+    return step if step > 1 else min(2, radix - 1)
+
+
 def twiddle_offsets(split: Split) -> tuple[int, ...]:
     """Where each stage's twiddle factors begin in the table of `twiddles`; the first stage has none."""
     offsets, offset = [], 0
     for stage in split.stages:
         offsets.append(offset)
-        offset += stage.previous if stage.previous > 1 else 0
+        offset += 2 * stage.previous if stage.previous > 1 else 0
     return tuple(offsets)
 
 
 @cached
 def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
-    """Table of exp(-2 pi i k / (previous radix)) for each stage but the first, one after another."""
-    parts = [
-        roots_of_unity(stage.previous, stage.previous * stage.radix)
-        for stage in split.stages
-        if stage.previous > 1
-    ]
+    """Table of exp(-2 pi i k / (previous radix)) for each stage but the first, one after another.
+
+    Each is followed by a power of it: others are made of the two by so few multiplications that hardly
+    anything is lost to rounding.
+    """
+    parts = []
+    for stage in split.stages:
+        if stage.previous > 1:
+            circle = stage.previous * stage.radix
+            powers = (1, second_power(stage.radix))
+            parts += [np.stack([roots_of_unity(stage.previous, circle, p) for p in powers], axis=1).ravel()]
     # butterflies that idle invocations would have behind those of the last stage
     last = split.stages[-1]
-    parts.append(np.ones(last.rounds * last.threads - last.butterflies))
+    parts.append(np.ones(2 * (last.rounds * last.threads - last.butterflies)))
     return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))

@@ -5,11 +5,11 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.fft.radix import dft, held, split_of
+from vkdispatch.fft.radix import dft, held
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLines
-from vkdispatch.fft.stages import Split, plus
-from vkdispatch.fft.tables import twiddle_offsets, twiddles
+from vkdispatch.fft.stages import Split, plus, times
+from vkdispatch.fft.tables import second_power, twiddle_offsets, twiddles
 
 
 def transform(registers: FFTRegisters, shared: SharedLines | None, thread: Any, inverse: bool) -> None:
@@ -49,7 +49,7 @@ class _Twiddled(Sequence[Any]):
     A butterfly asks for few of them at a time, so that few powers take registers.
     """
 
-    def __init__(self, values: Sequence[Any], powers: "_Powers") -> None:
+    def __init__(self, values: Sequence[Any], powers: "Powers") -> None:
         self._values, self._powers = values, powers
 
     def __len__(self) -> int:
@@ -72,24 +72,32 @@ class _Factors:
         self._table = vc.constant_array(twiddles(split, compute_type))
         self._offset = twiddle_offsets(split)[number]
         self._thread, self._inverse = thread, inverse
-        self._root: Any = None
+        self._roots: dict[int, Any] = {}
 
-    def of_turn(self, turn: int) -> "_Powers":
+    def of_turn(self, turn: int) -> "Powers":
         """Powers for a butterfly."""
         stage = self._stage
         # where all butterflies of an invocation have the same place
-        if self._root is None or stage.threads % stage.previous:
-            root = held(self._table[plus(stage.twiddle_index(self._thread, turn), self._offset)])
-            self._root = held(vc.to_complex(root.real, -root.imag)) if self._inverse else root
-        return _Powers(self._root, stage.radix)
+        if not self._roots or stage.threads % stage.previous:
+            index = plus(times(stage.twiddle_index(self._thread, turn), 2), self._offset)
+            index = index if isinstance(index, int) else index.to_register()
+            second = second_power(stage.radix)
+            self._roots = {1: self._root(index)}
+            if second > 1:
+                self._roots[second] = self._root(plus(index, 1))
+        return Powers(self._roots, stage.radix)
+
+    def _root(self, index: Any) -> Any:
+        root = held(self._table[index])
+        return held(vc.to_complex(root.real, -root.imag)) if self._inverse else root
 
 
-class _Powers:
-    """Powers of a complex number; those that others are made of are kept."""
+class Powers:
+    """Powers of a complex number, of which two are there; those that others are made of are kept."""
 
-    def __init__(self, root: Any, radix: int) -> None:
-        self._step = radix // split_of(radix) if radix > 4 else radix
-        self._known = {1: root}
+    def __init__(self, roots: dict[int, Any], radix: int) -> None:
+        self._step = second_power(radix)
+        self._known = dict(roots)
 
     def __getitem__(self, exponent: int) -> Any:
         if exponent in self._known:
@@ -97,10 +105,6 @@ class _Powers:
         high, low = divmod(exponent, self._step)
         if high and low:
             return held(self[high * self._step] * self[low])
-        half = exponent // 2
-        if high:
-            half = max(high // 2, 1) * self._step
-            if high == 1:
-                half = exponent // 2
+        half = high // 2 * self._step if high else exponent // 2
         self._known[exponent] = held(self[half] * self[exponent - half])
         return self._known[exponent]
