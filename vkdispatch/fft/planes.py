@@ -67,7 +67,7 @@ class PlanePlan:
     @property
     def group(self) -> int:
         """Invocations of a plane."""
-        return max(self.rows.threads * self.height, self.columns.threads * self.width)
+        return _group(self.height, self.width, self.rows, self.columns)
 
     @property
     def local_size(self) -> tuple[int, int, int]:
@@ -122,7 +122,7 @@ def plan_planes(
     if min(height, width) < 2 or height * width > 32 * most:
         return None
     for row_split, column_split in _splits(height, width, most, rows, columns, compute_type):
-        group = max(row_split.threads * height, column_split.threads * width)
+        group = _group(height, width, row_split, column_split)
         together = planes or min(max(_WORKGROUP // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
             for part in (1, 2) if parts is None else (parts,):
@@ -135,6 +135,12 @@ def plan_planes(
                     return plan
             together = together // 2 if planes is None else 0
     return None
+
+
+def _group(height: int, width: int, rows: Split, columns: Split) -> int:
+    """Return the invocations of a plane: each column's number in it is the same for all of its invocations."""
+    wanted = max(rows.threads * height, columns.threads * width)
+    return -(-wanted // columns.threads) * columns.threads
 
 
 def _splits(
@@ -192,7 +198,7 @@ def _laid_out(
     """Choose workgroup memory; None where there is not enough."""
     _, height, width = shape
     most, item = get_context().max_shared_memory, compute_type.item_size
-    group = max(rows.threads * height, columns.threads * width)
+    group = _group(height, width, rows, columns)
     layouts: list[SharedLayout | None] = []
     for split, interleaved in ((rows, False), (columns, True)):
         layout = None
