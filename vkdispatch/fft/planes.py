@@ -138,7 +138,7 @@ def plan_planes(
 
 
 def _group(height: int, width: int, rows: Split, columns: Split) -> int:
-    """Return the invocations of a plane: each column's number in it is the same for all of its invocations."""
+    """Return the invocations of a plane: a multiple of those that a column has."""
     wanted = max(rows.threads * height, columns.threads * width)
     return -(-wanted // columns.threads) * columns.threads
 
