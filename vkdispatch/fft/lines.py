@@ -150,7 +150,8 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
     -------
     list
         Per value of an invocation: its number among the workgroup's values, and its place in workgroup memory
-        if lines are `row` apart there.
+        if lines are `row` apart there. Invocations behind the last value have the last one's, under conditions
+        that do not hold.
     """
     grid = kernel.plan.grid
     threads, count = grid.lines * grid.threads, grid.lines * length
@@ -165,12 +166,13 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
         left = ((number - group * grid.lines) * length).to_register()
     found = []
     for j in range(-(-count // threads)):
-        at = plus(local, j * threads).to_register()
+        at = own = plus(local, j * threads).to_register()
         conditions = []
         if (j + 1) * threads > count:
-            conditions.append(at < count)
+            conditions.append(own < count)
+            at = vc.min(own, count - 1).to_register()
         if left is not None:
-            conditions.append(at < left)
+            conditions.append(own < left)
         place = at if row == length else plus(times(at // length, row - length), at)
         found.append((at, Slot(place, tuple(conditions))))
     return found
