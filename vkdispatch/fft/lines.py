@@ -150,8 +150,8 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
     -------
     list
         Per value of an invocation: its number among the workgroup's values, and its place in workgroup memory
-        if lines are `row` apart there. Invocations behind the last value have the last one's, under conditions
-        that do not hold.
+        if lines are `row` apart there. Invocations behind the last value have the last one's, under
+        conditions that do not hold.
     """
     grid = kernel.plan.grid
     threads, count = grid.lines * grid.threads, grid.lines * length
