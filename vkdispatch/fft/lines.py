@@ -75,10 +75,8 @@ class LineKernel:
 
     def conditions(self, stage: Stage, turn: int) -> list[Any]:
         """When an invocation has a butterfly of a line that exists."""
-        conditions: list[Any] = [self.place.active]
-        if not stage.even and turn == stage.rounds - 1:
-            conditions.append(stage.butterfly(self.place.thread, turn) < stage.butterflies)
-        return [condition for condition in conditions if condition is not True]
+        active = [] if self.place.active is True else [self.place.active]
+        return [*active, *stage.conditions(self.place.thread, turn)]
 
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
         """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
@@ -137,10 +135,7 @@ class LineKernel:
 
 def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
     """Value number i of an invocation's butterfly, as first stages take and last stages leave it."""
-    least = turn * stage.threads
-    most = min(least + stage.threads, stage.butterflies) - 1
-    offset = i * stage.butterflies
-    return Entry(turn * stage.radix + i, start, offset, (least + offset, most + offset))
+    return Entry(turn * stage.radix + i, start, i * stage.butterflies, stage.input_bounds(turn, i))
 
 
 def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:

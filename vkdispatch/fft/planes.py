@@ -523,9 +523,7 @@ def _take(array: Any, values: Sequence[Any], slots: Slots) -> None:
 def _butterflies(stage: Stage, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:
     """Yield an invocation's turns in a stage, its butterfly in each, and when it has one."""
     for turn in range(stage.rounds):
-        butterfly = stage.butterfly(thread, turn)
-        last = not stage.even and turn == stage.rounds - 1
-        yield turn, butterfly, [butterfly < stage.butterflies] if last else []
+        yield turn, stage.butterfly(thread, turn), stage.conditions(thread, turn)
 
 
 def _divided(lane: Any, size: int) -> tuple[Any, Any]:
