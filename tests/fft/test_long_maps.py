@@ -9,7 +9,9 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, error, real_signal
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
+from vkdispatch.fft.program import Program
 
 N = 16384
 
@@ -62,3 +64,25 @@ def test_real(n: int) -> None:
     assert error(buffer.read_fourier(0), np.fft.rfft(a.astype(np.float64))) < 2 * bound(n)
     vd.fft.irfft(buffer)
     assert error(buffer.read_real(0), a) < 4 * bound(n)
+
+
+def test_a_graph_that_is_submitted_between_two_steps_of_a_call() -> None:
+    # as another thread may do at any time
+    a, b = complex_signal(3, N), complex_signal(3, N, seed=1)
+    first, second = vd.asbuffer(a), vd.asbuffer(b)
+    graph = vd.CommandGraph()
+    vd.fft.fft(second, graph=graph)
+    program = vd.fft.make_fft_shader((3, N))
+    assert isinstance(program, Program)
+
+    def submitting(kernel: Any) -> Any:
+        def launch(*args: Any, **options: Any) -> None:
+            graph.submit()
+            second.write(b)
+            kernel(*args, **options)
+
+        return launch
+
+    steps = tuple(replace(step, kernel=submitting(step.kernel)) for step in program.steps)
+    replace(program, steps=steps)(first)
+    assert error(first.read(0), np.fft.fft(a.astype(np.complex128))) < 2 * bound(N)

@@ -81,6 +81,25 @@ def test_sizes(size: tuple[int, int]) -> None:
     _check_plan(plan_planes(5, *size, vd.complex64, planes=2 if max(size) < 20 else None))
 
 
+@pytest.mark.parametrize("shape", [(3, 10, 3), (25, 8), (2, 28, 9)])
+def test_columns_that_need_fewer_invocations_than_rows(shape: tuple[int, ...]) -> None:
+    _check(vd.fft.fft2, vd.fft.ifft2, *shape)
+
+
+def test_each_line_has_all_of_its_invocations() -> None:
+    for height in range(2, 34):
+        for width in range(2, 34):
+            plan = plan_planes(3, height, width, vd.complex64)
+            if plan is None:
+                continue
+            lanes = np.arange(plan.group)
+            neighbours = plan.group // plan.columns.threads
+            rows = {(lane // plan.rows.threads, lane % plan.rows.threads) for lane in lanes}
+            columns = {(lane % neighbours, lane // neighbours) for lane in lanes}
+            assert {(i, j) for i in range(height) for j in range(plan.rows.threads)} <= rows
+            assert {(i, j) for i in range(width) for j in range(plan.columns.threads)} <= columns
+
+
 @pytest.mark.parametrize("inner_only", [False, True])
 @pytest.mark.parametrize("shape", [(5, 8, 8), (3, 6, 10)])
 def test_convolutions(shape: tuple[int, ...], inner_only: bool) -> None:

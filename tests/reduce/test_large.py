@@ -88,3 +88,24 @@ def test_plans_of_more_elements_than_32_bits_count(shape: tuple[int, ...], axes:
     ]
     assert loads
     assert all(re.search(r"\dul|uint64_t|long_", line) for line in loads)
+
+
+def test_the_index_of_an_element_of_a_large_buffer_has_all_its_bits() -> None:
+    @vd.reduce.map_reduce(SubgroupMax)
+    def last(x: Buff[u8]) -> u64:  # noqa: F405
+        return mapped_io_index().to_dtype(vd.uint64) + x[mapped_io_index()]
+
+    if not vd.get_devices()[0].int_64_support:
+        pytest.skip("the device lacks 64-bit integers")
+    source = _wide_source(last._ready().plan(shape_of((6 << 30,), None)), last)
+    sums = [line for line in source.splitlines() if "= uint64_t(" in line and ">>" in line]
+    assert sums
+    assert all("uint64_t(long_mapped_index" in line for line in sums)
+
+
+def test_maps_that_only_look_at_elements_have_no_index() -> None:
+    @vd.reduce.map_reduce(SubgroupAdd)
+    def square(x: Buff[f32], k: Const[f32]) -> f32:  # noqa: F405
+        return x[mapped_io_index()] * x[mapped_io_index()] * k
+
+    assert "mapped_index" not in square.get_src()[0].code

@@ -184,3 +184,19 @@ def test_arguments_that_are_called_like_ours() -> None:
 
     data, _ = pair(3000)
     assert answer(named(vd.asbuffer(data), 2.0, 1.0)) == 2 * data.sum() + 3000
+
+
+def test_a_second_buffer_that_is_shorter_is_read_where_the_map_says_only() -> None:
+    @vd.reduce.map_reduce(SubgroupAdd)
+    def added(x: Buff[f32], y: Buff[f32]) -> f32:  # noqa: F405
+        i = mapped_io_index()
+        value = x[i].to_register()
+        with vc.if_block(i < 100):
+            value[:] = value + y[i]
+        return value
+
+    x, y = np.ones(4096, np.float32), np.full(100, 2, np.float32)
+    assert added._launches_for((vd.asbuffer(x), vd.asbuffer(x))).views
+    assert not added._launches_for((vd.asbuffer(x), vd.asbuffer(y))).views
+    assert added(vd.asbuffer(x), vd.asbuffer(x)).read(0)[0] == 4196
+    assert added(vd.asbuffer(x), vd.asbuffer(y)).read(0)[0] == 4296

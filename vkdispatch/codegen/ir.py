@@ -101,13 +101,15 @@ class Argument:
 class Register:
     """A variable of one invocation.
 
-    The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign.
+    The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign. What
+    a `position` holds is one, whatever it is computed from.
     """
 
     name: str
     dtype: DType
     counter: bool = False
     fixed: bool = False
+    position: bool = False
 
 
 @record(eq=False)

@@ -144,9 +144,20 @@ class Recorder:
         self._names.add(name)
         self._named.append(name)
 
-    def declare(self, kind: DType, value: Expr, name: str | None = None, *, fixed: bool = False) -> Expr:
-        """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it."""
-        register = Register(self.claim_name(name), kind, fixed=fixed)
+    def declare(
+        self,
+        kind: DType,
+        value: Expr,
+        name: str | None = None,
+        *,
+        fixed: bool = False,
+        position: bool = False,
+    ) -> Expr:
+        """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it.
+
+        A `position` is a place in a buffer, also where nothing in `value` tells.
+        """
+        register = Register(self.claim_name(name), kind, fixed=fixed, position=position)
         loc = here()
         self.emit(Declare(register, value, loc))
         if fixed:

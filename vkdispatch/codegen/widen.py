@@ -198,7 +198,7 @@ class _Positions:
             self._note(place.value, value)
 
     def _fixpoint(self, rule: Callable[[Expr, set[Register]], bool]) -> set[Register]:
-        found: set[Register] = set()
+        found = {register for register in self._values if register.position}
         while True:
             more = {
                 register

@@ -17,7 +17,7 @@ from vkdispatch.fft.ops import (
     guard,
 )
 from vkdispatch.fft.registers import FFTRegisters
-from vkdispatch.fft.resources import ContextRegisters, FFTResources, input_bounds
+from vkdispatch.fft.resources import ContextRegisters, FFTResources
 from vkdispatch.fft.shapes import SignalRange, checked_range
 from vkdispatch.fft.stages import plus, times
 
@@ -133,10 +133,7 @@ def _layout(r2c: bool, inverse: bool | None, inner_only: bool, real: tuple[Layou
 
 def _conditions(resources: FFTResources, stage_index: int, turn: int) -> list[Any]:
     stage, place = resources.config.stages[stage_index], resources.place
-    conditions: list[Any] = [place.active]
-    if not stage.even and turn == stage.rounds - 1:
-        conditions.append(stage.butterfly(place.thread, turn) < stage.butterflies)
-    return conditions
+    return [place.active, *stage.conditions(place.thread, turn)]
 
 
 def _spot(
@@ -176,7 +173,7 @@ def _spots(
         base = base if isinstance(base, int) else base.to_register()
         with guard(_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
-                bounds = input_bounds(stage, turn, i)
+                bounds = stage.input_bounds(turn, i)
                 if limit is not None and bounds[0] >= limit:
                     continue
                 index = plus(butterfly, i * stage.butterflies)
@@ -195,6 +192,6 @@ def _transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spo
         butterfly = stage.butterfly(resources.place.thread, turn)
         with guard(_conditions(resources, 0, turn)):
             for i in range(stage.radix):
-                index, bounds = plus(butterfly, i * stage.butterflies), input_bounds(stage, turn, i)
+                index, bounds = plus(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
                 flat = plus(base, (turn * stage.radix + i) * step)
                 yield _spot(resources, 0, turn, i, index, bounds, flat)

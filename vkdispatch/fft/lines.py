@@ -82,10 +82,8 @@ class LineKernel:
 
     def conditions(self, stage: Stage, turn: int) -> list[Any]:
         """When an invocation has a butterfly of a line that exists."""
-        conditions: list[Any] = [self.place.active]
-        if not stage.even and turn == stage.rounds - 1:
-            conditions.append(stage.butterfly(self.place.thread, turn) < stage.butterflies)
-        return [condition for condition in conditions if condition is not True]
+        active = [] if self.place.active is True else [self.place.active]
+        return [*active, *stage.conditions(self.place.thread, turn)]
 
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
         """Fill the registers with what the first stage takes; positions from `limit` on hold zero."""
@@ -153,10 +151,7 @@ def _back_layout(plan: Pass) -> tuple[Split, SharedLayout] | None:
 
 def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
     """Value number i of an invocation's butterfly, as first stages take and last stages leave it."""
-    least = turn * stage.threads
-    most = min(least + stage.threads, stage.butterflies) - 1
-    offset = i * stage.butterflies
-    return Entry(turn * stage.radix + i, start, offset, (least + offset, most + offset))
+    return Entry(turn * stage.radix + i, start, i * stage.butterflies, stage.input_bounds(turn, i))
 
 
 def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:
@@ -166,7 +161,8 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
     -------
     list
         Per value of an invocation: its number among the workgroup's values, and its place in workgroup memory
-        if lines are `row` apart there.
+        if lines are `row` apart there. Invocations behind the last value have the last one's, under
+        conditions that do not hold.
     """
     grid = kernel.plan.grid
     threads, count = grid.lines * grid.threads, grid.lines * length
@@ -181,12 +177,13 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
         left = ((number - group * grid.lines) * length).to_register()
     found = []
     for j in range(-(-count // threads)):
-        at = plus(local, j * threads).to_register()
+        at = own = plus(local, j * threads).to_register()
         conditions = []
         if (j + 1) * threads > count:
-            conditions.append(at < count)
+            conditions.append(own < count)
+            at = vc.min(own, count - 1).to_register()
         if left is not None:
-            conditions.append(at < left)
+            conditions.append(own < left)
         place = at if row == length else plus(times(at // length, row - length), at)
         found.append((at, Slot(place, tuple(conditions))))
     return found

@@ -71,7 +71,7 @@ class PlanePlan:
     @property
     def group(self) -> int:
         """Invocations of a plane."""
-        return max(self.rows.threads * self.height, self.columns.threads * self.width)
+        return _group(self.height, self.width, self.rows, self.columns)
 
     @property
     def local_size(self) -> tuple[int, int, int]:
@@ -126,7 +126,7 @@ def plan_planes(
     if min(height, width) < 2 or height * width > 32 * most:
         return None
     for row_split, column_split in _splits(height, width, most, rows, columns, compute_type):
-        group = max(row_split.threads * height, column_split.threads * width)
+        group = _group(height, width, row_split, column_split)
         together = planes or min(max(_WORKGROUP // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
             half_first = height * width * compute_type.item_size > _HALVED and not _on_cpu()
@@ -140,6 +140,12 @@ def plan_planes(
                     return plan
             together = together // 2 if planes is None else 0
     return None
+
+
+def _group(height: int, width: int, rows: Split, columns: Split) -> int:
+    """Return the invocations of a plane: a multiple of those that a column has."""
+    wanted = max(rows.threads * height, columns.threads * width)
+    return -(-wanted // columns.threads) * columns.threads
 
 
 def _splits(
@@ -203,7 +209,7 @@ def _laid_out(
     """Choose workgroup memory; None where there is not enough."""
     _, height, width = shape
     most, item = get_context().max_shared_memory, compute_type.item_size
-    group = max(rows.threads * height, columns.threads * width)
+    group = _group(height, width, rows, columns)
     layouts: list[SharedLayout | None] = []
     for split, interleaved in ((rows, False), (columns, True)):
         layout = None
@@ -531,9 +537,7 @@ def _take(array: Any, values: Sequence[Any], slots: Slots) -> None:
 def _butterflies(stage: Stage, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:
     """Yield an invocation's turns in a stage, its butterfly in each, and when it has one."""
     for turn in range(stage.rounds):
-        butterfly = stage.butterfly(thread, turn)
-        last = not stage.even and turn == stage.rounds - 1
-        yield turn, butterfly, [butterfly < stage.butterflies] if last else []
+        yield turn, stage.butterfly(thread, turn), stage.conditions(thread, turn)
 
 
 def _divided(lane: Any, size: int) -> tuple[Any, Any]:

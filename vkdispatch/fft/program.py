@@ -10,7 +10,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Buffers between kernels that are at most so large are kept for the next call.
@@ -66,7 +66,8 @@ class Program:
         """Queue the kernels, or record them; arguments as of a kernel of one pass."""
         split = self.outputs
         written, read = (args, args) if split is None else (args[:split], args[split:])
-        buffers = [scratch_buffer(slot, size, kind) for slot, (size, kind) in enumerate(self.scratch)]
+        target = graph if isinstance(graph, CommandGraph) else global_graph()
+        buffers = [scratch_buffer(slot, size, kind, target) for slot, (size, kind) in enumerate(self.scratch)]
         for step in self.steps:
             values: list[Any] = []
             if step.outputs:
@@ -93,29 +94,32 @@ class Program:
 
 
 class _Kept(threading.local):
-    """A thread's buffers that are kept, by slot, dtype and size."""
+    """A thread's buffers that are kept for each graph, by slot and dtype."""
 
     def __init__(self) -> None:
         self.context: weakref.ref[Context] | None = None
-        self.buffers: dict[tuple[int, DType], Buffer[Any]] = {}
+        self.buffers: weakref.WeakKeyDictionary[CommandGraph, dict[tuple[int, DType], Buffer[Any]]]
+        self.buffers = weakref.WeakKeyDictionary()
 
 
 _kept = _Kept()
 
 
-def scratch_buffer(slot: int, elements: int, kind: DType) -> "Buffer[Any]":
-    """Return a buffer that nobody else uses under this slot until this thread asks again.
+def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -> "Buffer[Any]":
+    """Return a buffer that nobody else uses under this slot until this thread asks again for this graph.
 
-    What was queued before still has it; the device does one after the other.
+    What was queued before still has it; the device does one after the other. Each graph has its own, as
+    another thread may submit it between two steps of what this one calls.
     """
     if elements * kind.item_size > _KEPT:
         return Buffer((elements,), kind)
     context = get_context()
     if _kept.context is None or _kept.context() is not context:
-        _kept.context, _kept.buffers = weakref.ref(context), {}
-    buffer = _kept.buffers.get((slot, kind))
+        _kept.context, _kept.buffers = weakref.ref(context), weakref.WeakKeyDictionary()
+    kept = _kept.buffers.setdefault(graph, {})
+    buffer = kept.get((slot, kind))
     if buffer is None or buffer.size < elements:
-        buffer = _kept.buffers[slot, kind] = Buffer((elements,), kind)
+        buffer = kept[slot, kind] = Buffer((elements,), kind)
     return buffer
 
 

@@ -24,7 +24,6 @@ from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.grid import Place
 from vkdispatch.fft.radix import held, rotated
 from vkdispatch.fft.registers import FFTRegisters
-from vkdispatch.fft.resources import input_bounds
 from vkdispatch.fft.shared import SharedLayout, SharedLines, guarded
 from vkdispatch.fft.stages import Stage, plus, times
 from vkdispatch.fft.tables import host_type, roots_of_unity
@@ -195,9 +194,7 @@ class _Lines:
         """Trace `action(turn, butterfly)` for an invocation's butterflies; `everywhere`: of no line too."""
         for turn in range(stage.rounds):
             butterfly = stage.butterfly(self.thread, turn)
-            conditions = [True if everywhere else self.place.active]
-            if not stage.even and turn == stage.rounds - 1:
-                conditions.append(butterfly < stage.butterflies)
+            conditions = [True if everywhere else self.place.active, *stage.conditions(self.thread, turn)]
             guarded(conditions, functools.partial(action, turn, butterfly))
 
     def in_order(self, action: Callable[[Any, Any, Any], None]) -> None:
@@ -390,7 +387,7 @@ def _scatter(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
 
     def write(turn: int, butterfly: Any) -> None:
         for i in range(stage.radix):
-            value, bounds = values[turn * stage.radix + i], input_bounds(stage, turn, i)
+            value, bounds = values[turn * stage.radix + i], stage.input_bounds(turn, i)
             k = plus(butterfly, i * stage.butterflies)
             near, low = plus(lines.row, k), chunk * size
             put = functools.partial(_put, shared.array, value)

@@ -207,10 +207,10 @@ class FFTSDataManager:
             for turn in range(source.rounds):
                 start = source.first_output(thread, turn)
                 start = start if isinstance(start, int) else start.to_register()
-                with guard(_has_butterfly(source, thread, turn)):
+                with guard(source.conditions(thread, turn)):
                     for i in range(source.radix):
                         position = plus(start, i * source.previous)
-                        bounds = output_bounds(source, turn, i)
+                        bounds = source.output_bounds(turn, i)
                         if bounds[1] < first or bounds[0] > last:
                             continue
                         with guard(_inside(position, bounds, first, last)):
@@ -218,9 +218,9 @@ class FFTSDataManager:
                             lines.array[place] = values[turn * source.radix + i]
             vc.barrier()
             for turn in range(target.rounds):
-                with guard(_has_butterfly(target, thread, turn)):
+                with guard(target.conditions(thread, turn)):
                     for i in range(target.radix):
-                        bounds = input_bounds(target, turn, i)
+                        bounds = target.input_bounds(turn, i)
                         if bounds[1] < first or bounds[0] > last:
                             continue
                         position = plus(target.butterfly(thread, turn), i * target.butterflies)
@@ -228,13 +228,6 @@ class FFTSDataManager:
                             place = plus(lines.row, layout.padded(plus(position, -first)))
                             taken[turn * target.radix + i][:] = lines.array[place]
         return taken
-
-
-def _has_butterfly(stage: Stage, thread: Any, turn: int) -> list[Any]:
-    """Conditions under which an invocation has a butterfly in a turn."""
-    if stage.even or turn < stage.rounds - 1:
-        return []
-    return [stage.butterfly(thread, turn) < stage.butterflies]
 
 
 def _inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> list[Any]:
@@ -245,20 +238,6 @@ def _inside(position: Any, bounds: tuple[int, int], first: int, last: int) -> li
     if bounds[1] > last:
         conditions.append(position <= last)
     return conditions
-
-
-def input_bounds(stage: Stage, turn: int, i: int) -> tuple[int, int]:
-    """Return the least and greatest position of what butterflies of a turn take as number i."""
-    least = turn * stage.threads
-    most = min(least + stage.threads, stage.butterflies) - 1
-    return least + i * stage.butterflies, most + i * stage.butterflies
-
-
-def output_bounds(stage: Stage, turn: int, i: int) -> tuple[int, int]:
-    """Return the least and greatest position of what butterflies of a turn leave as number i."""
-    if stage.previous == stage.butterflies:
-        return input_bounds(stage, turn, i)
-    return 0, stage.length - 1
 
 
 def same_places(source: Stage, target: Stage) -> bool:

@@ -216,9 +216,7 @@ class SharedLines:
         piece = stage.length // layout.chunks
         for turn in range(stage.rounds):
             first = stage.first_output(thread, turn)
-            conditions = []
-            if not stage.even and turn == stage.rounds - 1:
-                conditions.append(stage.butterfly(thread, turn) < stage.butterflies)
+            conditions = stage.conditions(thread, turn)
             if stage.previous == 1 and layout.padding:
                 base = times(stage.butterfly(thread, turn), layout.step(stage.radix))
             else:

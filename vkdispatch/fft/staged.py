@@ -41,12 +41,11 @@ def take_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[
     assert kernel.shared is not None
     base, last = _first(kernel), grid.outer * grid.length - 1
     pairs = linear_slots(kernel, grid.length, grid.length)
-    partial = grid.outer % grid.lines or (grid.lines * grid.length) % (grid.lines * grid.threads)
-    # Reads behind the end take the last value instead: no branch stands between them.
+    # Reads of lines that do not exist take the last value instead: no branch stands between them.
     values = []
     for at, _ in pairs:
         index = plus(base, at)
-        value = source[vc.min(index, last) if partial else index]
+        value = source[vc.min(index, last) if grid.outer % grid.lines else index]
         values.append(vc.to_dtype(kernel.plan.compute_type, value).to_register())
     return kernel.shared.rearrange(values, [slot for _, slot in pairs], wanted)
 

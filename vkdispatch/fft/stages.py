@@ -69,6 +69,24 @@ class Stage:
         """Index of an invocation's butterfly."""
         return plus(thread, turn * self.threads)
 
+    def conditions(self, thread: Any, turn: int) -> list[Any]:
+        """Return when an invocation has a butterfly in a turn: nothing where it always has."""
+        if self.even or turn < self.rounds - 1:
+            return []
+        return [self.butterfly(thread, turn) < self.butterflies]
+
+    def input_bounds(self, turn: int, i: int) -> tuple[int, int]:
+        """Return the least and greatest position of what butterflies of a turn take as number i."""
+        least = turn * self.threads
+        most = min(least + self.threads, self.butterflies) - 1
+        return least + i * self.butterflies, most + i * self.butterflies
+
+    def output_bounds(self, turn: int, i: int) -> tuple[int, int]:
+        """Return the least and greatest position of what butterflies of a turn leave as number i."""
+        if self.previous == self.butterflies:
+            return self.input_bounds(turn, i)
+        return 0, self.length - 1
+
     def twiddle_index(self, thread: Any, turn: int) -> Any:
         """`b % previous`."""
         return self._split(thread, turn)[1]

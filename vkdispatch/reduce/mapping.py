@@ -9,7 +9,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.ir import Kernel, Op, Register, expressions_of, walk
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.reduce.elements import most_together, unpacked, view_type
 from vkdispatch.reduce.operations import wide_type
@@ -81,6 +83,9 @@ class Source:
         Positions of the arguments that are loaded so, and the types of the loads.
     stores
         Whether the mapping function writes to its buffers: then it runs exactly once for each element.
+    named
+        Whether it does more with the index than to look there: then that is a register, so that in kernels
+        for large buffers conversions of it see all of its bits.
     """
 
     mapping: MappingFunction
@@ -89,6 +94,7 @@ class Source:
     together: int = 1
     views: tuple[tuple[int, DType], ...] = ()
     stores: bool = False
+    named: bool = False
 
     @property
     def item_size(self) -> int:
@@ -127,9 +133,10 @@ class Source:
     def _traced(self, variables: Sequence[Any], index: Any) -> Any:
         wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
         register = vc.new_register(wide)
-        outer, _state.index = _state.index, index
+        outer = _state.index
         try:
             with vc.scope_block():
+                _state.index = _named(index) if self.named else index
                 result = inlined(self.mapping.mapping_function)(*variables)
                 if result is None:
                     raise ArgumentValueError(
@@ -174,7 +181,8 @@ def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> So
         What the mapping function does is wrong, or what it returns is not of `out_type`.
     """
     single = Source(mapping, plain, out_type)
-    asked, stores = ([0], False) if plain else _asked(single)
+    asked, stores, named = ([0], False, False) if plain else _asked(single)
+    single = replace(single, named=named)
     if stores:
         # what is loaded ahead would be out of date
         return replace(single, stores=True)
@@ -187,20 +195,46 @@ def make_source(mapping: MappingFunction, out_type: DType, *, plain: bool) -> So
     return replace(single, together=together, views=views) if views and together > 1 else single
 
 
-def _asked(source: Source) -> tuple[list[int], bool]:
-    """Return of which arguments a map reads the element at the mapped index, and whether it writes any."""
+def _asked(source: Source) -> tuple[list[int], bool, bool]:
+    """Find out what a map does.
+
+    Returns
+    -------
+    list
+        The arguments of which it reads the element at the mapped index.
+    bool
+        Whether it writes to any.
+    bool
+        Whether it uses the index in another way.
+    """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
         wrapped = [_Element(each) if type(each) is BufferVariable else each for each in arguments]
-        index = vc.global_invocation_id().x
+        registers: list[Any] = []
 
         def probe(*variables: Any) -> None:
+            index = vc.global_invocation_id().x.to_register()
+            registers.append(index.expr.value)
             source._traced(variables, ShaderVariable(index.expr))
 
         kernel(probe, rewrite=True)(*wrapped)
-        accesses = context.get_description("probe").binding_access
-    stores = any(writes for _, writes in accesses)
-    return [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.asked], stores
+        description = context.get_description("probe")
+    stores = any(writes for _, writes in description.binding_access)
+    asked = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.asked]
+    return asked, stores, _used(description.kernel, registers[0])
+
+
+def _named(index: Any) -> ShaderVariable:
+    """Return an index in a register that is known to be a position."""
+    builder = vc.get_builder()
+    return ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))
+
+
+def _used(traced: Kernel, register: Register) -> bool:
+    """Whether a register is read other than as a place in a buffer."""
+    values = [expr for statement in walk(traced.body) for expr in expressions_of(statement)]
+    operands = [arg for expr in nodes(values) if expr.op is not Op.ELEMENT for arg in expr.args]
+    return any(expr.value is register for expr in (*values, *operands))
 
 
 def argument_names(mapping: MappingFunction) -> list[str]:

@@ -294,8 +294,6 @@ class Planner:
         self._arithmetic = self._subgroup > 1 and adds and combines_in_subgroups(operation, kind, features)
         self._cpu = any(info.is_cpu() for info in infos)
         self._source = source
-        # a check that ends invocations early would leave the counters wrong for good
-        self._finishing = bool(tuning.finishing) and not checks_of(None)
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         if group is not None:
             if group % max(sizes) or not 0 < group <= most:
@@ -308,6 +306,11 @@ class Planner:
         # workgroup memory holds a value of each invocation
         held = context.max_shared_memory // kind.item_size if is_matrix(kind) else most
         self.group = _power_below(min(tuning.group, most, held))
+
+    @property
+    def _finishing(self) -> bool:
+        # a check that ends invocations early would leave the counters wrong for good
+        return bool(tuning.finishing) and not checks_of(None)
 
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""

@@ -148,7 +148,7 @@ class ReduceFunction:
         self._planner: Planner | None = None
         self._views: tuple[int, ...] = ()
         self._kernels: dict[tuple[KernelForm, bool], ShaderFunction] = {}
-        self._launches: dict[tuple[int, ...], _Launches] = {}
+        self._launches: dict[tuple[tuple[int, ...], bool], _Launches] = {}
         self._zeros: dict[int, deque[Buffer[Any]]] = {}
 
     # -- calling
@@ -179,8 +179,7 @@ class ReduceFunction:
         if is_tracing():
             raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
         self._check(args)
-        buffer: Buffer[Any] = args[0]
-        launches = self._launches_for(buffer)
+        launches = self._launches_for(args)
         result: Buffer[Any] = Buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second
         views = (args[position] for position in launches.views)
@@ -214,18 +213,32 @@ class ReduceFunction:
 
     # -- planning
 
-    def _launches_for(self, buffer: Buffer[Any]) -> _Launches:
-        found = self._launches.get(buffer.shape)
+    def _launches_for(self, args: tuple[Any, ...]) -> _Launches:
+        shape: tuple[int, ...] = args[0].shape
+        key = (shape, self._short(args))
+        found = self._launches.get(key)
         if found is not None and self._context is get_context():
             return found
         with self._lock:
             planner = self._ready()
-            plan = planner.plan(shape_of(buffer.shape, self._axes))
-            found = self._launched(plan)
+            short = self._short(args)
+            if short:
+                assert self._source is not None
+                source = self._source.elementwise()
+                planner = Planner(source, self.reduction, get_context(), self._given_group)
+            found = self._launched(planner.plan(shape_of(shape, self._axes)))
             while len(self._launches) >= _MOST_PLANS:
                 del self._launches[next(iter(self._launches))]
-            self._launches[buffer.shape] = found
+            self._launches[shape, short] = found
             return found
+
+    def _short(self, args: tuple[Any, ...]) -> bool:
+        """Whether a buffer lacks some of the elements that loads of several would read ahead of the map."""
+        return any(
+            isinstance(args[position], Buffer)
+            and args[position].mem_size < args[0].size * self.input_types[position].__args__[0].item_size
+            for position in self._views
+        )
 
     def _launched(self, plan: Plan) -> _Launches:
         shape = (plan.rows,) if plan.count == 1 else (plan.rows, plan.count)

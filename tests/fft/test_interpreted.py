@@ -1,0 +1,31 @@
+"""Kernels run by the interpreter, which sees accesses out of bounds and races that a device may hide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+from tests.fft.signals import bound, complex_signal, error
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((2, 859, 1), vd.complex128),  # Rader's, more invocations than values of a round
+        ((5, 101, 1), vd.complex64),
+        ((3, 103, 1), vd.complex64),
+        ((3, 167, 2), vd.complex64),  # Bluestein's
+        ((3, 125, 3), vd.complex64),
+    ],
+    ids=str,
+)
+def test_nothing_is_out_of_bounds_and_nothing_races(shape: tuple[int, ...], kind: Any) -> None:
+    signal = complex_signal(*shape, dtype=np.complex128 if kind is vd.complex128 else np.complex64)
+    kernel = vd.fft.make_fft_shader(shape, 1, input_type=kind, output_type=kind)
+    buffer = signal.ravel().copy()
+    kernel.interpret(buffer, races=True)
+    truth = np.fft.fft(signal.astype(np.complex128), axis=1)
+    assert error(buffer.reshape(shape), truth) < bound(shape[1], kind)
