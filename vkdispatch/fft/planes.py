@@ -13,6 +13,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.config import registers_of
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLayout, SharedLines, allocation, guarded, plan_layout
@@ -143,7 +144,7 @@ def _splits(
     """Return splits of rows and columns that go together, the cheapest ones first."""
     if rows is not None and columns is not None:
         return [(rows, columns)]
-    on_cpu = any(info.is_cpu() for info in get_context().device_infos)
+    on_cpu = runs_on_cpu()
     values = height * width
     wanted = max(registers_of(max(height, width), False, on_cpu), -(-values // (most if on_cpu else 512)))
     limit = max(min(wanted, 32) * 8 // compute_type.item_size, 4)
