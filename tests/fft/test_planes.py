@@ -13,6 +13,9 @@ from vkdispatch.fft.plane_convolution import PlaneConvolution, plane_convolution
 from vkdispatch.fft.planes import PlanePlan, make_plane_kernel, plan_planes
 from vkdispatch.fft.stages import Split
 
+# a CPU takes two kernels
+pytestmark = pytest.mark.usefixtures("plans_of_gpus")
+
 
 def _check(forward: Any, backward: Any, *shape: int, kind: Any = vd.complex64) -> None:
     dtype = np.complex128 if kind is vd.complex128 else np.complex64

@@ -3,6 +3,7 @@
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import LineGrid, line_grid
 from vkdispatch.fft.shared import SharedLayout, plan_layout
 from vkdispatch.fft.stages import Split, choose_split
@@ -41,7 +42,8 @@ def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
     Few values make many invocations, which hide the latency of memory; many make few exchanges.
     """
     if on_cpu:
-        return 16
+        # more than 16 take a driver's compiler long where values are exchanged
+        return 32 if length <= 32 else 16
     if strided:
         return 16 if length <= 256 else 32
     if length & (length - 1):
@@ -80,7 +82,7 @@ def plan_pass(
     context = get_context()
     most_threads = min(context.max_workgroup_invocations, context.max_workgroup_size[0])
     length = length or shape[axis]
-    on_cpu = any(info.is_cpu() for info in context.device_infos)
+    on_cpu = runs_on_cpu()
     # on a CPU, exchanges in pieces take far longer than one more pass over memory
     largest = context.max_shared_memory if on_cpu else _LARGEST
     if length * compute_type.item_size > largest:
@@ -88,10 +90,11 @@ def plan_pass(
     if split is None:
         wanted = registers or registers_of(length, axis < len(shape) - 1, on_cpu)
         wanted = max(wanted * 8 // compute_type.item_size, 4)
-        split = choose_split(length, wanted, most_threads)
+        split = choose_split(length, wanted, most_threads, on_cpu)
     if split is None:
         return None
-    grid = line_grid(shape, axis, split.threads, 1)
+    vector = context.subgroup_size if on_cpu else None
+    grid = line_grid(shape, axis, split.threads, 1, vector)
     if lines is None:
         # what does not fill subgroups leaves most of them less idle in small workgroups
         wanted = _WORKGROUP if split.threads & (split.threads - 1) == 0 else _WORKGROUP // 2
@@ -100,7 +103,7 @@ def plan_pass(
             lines = max(lines, 2 * _COLUMNS if length <= 128 else _COLUMNS)
     lines = max(min(lines, grid.inner if grid.interleaved else grid.outer), 1)
     while lines >= 1:
-        grid = line_grid(shape, axis, split.threads, lines)
+        grid = line_grid(shape, axis, split.threads, lines, vector)
         if len(split.radices) == 1 and not whole:
             return Pass(split, grid, None, compute_type)
         if lines * split.threads <= most_threads and lines * length * compute_type.item_size <= largest:

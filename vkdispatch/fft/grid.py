@@ -1,5 +1,6 @@
 """Which lines of a buffer a workgroup works on, and which of them an invocation."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -20,6 +21,9 @@ class LineGrid:
         Number of lines along the axes before and after the transformed one.
     threads, lines
         Invocations of a line, lines of a workgroup.
+    flat
+        Whether the workgroup is one row of invocations: drivers that make vectors of neighbours in x alone
+        leave most of a vector idle where x is short.
     """
 
     length: int
@@ -28,6 +32,7 @@ class LineGrid:
     inner: int
     threads: int
     lines: int
+    flat: bool = False
 
     @property
     def interleaved(self) -> bool:
@@ -37,8 +42,14 @@ class LineGrid:
     @property
     def local_size(self) -> tuple[int, int, int]:
         """Workgroup size."""
-        pair = (self.lines, self.threads) if self.interleaved else (self.threads, self.lines)
-        return (*pair, 1)
+        if self.flat:
+            return (self.threads * self.lines, 1, 1)
+        return (self.width, self.threads * self.lines // self.width, 1)
+
+    @property
+    def width(self) -> int:
+        """How many neighbours differ in their line where lines are interleaved, else in their thread."""
+        return self.lines if self.interleaved else self.threads
 
     @property
     def blocks(self) -> int:
@@ -51,10 +62,18 @@ class LineGrid:
         return self.blocks * (self.outer if self.interleaved else 1)
 
 
-def line_grid(shape: tuple[int, ...], axis: int, threads: int, lines: int) -> LineGrid:
-    """Return the grid of the lines along an axis of a shape."""
+def line_grid(
+    shape: tuple[int, ...], axis: int, threads: int, lines: int, vector: int | None = None
+) -> LineGrid:
+    """Return the grid of the lines along an axis of a shape.
+
+    `vector`: of so many neighbours in x the device makes a vector.
+    """
     inner = math.prod(shape[axis + 1 :])
-    return LineGrid(shape[axis], inner, math.prod(shape[:axis]), inner, threads, lines)
+    grid = LineGrid(shape[axis], inner, math.prod(shape[:axis]), inner, threads, lines)
+    if vector is None or grid.width % vector == 0:
+        return grid
+    return dataclasses.replace(grid, flat=True)
 
 
 class Place:
@@ -76,9 +95,14 @@ class Place:
 
     def __init__(self, grid: LineGrid) -> None:
         self.grid = grid
-        local = vc.local_invocation_id()
-        x = 0 if grid.local_size[0] == 1 else local.x
-        y = 0 if grid.local_size[1] == 1 else local.y
+        local, width = vc.local_invocation_id(), grid.width
+        if grid.flat and 1 < width < grid.local_size[0]:
+            x, y = _register(local.x % width), _register(local.x // width)
+        elif grid.flat:
+            x, y = (local.x, 0) if width > 1 else (0, local.x)
+        else:
+            x = 0 if grid.local_size[0] == 1 else local.x
+            y = 0 if grid.local_size[1] == 1 else local.y
         group = vc.workgroup_id().x
         if grid.interleaved:
             self.line, self.thread = x, y

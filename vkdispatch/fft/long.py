@@ -8,6 +8,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.fft.chirp import chirp_spectrum, chirp_table, conjugated, padded_length
 from vkdispatch.fft.config import Pass
 from vkdispatch.fft.convolved import Whole, plan_convolved, trace_bluestein, trace_rader
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import IOProxy, reader, writer
 from vkdispatch.fft.lines import LineKernel, buffer_of, traced
 from vkdispatch.fft.ops import Line, Spot, guard
@@ -45,7 +46,8 @@ def _one_kernel(
 ) -> ShaderFunction:
     """Rader's or Bluestein's algorithm in one kernel."""
     whole = spec.input_type is not None and spec.output_type is not None and spec.signal_range is None
-    whole = whole and not spec.r2c and product(spec.shape[spec.axis + 1 :]) == 1
+    # CPUs read values in any order alike
+    whole = whole and not spec.r2c and product(spec.shape[spec.axis + 1 :]) == 1 and not runs_on_cpu()
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]

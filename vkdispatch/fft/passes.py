@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
 from vkdispatch.fft.config import plan_pass
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, traced
 from vkdispatch.fft.program import Step
 from vkdispatch.fft.radix import LARGEST_PRIME, held
@@ -30,6 +30,8 @@ _CHUNK = 1 << 30
 # Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
 _LONGEST = 1024
 _LEAST_COLUMNS = 8
+# On a CPU: values that an invocation holds, a whole line of a pass.
+_CPU_LONGEST = 32
 
 
 @record
@@ -73,10 +75,12 @@ def split_length(length: int, compute_type: DType) -> tuple[int, ...] | None:
     if prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = _LONGEST * 8 // compute_type.item_size if compute_type.item_size > 8 else _LONGEST
-    for count in (2, 3, 4):
-        found = _balanced(length, count, longest)
-        if found:
-            return found
+    # on a CPU a pass costs no more than an exchange in workgroup memory
+    for most in (_CPU_LONGEST, longest) if runs_on_cpu() else (longest,):
+        for count in (2, 3, 4):
+            found = _balanced(length, count, most)
+            if found:
+                return found
     return None
 
 
@@ -138,7 +142,7 @@ def make_passes(
     """Make the kernels of a transform of long lines, and say how to launch them."""
     per_line = lines.length * lines.inner
     at_once = max(1, min(lines.outer, _CHUNK // (per_line * compute_type.item_size)))
-    if any(info.is_cpu() for info in get_context().device_infos):
+    if runs_on_cpu():
         at_once = lines.outer
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
@@ -177,8 +181,10 @@ def _pass_kernel(
     length, done = factors[number], math.prod(factors[:number])
     rest = math.prod(factors[number + 1 :])
     near = done * lines.inner
-    staged = near == 1 and not last
-    plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged)
+    on_cpu = runs_on_cpu()
+    staged = near == 1 and not last and not on_cpu
+    registers = length if on_cpu and length <= _CPU_LONGEST else None
+    plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged, registers=registers)
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
     scratch = buffer_of(compute_type)
@@ -298,13 +304,14 @@ def _turn(kernel: LineKernel, near: Near, compute_type: DType, inverse: bool) ->
         # idle invocations would read behind the table
         exponent = times_values(start, remainder)
         exponent = exponent if stage.even else exponent % denominator
-        factor = root_power(exponent, denominator, compute_type, inverse)
+        first_place = isinstance(exponent, int) and exponent == 0
+        factor = None if first_place else root_power(exponent, denominator, compute_type, inverse)
         for i in range(stage.radix):
             number = turn * stage.radix + i
             value = kernel.registers[number]
             if i:
                 value = held(value * powers[i])
-            kernel.registers[number] = value * factor
+            kernel.registers[number] = value if factor is None else value * factor
 
 
 def _write_turned(kernel: LineKernel, near: Near, target: Any) -> None:

@@ -7,6 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.planes import PlanePlan, PlaneSteps, plan_planes
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.shaders import limits
@@ -42,7 +43,12 @@ class PlaneConvolution:
 
 
 def plane_convolution(spec: PlaneConvolution) -> ShaderFunction | None:
-    """Return the kernel, of arguments signal and kernel; None where a workgroup cannot hold a plane."""
+    """Return the kernel, of arguments signal and kernel; None where a workgroup cannot hold a plane.
+
+    None on a CPU too: workgroup memory is no faster than any other there.
+    """
+    if runs_on_cpu():
+        return None
     key: Any = (spec, limits())
     return cached_plane_convolution(key)
 

@@ -13,6 +13,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.config import registers_of
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLayout, SharedLines, allocation, guarded, plan_layout
@@ -129,7 +130,7 @@ def plan_planes(
         group = _group(height, width, row_split, column_split)
         together = planes or min(max(_WORKGROUP // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
-            half_first = height * width * compute_type.item_size > _HALVED and not _on_cpu()
+            half_first = height * width * compute_type.item_size > _HALVED and not runs_on_cpu()
             for part in ((2, 1) if half_first else (1, 2)) if parts is None else (parts,):
                 if group * together > most:
                     continue
@@ -155,7 +156,7 @@ def _splits(
     if rows is not None and columns is not None:
         return [(rows, columns)]
     values = height * width
-    if _on_cpu():
+    if runs_on_cpu():
         wanted = max(registers_of(max(height, width), False, True), -(-values // most))
     else:
         wanted = next((registers for size, registers in _REGISTERS if values <= size), 32)
@@ -166,10 +167,6 @@ def _splits(
             return found
         limit *= 2
     return []
-
-
-def _on_cpu() -> bool:
-    return any(info.is_cpu() for info in get_context().device_infos)
 
 
 def _pairs(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
@@ -220,7 +217,7 @@ def _laid_out(
                 return None
         layouts.append(layout)
     if staged is None:
-        staged = rows.threads < min(_SHORT_READ_CPU, width) if _on_cpu() else width <= _SHORT_READ
+        staged = rows.threads < min(_SHORT_READ_CPU, width) if runs_on_cpu() else width <= _SHORT_READ
     pitch = _pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]

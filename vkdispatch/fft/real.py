@@ -21,6 +21,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.base.record import record
 from vkdispatch.fft.config import Pass, plan_pass
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import Place
 from vkdispatch.fft.radix import held, rotated
 from vkdispatch.fft.registers import FFTRegisters
@@ -100,7 +101,7 @@ def plan_real(
             half = plan_pass((count, length // 2), 1, compute_type, split=half.split, parts=1) or half
     whole = half.layout is None or half.layout.parts == 1
     # short pieces of lines, one for each line of a workgroup, would waste parts of memory transactions
-    short = half.split.threads < _SHORT
+    short = half.split.threads < _SHORT and not runs_on_cpu()
     plan = RealPlan(
         half,
         whole and bool(staged),

@@ -133,7 +133,7 @@ class FFTGridManager:
         if inner_only:
             group = group % grid.blocks if grid.blocks > 1 else 0
         x, y = (place.line, place.thread) if grid.interleaved else (place.thread, place.line)
-        number = plus(x, times(y, grid.local_size[0]))
+        number = plus(x, times(y, grid.width))
         return plus(times(group, registers * grid.lines * grid.threads), number)
 
     def transposed_step(self, inner_only: bool) -> int:

@@ -10,6 +10,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.long import long_fft
 from vkdispatch.fft.ops import current_kernel
@@ -246,7 +247,12 @@ def plane_kernel(
     compute_type: DType,
     scale: float = 1.0,
 ) -> ShaderFunction | None:
-    """Return the kernel that transforms the last two axes at once, in place; None where there is none."""
+    """Return the kernel that transforms the last two axes at once, in place; None where there is none.
+
+    None on a CPU too: workgroup memory is no faster than any other there, and two kernels have less to do.
+    """
+    if runs_on_cpu():
+        return None
     return cached_plane_kernel((shape, inverse, normalize, kind, compute_type, scale), limits())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.stages import Split, Stage, plus, times
 
 # Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
@@ -75,9 +76,10 @@ def plan_layout(
     `whole` layouts are not cut into chunks, and hold rows of one value more as well.
     """
     length, first = split.length, split.radices[0]
-    padding = first if len(split.radices) > 1 and first % 2 == 0 else 0
+    on_cpu = runs_on_cpu()
+    padding = first if len(split.radices) > 1 and first % 2 == 0 and not on_cpu else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
-    if parts is None and lines * length * item_size > _HALVED:
+    if parts is None and lines * length * item_size > _HALVED and not on_cpu:
         parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
@@ -85,7 +87,7 @@ def plan_layout(
                 continue
             piece = -(-length // chunks)
             row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
-            if interleaved and lines > 1:
+            if interleaved and lines > 1 and not on_cpu:
                 banks = 32 * 4 * count // item_size
                 # an odd distance takes all banks in turn, where there are lines for all of them
                 row = row | 1 if lines >= banks else row + (banks // lines - row) % banks

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.fft.config import Pass, plan_pass
+from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.lines import LineKernel, buffer_of, linear_slots, traced
 from vkdispatch.fft.radix import LARGEST_PRIME
 from vkdispatch.fft.shared import Slot, guarded
@@ -86,8 +86,8 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
 
     CPUs read such lines best as they lie.
     """
-    context, length = get_context(), shape[axis]
-    if any(info.is_cpu() for info in context.device_infos) or math.prod(shape[axis + 1 :]) > 1:
+    length = shape[axis]
+    if runs_on_cpu() or math.prod(shape[axis + 1 :]) > 1:
         return None
     if not 2 <= length <= LARGEST_PRIME or length == 16:
         return None

@@ -22,6 +22,10 @@ _IDLE = 0.3  # what an idle invocation costs, of a busy one
 # Instructions that one value more in each invocation costs; in long lines it saves them.
 _HELD = 0.2
 _LONG = 2048
+# The same on a CPU, whose instructions do several invocations' work at once but for accesses to memory.
+_CPU_EXCHANGE = 200
+_CPU_ROUND = 15  # a butterfly more in each invocation, which has to keep it over barriers
+_CPU_UNEVEN = 30
 
 
 @record
@@ -162,7 +166,7 @@ def prime_factors(n: int) -> tuple[int, ...]:
 
 
 @functools.cache
-def choose_split(length: int, registers: int, most_threads: int) -> Split | None:
+def choose_split(length: int, registers: int, most_threads: int, on_cpu: bool = False) -> Split | None:
     """Choose radices and invocations for a line; None where the limits admit nothing.
 
     Parameters
@@ -173,9 +177,12 @@ def choose_split(length: int, registers: int, most_threads: int) -> Split | None
         Complex values that an invocation may hold, if no prime factor needs more.
     most_threads
         Invocations of a workgroup.
+    on_cpu
+        Whether it is for a CPU.
     """
     best: tuple[float, Split] | None = None
     for cost, split in split_choices(length, registers, most_threads):
+        cost = _cpu_cost(split) if on_cpu else cost
         if best is None or cost < best[0]:
             best = cost, split
     if best is None:
@@ -240,3 +247,14 @@ def _cost(split: Split) -> float:
     # short lines want many invocations that hide the latency of memory, long ones fewer with more to do each
     held = split.length / split.threads
     return total / split.length + (-_HELD if split.length > _LONG else _HELD) * held
+
+
+def _cpu_cost(split: Split) -> float:
+    """Instructions for each value of a line, where a way through workgroup memory costs far more than any."""
+    stages = split.stages
+    total = float(_CPU_EXCHANGE * (len(stages) - 1))
+    for stage in stages:
+        total += stage.rounds * split.threads * operations(stage.radix) / split.length
+        if len(stages) > 1:
+            total += _CPU_ROUND * (stage.rounds - 1) + (0 if stage.even else _CPU_UNEVEN)
+    return total

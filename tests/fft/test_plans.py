@@ -1,0 +1,87 @@
+"""Kernels as they are planned for GPUs and for CPUs, on whatever device there is, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+from tests.fft.signals import bound, complex_signal, error, filled
+from vkdispatch.fft import config, passes
+from vkdispatch.fft.device import runs_on_cpu
+from vkdispatch.fft.grid import line_grid
+from vkdispatch.fft.stages import Split, choose_split, split_choices
+
+# short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
+SHAPES = [
+    ((5, 7), 1),
+    ((3, 210), 1),
+    ((1, 4096), 1),
+    ((2, 64, 5), 1),
+    ((2, 8192), 1),
+    ((1050, 3), 0),
+    ((5, 67), 1),
+]
+
+
+def _check(shape: tuple[int, ...], axis: int) -> None:
+    signal = complex_signal(*shape)
+    buffer = filled(signal, vd.complex64)
+    vd.fft.fft(buffer, axis=axis)
+    assert error(buffer.read(0), np.fft.fft(signal, axis=axis)) < bound(shape[axis])
+    vd.fft.ifft(buffer, axis=axis)
+    assert error(buffer.read(0), signal) < 2 * bound(shape[axis])
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
+    _check(shape, axis)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [*SHAPES, ((9, 24), 1), ((3, 37, 6), 1), ((2, 20000), 1)])
+def test_plans_of_the_device(shape: tuple[int, ...], axis: int) -> None:
+    _check(shape, axis)
+
+
+@pytest.mark.parametrize("length", [62, 1024])
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_real_lines_of_gpus(length: int) -> None:
+    signal = complex_signal(3, length).real.astype(np.float32)
+    buffer = vd.asrfftbuffer(signal)
+    vd.fft.rfft(buffer)
+    assert error(buffer.read_fourier(0), np.fft.rfft(signal.astype(np.float64))) < bound(length)
+    vd.fft.irfft(buffer)
+    assert error(buffer.read_real(0), signal) < 2 * bound(length)
+
+
+@pytest.mark.parametrize(
+    ("axis", "threads", "lines"), [(1, 1, 8), (1, 6, 5), (0, 4, 3), (0, 1, 3), (0, 4, 1)]
+)
+def test_workgroups_of_one_row(axis: int, threads: int, lines: int) -> None:
+    """What lies along x fills vectors: all invocations where lines, or the invocations of one, do not."""
+    grid = line_grid((24, 24), axis, threads, lines, 8)
+    assert grid.flat and grid.local_size == (threads * lines, 1, 1)
+    assert not line_grid((24, 24), axis, 8, 8, 8).flat
+    assert not line_grid((24, 24), axis, threads, lines).flat
+
+
+def test_a_cpu_exchanges_as_rarely_as_it_can() -> None:
+    for length in (64, 100, 315, 512, 1155, 2048, 4096):
+        found = choose_split(length, 16, 1024, True)
+        assert found is not None
+        choices = [split for _, split in split_choices(length, 16, 1024)]
+        assert len(found.radices) == min(len(split.radices) for split in choices)
+    assert choose_split(64, 16, 1024, True) == Split(64, (8, 8), 8)
+
+
+@pytest.mark.skipif(not vd.get_devices()[0].is_cpu(), reason="the device is no CPU")
+def test_plans_on_a_cpu() -> None:
+    assert runs_on_cpu()
+    # up to 32 values are one invocation's, whose vectors are made of neighbours in x
+    plan = config.plan_pass((100, 24), 1, vd.complex64)
+    assert plan is not None and plan.layout is None and plan.grid.local_size == (64, 1, 1)
+    # no room is lost to padding: all of a line is there at once
+    plan = config.plan_pass((2, 4096), 1, vd.complex64)
+    assert plan is not None and plan.layout is not None and (plan.layout.parts, plan.layout.row) == (1, 4096)
+    assert max(passes.split_length(8192, vd.complex64) or ()) <= 32
