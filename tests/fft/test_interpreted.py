@@ -29,3 +29,22 @@ def test_nothing_is_out_of_bounds_and_nothing_races(shape: tuple[int, ...], kind
     kernel.interpret(buffer, races=True)
     truth = np.fft.fft(signal.astype(np.complex128), axis=1)
     assert error(buffer.reshape(shape), truth) < bound(shape[1], kind)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "memory"),
+    [
+        ((1, 59, 32), vd.complex128, 16384),
+        ((1, 613, 5), vd.complex64, 16384),
+        ((1, 526, 5), vd.complex64, 32752),
+    ],
+    ids=str,
+)
+def test_reversed_radices_for_which_memory_does_not_suffice(
+    shape: tuple[int, ...], kind: Any, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = vd.get_context()
+    for info in context.device_infos:
+        monkeypatch.setattr(type(info), "is_cpu", lambda self: False)
+    monkeypatch.setattr(context, "max_shared_memory", memory)
+    test_nothing_is_out_of_bounds_and_nothing_races(shape, kind)

@@ -119,17 +119,41 @@ class LineKernel:
         transform(self.registers, self.shared, self.place.thread, inverse)
 
     def turn_back(self) -> None:
-        """Have the next transform take values where the last one left them: by the radices reversed."""
+        """Have the next transform take values where the last one left them: by the radices reversed.
+
+        Where workgroup memory does not allow that, they are brought to where the same radices take them.
+        """
         if self._back is None:
+            self._bring_back()
             return
         assert self.shared is not None
         self.split, layout = self._back
         self.registers.split = self.split
         self.shared = self.shared.seen_as(layout, self.place.line)
 
+    def _bring_back(self) -> None:
+        first, last = self.split.stages[0], self.split.stages[-1]
+        if first.radix == last.radix:
+            return
+        assert self.shared is not None
+        base = times(self.place.line, self.shared.layout.row)
+
+        def slots(stage: Stage) -> list[Slot]:
+            return [
+                Slot(plus(base, entry.index), tuple(c for c in conditions if c is not self.place.active))
+                for entry, conditions in self.entries(stage)
+            ]
+
+        values = self.shared.rearrange(list(self.registers)[: last.registers], slots(last), slots(first))
+        for number, value in enumerate(values):
+            self.registers[number] = value
+
 
 def _back_layout(plan: Pass) -> tuple[Split, SharedLayout] | None:
-    """Return radices and layout of the way back; None where they are those of the way there."""
+    """Return radices and layout of the way back; None where they are those of the way there.
+
+    That is also where reversed ones need more workgroup memory than there is.
+    """
     radices = plan.split.radices
     if plan.layout is None or radices == radices[::-1]:
         return None
@@ -144,9 +168,7 @@ def _back_layout(plan: Pass) -> tuple[Split, SharedLayout] | None:
         plan.layout.parts,
         whole=True,
     )
-    if layout is None:
-        raise AssertionError(f"no layout for the way back of {plan.split}")
-    return split, layout
+    return None if layout is None else (split, layout)
 
 
 def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
