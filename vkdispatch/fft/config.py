@@ -42,8 +42,8 @@ def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
     Few values make many invocations, which hide the latency of memory; many make few exchanges.
     """
     if on_cpu:
-        # more than 16 take a driver's compiler long where values are exchanged
-        return 32 if length <= 32 else 16
+        # more take a driver's compiler long where values are exchanged, but save an exchange now and then
+        return 32 if length <= 32 else 27 if length > 2048 and length & (length - 1) else 16
     if strided:
         return 16 if length <= 256 else 32
     if length & (length - 1):
@@ -90,7 +90,8 @@ def plan_pass(
     if split is None:
         wanted = registers or registers_of(length, axis < len(shape) - 1, on_cpu)
         wanted = max(wanted * 8 // compute_type.item_size, 4)
-        split = choose_split(length, wanted, most_threads, on_cpu)
+        room = context.max_shared_memory // compute_type.item_size if on_cpu else None
+        split = choose_split(length, wanted, most_threads, room)
     if split is None:
         return None
     vector = context.subgroup_size if on_cpu else None

@@ -166,7 +166,7 @@ def prime_factors(n: int) -> tuple[int, ...]:
 
 
 @functools.cache
-def choose_split(length: int, registers: int, most_threads: int, on_cpu: bool = False) -> Split | None:
+def choose_split(length: int, registers: int, most_threads: int, room: int | None = None) -> Split | None:
     """Choose radices and invocations for a line; None where the limits admit nothing.
 
     Parameters
@@ -177,12 +177,12 @@ def choose_split(length: int, registers: int, most_threads: int, on_cpu: bool = 
         Complex values that an invocation may hold, if no prime factor needs more.
     most_threads
         Invocations of a workgroup.
-    on_cpu
-        Whether it is for a CPU.
+    room
+        If it is for a CPU: how many values its workgroup memory holds.
     """
     best: tuple[float, Split] | None = None
     for cost, split in split_choices(length, registers, most_threads):
-        cost = _cpu_cost(split) if on_cpu else cost
+        cost = cost if room is None else _cpu_cost(split, room)
         if best is None or cost < best[0]:
             best = cost, split
     if best is None:
@@ -249,10 +249,14 @@ def _cost(split: Split) -> float:
     return total / split.length + (-_HELD if split.length > _LONG else _HELD) * held
 
 
-def _cpu_cost(split: Split) -> float:
+def _cpu_cost(split: Split, room: int) -> float:
     """Instructions for each value of a line, where a way through workgroup memory costs far more than any."""
     stages = split.stages
     total = float(_CPU_EXCHANGE * (len(stages) - 1))
+    idle = max(stage.rounds * stage.threads - stage.butterflies for stage in stages)
+    if len(stages) > 1 and split.length + idle > room:
+        # real and imaginary parts one after the other
+        total += 2 * _CPU_EXCHANGE
     for stage in stages:
         total += stage.rounds * split.threads * operations(stage.radix) / split.length
         if len(stages) > 1:
