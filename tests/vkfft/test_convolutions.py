@@ -54,6 +54,19 @@ def test_one_kernel_for_all_images() -> None:
     assert distance(buffer.read(0), convolved(images, kernel[None])) < CLOSE
 
 
+@pytest.mark.parametrize("kernels", [1, 3])
+def test_batches_larger_than_what_is_bound_at_once(monkeypatch: pytest.MonkeyPatch, kernels: int) -> None:
+    images, kernel = complexes((3, 6, 8)), complexes((kernels, 6, 8), seed=1)
+    buffer, ready = vd.asbuffer(images), vd.asbuffer(kernel)
+    monkeypatch.setattr(buffer.context, "max_storage_buffer_range", images[0].nbytes)
+    vkfft.transpose_kernel2D(ready)
+    graph = vd.CommandGraph()
+    vkfft.convolve2D(buffer, ready, normalize=True, graph=graph)
+    assert distance(buffer.read(0), images) == 0
+    graph.submit()
+    assert distance(buffer.read(0), convolved(images, kernel)) < CLOSE
+
+
 def test_the_kernels_shape() -> None:
     kernel = complexes((48,))
     buffer = vd.asbuffer(kernel)

@@ -1,11 +1,12 @@
 """Circular convolutions of images."""
 
+from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex
+from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex, move
 from vkdispatch.vkfft.layout import checked_shape
 from vkdispatch.vkfft.plan import VkFFTPlan
 
@@ -37,6 +38,13 @@ def transpose_kernel2D(  # noqa: N802  (the name that programs use)
         It has other than 2 or 3 axes, or no complex dtype.
     """
     sizes = _images(kernel, shape, "kernel")
+    if _too_large(kernel, sizes[0]):
+
+        def make_ready(part: Buffer[Any], _: int) -> None:
+            transpose_kernel2D(part, None, graph, keep_shader_code)
+
+        _one_by_one(kernel, sizes, graph, make_ready)
+        return
     plan = VkFFTPlan(
         sizes[1:], num_batches=sizes[0], kernel_convolution=True, keep_shader_code=keep_shader_code
     )
@@ -95,6 +103,16 @@ def convolve2D(  # noqa: N802
         if padding[0] not in (None, (0, 0), [0, 0]):
             raise ArgumentValueError(f"padding: images are not padded along the batch, got {padding!r}")
         ranges = padding[1:]
+    if _too_large(buffer, batch):
+        own = kernel if single else Buffer((height, width), kernel.var_type)
+
+        def convolve_one(part: Buffer[Any], number: int) -> None:
+            if not single:
+                move(own, 0, kernel, number * height * width, height * width, graph)
+            convolve2D(part, own, normalize, conjugate_kernel, graph, keep_shader_code, ranges)
+
+        _one_by_one(buffer, sizes, graph, convolve_one)
+        return
     plan = VkFFTPlan(
         (height, width),
         normalize=normalize,
@@ -107,6 +125,27 @@ def convolve2D(  # noqa: N802
         keep_shader_code=keep_shader_code,
     )
     plan.record(graph, buffer, kernel=kernel)
+
+
+def _too_large(buffer: Buffer[Any], batch: int) -> bool:
+    """Whether VkFFT's kernels cannot be given a whole batch, but perhaps one image of it."""
+    return batch > 1 and buffer.mem_size > buffer.context.max_storage_buffer_range
+
+
+def _one_by_one(
+    buffer: Buffer[Any],
+    sizes: tuple[int, int, int],
+    graph: CommandGraph | None,
+    change: Callable[[Buffer[Any], int], None],
+) -> None:
+    """Change each image of a batch in memory of its own, to which kernels of ours bring it and back."""
+    batch, height, width = sizes
+    elements = height * width
+    part: Buffer[Any] = Buffer((height, width), buffer.var_type)
+    for number in range(batch):
+        move(part, 0, buffer, number * elements, elements, graph)
+        change(part, number)
+        move(buffer, number * elements, part, 0, elements, graph)
 
 
 def _images(buffer: object, shape: Any, name: str) -> tuple[int, int, int]:

@@ -17,6 +17,7 @@ CONJUGATE_DATA, CONJUGATE_KERNEL = 1, 2
 
 _products: dict[tuple[DType, int], ShaderFunction] = {}
 _embeddings: dict[DType, ShaderFunction] = {}
+_moves: dict[DType, ShaderFunction] = {}
 
 
 def multiply(
@@ -57,6 +58,21 @@ def embed(
         _embeddings[kind] = _embedding(kind)
     sizes = [(1,) * (3 - len(each)) + each for each in (shape, source_shape)]
     _embeddings[kind](buffer, source, *sizes[0], *sizes[1], exec_size=math.prod(shape) * copies, graph=graph)
+
+
+def move(
+    target: Buffer[Any],
+    start: int,
+    source: Buffer[Any],
+    first: int,
+    elements: int,
+    graph: CommandGraph | None,
+) -> None:
+    """Copy elements of `source` from `first` on to `target` from `start` on."""
+    kind = target.var_type
+    if kind not in _moves:
+        _moves[kind] = _moving(kind)
+    _moves[kind](target, source, start, first, exec_size=elements, graph=graph)
 
 
 def check_complex(buffer: Buffer[Any], name: str) -> None:
@@ -114,3 +130,18 @@ def _embedding(kind: DType) -> ShaderFunction:
         rewrite=False,
     )
     return decorate(with_zeros)
+
+
+def _moving(kind: DType) -> ShaderFunction:
+    def move_part(target: Any, source: Any, start: Any, first: Any) -> None:
+        i = global_invocation_id().x
+        target[start + i] = source[first + i]
+
+    buffer: Any = Buff
+    number: Any = Const
+    decorate = shader(
+        arg_type_annotations=[*[buffer[kind]] * 2, *[number[uint32]] * 2],
+        arg_names=["target", "source", "start", "first"],
+        rewrite=False,
+    )
+    return decorate(move_part)
