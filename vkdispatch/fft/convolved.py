@@ -22,7 +22,7 @@ from vkdispatch.fft.passes import Element, Load, Store
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.shared import Slot
 from vkdispatch.fft.staged import give_lines, of_thread, take_lines
-from vkdispatch.fft.stages import Stage, plus, times
+from vkdispatch.fft.stages import Stage, kept, plus, times
 
 
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:
@@ -139,7 +139,7 @@ def element_of(kernel: LineKernel, entry: Entry) -> Element:
     """Return what a register of a kernel of one pass stands for."""
     place, stride = kernel.place, kernel.plan.grid.stride
     base = plus(place.first, times(entry.start, stride))
-    base = base if isinstance(base, int) else base.to_register()
+    base = kept(base)
     return Element(place.outer, place.inner, entry.index, entry.bounds, plus(base, entry.offset * stride))
 
 

@@ -2,11 +2,10 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.record import record
-from vkdispatch.fft.stages import plus, times
+from vkdispatch.fft.stages import kept, plus, times
 
 
 @record
@@ -97,7 +96,7 @@ class Place:
         self.grid = grid
         local, width = vc.local_invocation_id(), grid.width
         if grid.flat and 1 < width < grid.local_size[0]:
-            x, y = _register(local.x % width), _register(local.x // width)
+            x, y = kept(local.x % width), kept(local.x // width)
         elif grid.flat:
             x, y = (local.x, 0) if width > 1 else (0, local.x)
         else:
@@ -106,21 +105,17 @@ class Place:
         group = vc.workgroup_id().x
         if grid.interleaved:
             self.line, self.thread = x, y
-            outer = _register(group // grid.blocks if grid.blocks > 1 else group)
+            outer = kept(group // grid.blocks if grid.blocks > 1 else group)
             block = group % grid.blocks if grid.blocks > 1 else 0
             column = plus(times(block, grid.lines), x)
             self.active = column < grid.inner if grid.inner % grid.lines else True
-            self.outer, self.inner = outer, _register(column)
-            self.line_number = _register(plus(times(outer, grid.inner), column))
-            self.first = _register(plus(times(outer, grid.length * grid.stride), column))
+            self.outer, self.inner = outer, kept(column)
+            self.line_number = kept(plus(times(outer, grid.inner), column))
+            self.first = kept(plus(times(outer, grid.length * grid.stride), column))
         else:
             self.thread, self.line = x, y
             number = plus(times(group, grid.lines), y)
             self.active = number < grid.outer if grid.outer % grid.lines else True
-            self.line_number = _register(number)
+            self.line_number = kept(number)
             self.outer, self.inner = self.line_number, 0
-            self.first = _register(times(self.line_number, grid.length))
-
-
-def _register(value: Any) -> Any:
-    return value if isinstance(value, int) else value.to_register()
+            self.first = kept(times(self.line_number, grid.length))

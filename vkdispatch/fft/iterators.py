@@ -19,7 +19,7 @@ from vkdispatch.fft.ops import (
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.resources import ContextRegisters, FFTResources
 from vkdispatch.fft.shapes import SignalRange, checked_range
-from vkdispatch.fft.stages import plus, times
+from vkdispatch.fft.stages import kept, plus, times
 
 
 def global_reads_iterator(
@@ -170,7 +170,7 @@ def _spots(
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(place.thread, turn)
         base = plus(line.origin(layout), times(butterfly, step))
-        base = base if isinstance(base, int) else base.to_register()
+        base = kept(base)
         with guard(_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 bounds = stage.input_bounds(turn, i)
@@ -187,7 +187,7 @@ def _transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spo
     """Yield what the first stage takes, where it is in the layout that convolutions read fastest."""
     stage, grid = resources.config.stages[0], resources.grid
     base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
-    base = base if isinstance(base, int) else base.to_register()
+    base = kept(base)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(resources.place.thread, turn)
         with guard(_conditions(resources, 0, turn)):

@@ -12,7 +12,7 @@ from vkdispatch.fft.grid import Place
 from vkdispatch.fft.ops import guard
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLayout, SharedLines, Slot, allocation, plan_layout
-from vkdispatch.fft.stages import Split, Stage, plus, times
+from vkdispatch.fft.stages import Split, Stage, kept, plus, times
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -76,7 +76,7 @@ class LineKernel:
         for turn in range(stage.rounds):
             conditions = self.conditions(stage, turn)
             start = stage.butterfly(self.place.thread, turn)
-            start = start if isinstance(start, int) else start.to_register()
+            start = kept(start)
             with guard(conditions if guarded else []):
                 yield turn, start, conditions
 

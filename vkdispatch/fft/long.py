@@ -1,5 +1,6 @@
 """Transforms for which there is no kernel of one pass: long lines, and lengths with large prime factors."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from vkdispatch.fft.io import IOProxy, reader, writer
 from vkdispatch.fft.lines import LineKernel, buffer_of, traced
 from vkdispatch.fft.ops import Line, Spot, guard
 from vkdispatch.fft.passes import Element, Ends, Lines, Load, Store, make_passes, split_length
-from vkdispatch.fft.program import Program, product
+from vkdispatch.fft.program import Program
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.stages import plus, times
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -29,7 +30,7 @@ def long_fft(spec: Any) -> Any:
     """
     shape, axis = spec.shape, spec.axis
     name = f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, shape))}_axis{axis}"
-    lines = Lines(product(shape[:axis]), spec.length, product(shape[axis + 1 :]))
+    lines = Lines(math.prod(shape[:axis]), spec.length, math.prod(shape[axis + 1 :]))
     factors = split_length(spec.length, spec.compute_type)
     ends, outputs = ends_of(spec)
     if factors is not None:
@@ -47,7 +48,7 @@ def _one_kernel(
     """Rader's or Bluestein's algorithm in one kernel."""
     whole = spec.input_type is not None and spec.output_type is not None and spec.signal_range is None
     # CPUs read values in any order alike
-    whole = whole and not spec.r2c and product(spec.shape[spec.axis + 1 :]) == 1 and not runs_on_cpu()
+    whole = whole and not spec.r2c and math.prod(spec.shape[spec.axis + 1 :]) == 1 and not runs_on_cpu()
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]
@@ -129,7 +130,7 @@ def scale_of(spec: Any) -> float:
 def ends_of(spec: Any) -> tuple[Ends, int | None]:
     """Return where a transform's values come from and go to, and how many arguments belong to the output."""
     source, target = _proxies(spec)
-    length, stride = spec.length, product(spec.shape[spec.axis + 1 :])
+    length, stride = spec.length, math.prod(spec.shape[spec.axis + 1 :])
     scale = scale_of(spec)
 
     def load(arguments: Sequence[Any]) -> Load:

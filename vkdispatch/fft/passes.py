@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
@@ -19,7 +20,7 @@ from vkdispatch.fft.lines import Entry, LineKernel, buffer_of, linear_slots, tra
 from vkdispatch.fft.program import Step
 from vkdispatch.fft.radix import LARGEST_PRIME, held
 from vkdispatch.fft.shared import Slot, guarded
-from vkdispatch.fft.stages import plus, prime_factors, times
+from vkdispatch.fft.stages import kept, plus, prime_factors, times
 from vkdispatch.fft.tables import second_power
 from vkdispatch.fft.transform import Powers
 from vkdispatch.fft.twiddle import root_power
@@ -29,7 +30,6 @@ from vkdispatch.fft.twiddle import root_power
 _CHUNK = 1 << 30
 # Lengths of one pass: what leaves a workgroup room for 128 bytes of neighbouring lines.
 _LONGEST = 1024
-_LEAST_COLUMNS = 8
 # On a CPU: values that an invocation holds, a whole line of a pass.
 _CPU_LONGEST = 32
 
@@ -228,31 +228,24 @@ class Near:
         self.column = place.inner
         self.outer = place.outer
         self.first = place.first  # in a buffer that holds just this chunk
-        self.remainder = _kept(self.column // near if near > 1 else self.column) if rest > 1 else 0
-        self.inner = _kept(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
+        self.remainder = kept(self.column // near if near > 1 else self.column) if rest > 1 else 0
+        self.inner = kept(self.column % near) if near > 1 and rest > 1 else self.column if near > 1 else 0
         per_line = lines.length * lines.inner
-        self.chunk_outer = _kept(plus(place.outer, start))
-        self.origin = _kept(plus(times(self.chunk_outer, per_line), self.column))
-        self._bases: dict[Any, Any] = {}
-
-    def _base(self, kind: str, entry: Entry, value: Callable[[], Any]) -> Any:
-        key = (kind, id(entry.start))
-        if key not in self._bases:
-            self._bases[key] = (entry.start, _kept(value()))
-        return self._bases[key][1]
+        self.chunk_outer = kept(plus(place.outer, start))
+        self.origin = kept(plus(times(self.chunk_outer, per_line), self.column))
 
     def local(self, entry: Entry) -> Any:
         """Flat index of a value in a buffer that holds just this chunk, before the pass."""
         step = self.rest * self.near
         base = plus(self.first, times(entry.start, step))
-        return plus(_kept(base), entry.offset * step)
+        return plus(kept(base), entry.offset * step)
 
     def load_with(self, load: Load) -> Callable[[Entry], Any]:
         """Return what reads a value of the first pass."""
         step = self.rest * self.near
 
         def read(entry: Entry) -> Any:
-            flat = plus(_kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            flat = plus(kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
             index = plus(times(entry.index, self.rest), self.remainder)
             least, most = entry.bounds
             bounds = (least * self.rest, most * self.rest + self.rest - 1)
@@ -265,7 +258,7 @@ class Near:
         step = self.near
 
         def write(entry: Entry, value: Any) -> None:
-            flat = plus(_kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
+            flat = plus(kept(plus(self.origin, times(entry.start, step))), entry.offset * step)
             before = self.column // self.lines.inner if self.lines.inner > 1 else self.column
             index = plus(times(entry.index, done), before)
             least, most = entry.bounds
@@ -285,7 +278,7 @@ class Near:
         """Flat index of a value after the pass, its axis moved behind the remaining ones."""
         row = plus(times(self.outer, self.rest), self.remainder)
         base = plus(times(plus(times(row, self.length), entry.start), self.near), self.inner)
-        return plus(_kept(base), entry.offset * self.near)
+        return plus(kept(base), entry.offset * self.near)
 
 
 def _turn(kernel: LineKernel, near: Near, compute_type: DType, inverse: bool) -> None:
@@ -327,20 +320,14 @@ def _write_turned(kernel: LineKernel, near: Near, target: Any) -> None:
     values = [kernel.registers[entry.register] for entry, _ in entries]
     taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
     start = plus(times(near.outer, near.rest * near.length), times(_block(grid), grid.lines * near.length))
-    start = _kept(start)
+    start = kept(start)
     for (at, slot), value in zip(pairs, taken, strict=True):
         guarded(slot.conditions, lambda at=at, value=value: target.__setitem__(plus(start, at), value))  # type: ignore[misc]
 
 
 def _block(grid: Any) -> Any:
-    import vkdispatch.codegen as vc
-
     group = vc.workgroup_id().x
     return group % grid.blocks if grid.blocks > 1 else 0
-
-
-def _kept(value: Any) -> Any:
-    return value if isinstance(value, int) else value.to_register()
 
 
 def times_values(a: Any, b: Any) -> Any:

@@ -1,9 +1,7 @@
 """Transforms of several kernels, which hand their values on through memory of the device's own."""
 
-import functools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
@@ -121,25 +119,3 @@ def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -
     if buffer is None or buffer.size < elements:
         buffer = kept[slot, kind] = Buffer((elements,), kind)
     return buffer
-
-
-def remembered(function: Callable[..., Any]) -> Any:
-    """Cache a function that makes kernels, by its arguments and by what the context's devices can do."""
-
-    @functools.cache
-    def made(_limits: object, *args: Any) -> Any:
-        return function(*args)
-
-    @functools.wraps(function)
-    def wrapper(*args: Any) -> Any:
-        context = get_context()
-        limits = (context.max_workgroup_size, context.max_workgroup_invocations, context.max_shared_memory)
-        return made(limits, *args)
-
-    wrapper.cache_clear = made.cache_clear  # type: ignore[attr-defined]
-    return wrapper
-
-
-def product(values: Sequence[int]) -> int:
-    """Product of some ints."""
-    return functools.reduce(lambda a, b: a * b, values, 1)

@@ -26,7 +26,7 @@ from vkdispatch.fft.grid import Place
 from vkdispatch.fft.radix import held, rotated
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLayout, SharedLines, guarded
-from vkdispatch.fft.stages import Stage, plus, times
+from vkdispatch.fft.stages import Stage, kept, plus, times
 from vkdispatch.fft.tables import host_type, roots_of_unity
 from vkdispatch.fft.transform import transform
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -159,7 +159,7 @@ class _Lines:
         self.place = Place(self.grid)
         self.thread = self.place.thread
         first = times(self.place.line_number, self.half + 1)
-        self.first = first if isinstance(first, int) else first.to_register()
+        self.first = kept(first)
         self.registers = FFTRegisters(self.split, self.compute_type)
         self.shared: SharedLines | None = None
         if plan.layout is not None:
@@ -167,7 +167,7 @@ class _Lines:
                 plan.layout, self.split, self.compute_type, self.place.line, self.grid.lines * plan.row
             )
         row = times(self.place.line, plan.row)
-        self.row = row if isinstance(row, int) else row.to_register()
+        self.row = kept(row)
 
     def memory(self) -> SharedLines:
         """Workgroup memory, where it is needed."""

@@ -14,7 +14,7 @@ from vkdispatch.fft.precision import require_complex
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shapes import checked_axis, checked_shape
 from vkdispatch.fft.shared import SharedLines
-from vkdispatch.fft.stages import Stage, plus, prime_factors, times
+from vkdispatch.fft.stages import Stage, kept, plus, prime_factors, times
 
 
 class FFTConfig:
@@ -206,7 +206,7 @@ class FFTSDataManager:
             lines.settle()
             for turn in range(source.rounds):
                 start = source.first_output(thread, turn)
-                start = start if isinstance(start, int) else start.to_register()
+                start = kept(start)
                 with guard(source.conditions(thread, turn)):
                     for i in range(source.radix):
                         position = plus(start, i * source.previous)

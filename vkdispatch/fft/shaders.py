@@ -12,7 +12,7 @@ from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.context import fft_context
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import checked_map
-from vkdispatch.fft.long import long_fft
+from vkdispatch.fft.long import long_fft, scale_of
 from vkdispatch.fft.ops import current_kernel
 from vkdispatch.fft.planes import make_plane_kernel, plan_planes
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
@@ -220,9 +220,8 @@ def _staged_fft(spec: Transform) -> ShaderFunction | None:
     if plan is None:
         return None
     name = f"{'ifft' if spec.inverse else 'fft'}_{'x'.join(map(str, spec.shape))}_axis{spec.axis}"
-    scale = spec.scale / spec.length if spec.inverse and spec.normalize else spec.scale
     return make_staged_kernel(
-        name, plan, spec.input_type, spec.output_type, spec.inverse, scale, spec.separate
+        name, plan, spec.input_type, spec.output_type, spec.inverse, scale_of(spec), spec.separate
     )
 
 

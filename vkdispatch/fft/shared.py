@@ -9,7 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.device import runs_on_cpu
-from vkdispatch.fft.stages import Split, Stage, plus, times
+from vkdispatch.fft.stages import Split, Stage, kept, plus, times
 
 # Larger exchanges move real and imaginary parts in turn: half the memory makes room for more workgroups.
 _HALVED = 8 << 10
@@ -227,7 +227,7 @@ class SharedLines:
             if layout.chunks > 1:
                 conditions.append(first // piece == chunk)
                 base = base - layout.step(chunk * piece) if chunk else base
-            base = base if isinstance(base, int) else base.to_register()
+            base = kept(base)
             step = layout.step(stage.previous) if stage.previous > 1 else 1
 
             def store(base: Any = base, step: int = step, turn: int = turn) -> None:
@@ -243,7 +243,7 @@ class SharedLines:
         step = layout.step(stage.butterflies)
         for turn in range(stage.rounds):
             base = plus(self.row, layout.padded(stage.butterfly(thread, turn)))
-            base = base if isinstance(base, int) else base.to_register()
+            base = kept(base)
             for i in (
                 range(chunk * per_chunk, (chunk + 1) * per_chunk) if layout.chunks > 1 else range(stage.radix)
             ):

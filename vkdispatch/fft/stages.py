@@ -130,6 +130,11 @@ def times(a: Any, b: int) -> Any:
     return a if b == 1 else a * b
 
 
+def kept(value: Any) -> Any:
+    """Return an index as it is now, in a register of its own unless it is an int."""
+    return value if isinstance(value, int) else value.to_register()
+
+
 @record
 class Split:
     """The radices of a transform, in order, and how many invocations work on a line."""

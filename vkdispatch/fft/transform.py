@@ -8,7 +8,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.fft.radix import dft, held
 from vkdispatch.fft.registers import FFTRegisters
 from vkdispatch.fft.shared import SharedLines
-from vkdispatch.fft.stages import Split, plus, times
+from vkdispatch.fft.stages import Split, kept, plus, times
 from vkdispatch.fft.tables import second_power, twiddle_offsets, twiddles
 
 
@@ -80,7 +80,7 @@ class _Factors:
         # where all butterflies of an invocation have the same place
         if not self._roots or stage.threads % stage.previous:
             index = plus(times(stage.twiddle_index(self._thread, turn), 2), self._offset)
-            index = index if isinstance(index, int) else index.to_register()
+            index = kept(index)
             second = second_power(stage.radix)
             self._roots = {1: self._root(index)}
             if second > 1:

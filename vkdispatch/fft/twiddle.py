@@ -9,7 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.radix import held
-from vkdispatch.fft.stages import plus
+from vkdispatch.fft.stages import kept, plus
 from vkdispatch.fft.tables import cached, host_type, roots_of_unity
 
 # Beyond so many entries a table is two: exp(-2 pi i (a step + b) / n) is a product.
@@ -37,7 +37,7 @@ def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bo
     if step == 0:
         value = held(table[exponent])
     else:
-        exponent = exponent if isinstance(exponent, int) else exponent.to_register()
+        exponent = kept(exponent)
         fine, coarse = table[exponent % step], table[plus(exponent // step, step)]
         value = held(held(fine) * held(coarse))
     return held(vc.to_complex(value.real, -value.imag)) if inverse else value
