@@ -169,9 +169,14 @@ class Engine:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
 
 class HostBlock:
-    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like."""
+    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like.
 
-    def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
+    kind: "upload" is for copies from and to the device, in memory that the host caches. "host" is host memory
+    that kernels work on, "device_host" the device's own memory that the host reaches: both are what
+    `Buffer.over` is for. Raises the out-of-memory class where the device has no such memory or no more of it.
+    """
+
+    def __init__(self, engine: Engine, queue: int, size: int, kind: str = "upload") -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class HostPages:
@@ -187,11 +192,26 @@ def spare_pages() -> int:
     """Return the bytes that are kept of `HostPages` that are gone. The end of an engine drops them."""
 
 class Buffer:
-    """Device memory, one copy for each queue of the engine."""
+    """Device memory, one copy for each queue of the engine; with `shared` one memory for all of them.
 
-    def __init__(self, engine: Engine, size: int) -> None: ...
+    Copies between a shared buffer and the host wait for what all queues do with it. Of what else the queues
+    do with it, the caller sees to the order (`Engine.follow`).
+    """
+
+    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
+        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
+
+    @staticmethod
+    def over(block: HostBlock) -> Buffer:
+        """Return a shared buffer whose memory is the block's; it lives as long as either.
+
+        Raises ValueError where the engine has several devices, RuntimeError where it is closed.
+        """
+
     @property
     def size(self) -> int: ...
+    @property
+    def shared(self) -> bool: ...
     @property
     def host_mapped(self) -> bool: ...
     def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
@@ -228,6 +248,7 @@ class Image:
     """An image in device memory, one copy for each queue of the engine, its contents undefined.
 
     view_type: 0 1D, 1 2D, 2 3D, 5 array of 2D layers. format: VkFormat. storage: kernels may store to it.
+    shared: as a `Buffer`'s.
     """
 
     def __init__(
@@ -239,6 +260,7 @@ class Image:
         layers: int,
         levels: int,
         storage: bool,
+        shared: bool = False,
     ) -> None: ...
     @property
     def sampleable(self) -> bool: ...

@@ -211,6 +211,7 @@ cdef extern from * nogil:
         pass
     cdef cppclass CppImage "vkd::Image"(CppResource):
         uint64_t level_size(uint32_t level)
+        cbool shared()
         const CppImageShape& shape()
     cdef cppclass CppSampler "vkd::Sampler"(CppResource):
         pass
@@ -227,6 +228,7 @@ cdef extern from * nogil:
 cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppBuffer "vkd::Buffer"(CppResource):
         uint64_t size()
+        cbool shared()
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
@@ -272,6 +274,8 @@ cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
     ctypedef enum MemoryUse "vkd::MemoryUse":
         UPLOAD "vkd::MemoryUse::upload"
         DOWNLOAD "vkd::MemoryUse::download"
+        HOST "vkd::MemoryUse::host"
+        DEVICE_HOST "vkd::MemoryUse::device_host"
 
 cdef extern from "libs/pages.hpp" namespace "vkd" nogil:
     cdef cppclass CppPages "vkd::Pages":
@@ -342,8 +346,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool lost()
         cbool closed()
         void check_open() except +raise_error
-        CppBuffer* create_buffer(uint64_t size) except +raise_error
-        CppImage* create_image(const CppImageShape& shape) except +raise_error
+        CppBuffer* create_buffer(uint64_t size, cbool shared) except +raise_error
+        CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
+        CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
         CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,

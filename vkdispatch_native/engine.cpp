@@ -210,18 +210,61 @@ auto Engine::create(Make make) {
   return made.release();
 }
 
-Buffer* Engine::create_buffer(VkDeviceSize size) {
-  const Use use(*this);
-  return create([&] { return std::make_unique<Buffer>(queue_devices_, size); });
+void Engine::check_one_device(const char* what) const {
+  if (devices_.size() > 1) {
+    throw Error(ErrorKind::invalid_value, std::string(what) +
+                                              " has one memory for all queues, which those of " +
+                                              std::to_string(devices_.size()) + " devices cannot share");
+  }
 }
 
-Image* Engine::create_image(const ImageShape& shape) {
+Buffer* Engine::create_buffer(VkDeviceSize size, bool shared) {
   const Use use(*this);
-  Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape); });
+  if (shared) {
+    check_one_device("shared: the buffer");
+  }
+  return create([&] { return std::make_unique<Buffer>(queue_devices_, size, shared); });
+}
+
+Buffer* Engine::create_buffer_over(Pinned& block) {
+  const Use use(*this);
+  check_one_device("block: a buffer over it");
+  return create([&] { return std::make_unique<Buffer>(block); });
+}
+
+Image* Engine::create_image(const ImageShape& shape, bool shared) {
+  const Use use(*this);
+  if (shared) {
+    check_one_device("shared: the image");
+  }
+  Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape, shared); });
   for (const auto& queue : queues_) {
-    queue->append(*image);
+    if (!shared || queue == queues_.front()) {
+      queue->append(*image);
+    } else {
+      queue->append_waits({{queues_.front().get(), image->last_write(0)}});
+    }
   }
   return image;
+}
+
+template <typename Shared>
+void Engine::follow_others(size_t queue, const Shared& data, bool writes) {
+  if (!data.shared() || queues_.size() == 1) {
+    return;
+  }
+  std::vector<Batch::Wait> waits;
+  for (size_t slot = 0; slot < slot_count(); ++slot) {
+    const uint64_t value = writes ? data.last_use(slot) : data.last_write(slot);
+    if (slot % queues_.size() != queue && has_queue(slot) && !timelines_[slot]->passed(value)) {
+      waits.push_back({&queue_at(slot), value});
+    }
+  }
+  for (size_t slot = queue; slot < slot_count() && !waits.empty(); slot += queues_.size()) {
+    if (has_queue(slot)) {
+      queue_at(slot).append_waits(waits);
+    }
+  }
 }
 
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
@@ -358,17 +401,20 @@ void Engine::follow(size_t first, size_t last, const std::vector<Point>& points)
 uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                         VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, true);
   return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, false);
   queues_.at(queue)->download(buffer, offset, data, size);
 }
 
 Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                                VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, false);
   return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
 }
 
@@ -388,6 +434,7 @@ void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
 Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                            VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, true);
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, true));
 }
@@ -395,6 +442,7 @@ Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, co
 Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                              VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, false);
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, false));
 }
@@ -402,12 +450,14 @@ Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, 
 void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
+  follow_others(queue, image, true);
   queues_.at(queue)->upload(image, level, data);
 }
 
 void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
+  follow_others(queue, image, false);
   queues_.at(queue)->download(image, level, data);
 }
 
@@ -439,6 +489,10 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
   if (from == to) {
     return;
   }
+  if (buffer.shared()) {
+    follow(to, to + 1, work_given(from, from + 1));
+    return;
+  }
   if (queue_devices_[from] == queue_devices_[to]) {
     std::vector<Batch::Wait> waits = {{&source, source.last_value()}};
     for (size_t slot = from + queues_.size(); slot < slot_count(); slot += queues_.size()) {
@@ -462,7 +516,13 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
 bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;
-  for (size_t queue = first; queue < last && &target != &source; ++queue) {
+  if (target.id() == source.id()) {
+    return false;
+  }
+  if (target.shared()) {
+    last = first + 1;
+  }
+  for (size_t queue = first; queue < last; ++queue) {
     queues_[queue]->append_copy_of(target, source);
     crowded |= queues_[queue]->crowded();
   }

@@ -53,8 +53,11 @@ class Engine {
   void check_open() const;
 
   // From here on every call throws when the engine is closed, and close() waits for those under way.
-  Buffer* create_buffer(VkDeviceSize size);
-  Image* create_image(const ImageShape& shape);
+  // Shared: one memory for all queues, which must be of one device. What different queues do with it is
+  // ordered by follow() alone, but for the copies below from and to host memory.
+  Buffer* create_buffer(VkDeviceSize size, bool shared);
+  Buffer* create_buffer_over(Pinned& block);  // its memory, for every queue
+  Image* create_image(const ImageShape& shape, bool shared);
   Sampler* create_sampler(const SamplerSettings& settings);
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
@@ -135,6 +138,10 @@ class Engine {
   auto create(Make make);
   Queue& queue_at(size_t slot);
   size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
+  void check_one_device(const char* what) const;  // throws unless all queues are of one
+  // What a queue and its twins are given next waits for what others did with the memory that they share.
+  template <typename Shared>
+  void follow_others(size_t queue, const Shared& data, bool writes);
   template <typename Function>
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
