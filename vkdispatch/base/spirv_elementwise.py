@@ -242,11 +242,10 @@ def _check_workgroup(code: _Code) -> None:
 
 
 def _check_functions(code: _Code) -> None:
-    """Refuse instructions and variables that are not known to be harmless, and find dominators."""
+    """Refuse instructions and variables that are not known to be harmless."""
     inside = False
-    block = -1
-    # Block -> what dominates all the blocks seen so far that lead there.
-    before: dict[int, int] = {}
+    block = 0
+    leads_to: dict[int, set[int]] = {}
     for instruction in code.instructions:
         opcode, operands = instruction.opcode, instruction.operands
         inside = inside or opcode == spirv.FUNCTION
@@ -260,15 +259,32 @@ def _check_functions(code: _Code) -> None:
             raise _NoProof("a store to what is no buffer")
         if opcode == spirv.LABEL:
             block = operands[0]
-            bit = 1 << len(code.bits)
-            code.bits[block] = bit
-            code.dominators[block] = before.get(block, 0) | bit
-            if len(code.bits) > _MOST_BLOCKS:
-                raise _NoProof("too long")
-        for target in _targets(code, instruction):
-            if target in code.bits:
-                raise _NoProof("a loop")
+            leads_to[block] = set()
+        leads_to.get(block, set()).update(_targets(code, instruction))
+    _find_dominators(code, leads_to)
+
+
+def _find_dominators(code: _Code, leads_to: dict[int, set[int]]) -> None:
+    """Note which blocks dominate which; refuse loops. Blocks are taken after all those that lead to them."""
+    if len(leads_to) > _MOST_BLOCKS:
+        raise _NoProof("too long")
+    comes_from = dict.fromkeys(leads_to, 0)
+    for targets in leads_to.values():
+        for target in targets:
+            comes_from[target] += 1
+    ready = [block for block, count in comes_from.items() if not count]
+    before: dict[int, int] = dict.fromkeys(ready, 0)
+    while ready:
+        block = ready.pop()
+        code.bits[block] = 1 << len(code.bits)
+        code.dominators[block] = before[block] | code.bits[block]
+        for target in leads_to[block]:
             before[target] = before.get(target, -1) & code.dominators[block]
+            comes_from[target] -= 1
+            if not comes_from[target]:
+                ready.append(target)
+    if len(code.bits) < len(leads_to):
+        raise _NoProof("a loop")
 
 
 def _targets(code: _Code, instruction: Instruction) -> Sequence[int]:

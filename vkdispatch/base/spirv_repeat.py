@@ -78,10 +78,10 @@ def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repe
         `code` is no module, or malformed, or has no such entry point.
     """
     module = read_module(code)
-    check_types(module)
     touched = proven(module, entry_point)
     if touched is None or not touched.written:
         return None
+    check_types(module)
     words, count_id = _with_loop(module, fence)
     return Repeated(words.astype("<u4").tobytes(), count_id, touched.written, touched.read)
 
