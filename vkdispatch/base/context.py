@@ -4,8 +4,8 @@ import atexit
 import itertools
 import operator
 import os
-import threading
 import weakref
+from _thread import RLock, allocate_lock
 from collections.abc import Iterable, Sequence
 
 import vkdispatch_native as native
@@ -20,7 +20,7 @@ _GRAPHICS = 0x1
 # Each queue has a thread and a copy of every buffer.
 _MAX_QUEUES = 64
 _numbers = itertools.count(1)
-_numbers_lock = threading.Lock()  # without a GIL the count may give a number twice
+_numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
 class Context:
@@ -179,7 +179,7 @@ def as_int(value: object) -> int | None:
         return None  # an array of several integers, say
 
 
-_lock = threading.RLock()
+_lock = RLock()
 _context: Context | None = None
 
 
