@@ -44,13 +44,16 @@ from vkdispatch.base.buffer import (
     asbuffer,
     from_cuda_array,
 )
+from vkdispatch.base.choosing import select_queue_families
 from vkdispatch.base.context import (
+    Context,
     get_context,
     get_context_handle,
     is_context_initialized,
     make_context,
+    make_context_from_handles,
     queue_wait_idle,
-    select_queue_families,
+    use_context,
 )
 from vkdispatch.base.cuda_capture import (
     CUDAGraphCapture,
@@ -144,6 +147,13 @@ from vkdispatch.base.init import (
     is_opencl,
     is_vulkan,
 )
+from vkdispatch.base.interop import (
+    ContextHandles,
+    DeviceHandles,
+    QueueHandle,
+    optional_device_features,
+    required_device_features,
+)
 from vkdispatch.base.logging import (
     LogLevel,
     log,
@@ -226,6 +236,9 @@ __all__ = [
     "CheckError",
     "CommandGraph",
     "ComponentError",
+    "Context",
+    "ContextHandles",
+    "DeviceHandles",
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
@@ -246,6 +259,7 @@ __all__ = [
     "OutOfDeviceMemoryError",
     "OversizedBufferError",
     "Profile",
+    "QueueHandle",
     "RFFTBuffer",
     "RawKernel",
     "ReadFuture",
@@ -345,15 +359,18 @@ __all__ = [
     "log_verbose",
     "log_warning",
     "make_context",
+    "make_context_from_handles",
     "make_shader_function",
     "map",
     "mat2",
     "mat3",
     "mat4",
+    "optional_device_features",
     "profile",
     "queue_wait_idle",
     "record_event",
     "reduce",
+    "required_device_features",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
@@ -367,6 +384,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "use_context",
     "uvec2",
     "uvec3",
     "uvec4",
