@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "context/foreign.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -149,9 +150,44 @@ Instance::Instance(bool debug) : Instance() {
   volkLoadInstanceOnly(handle_);
 
   if (validate) {
-    check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_),
-          "vkCreateDebugUtilsMessengerEXT");
+    listen();
   }
+  enumerate();
+}
+
+std::shared_ptr<Instance> Instance::borrow(VkInstance handle, bool debug) {
+  std::lock_guard lock(current_mutex);
+  if (current && current->handle_ == handle) {
+    return current;
+  }
+  if (!current) {
+    throw Error(ErrorKind::vulkan, "Vulkan is not initialized");  // its functions serve every instance
+  }
+  check_instance(handle);
+  std::shared_ptr<Instance> borrowed(new Instance());
+  borrowed->handle_ = handle;
+  borrowed->borrowed_ = true;
+  if (debug) {
+    borrowed->listen();
+  }
+  borrowed->enumerate();
+  return borrowed;
+}
+
+// The functions are looked up for this instance: others may not have the extension.
+void Instance::listen() {
+  const auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
+  destroy_messenger_ = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(handle_, "vkDestroyDebugUtilsMessengerEXT"));
+  if (make == nullptr || destroy_messenger_ == nullptr) {
+    return;
+  }
+  const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
+  check(make(handle_, &messenger, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT");
+}
+
+void Instance::enumerate() {
   uint32_t count = 0;
   check(vkEnumeratePhysicalDevices(handle_, &count, nullptr), "vkEnumeratePhysicalDevices");
   physical_devices_.resize(count);
@@ -160,9 +196,9 @@ Instance::Instance(bool debug) : Instance() {
 
 Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) {
-    vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    destroy_messenger_(handle_, messenger_, nullptr);
   }
-  if (handle_ != VK_NULL_HANDLE) {
+  if (handle_ != VK_NULL_HANDLE && !borrowed_) {
     vkDestroyInstance(handle_, nullptr);
   }
 }
