@@ -191,6 +191,7 @@ def make_context(
     use_cpu: bool = False,
     multi_device: bool = False,
     multi_queue: bool = False,
+    compiles: bool = True,
 ) -> Context:
     """Make the global context, or return it, arguments ignored, when it exists.
 
@@ -206,6 +207,9 @@ def make_context(
         Queues per device (default 1; with `multi_queue` what suits the device).
     queue_families
         A list of queue family indices per device.
+    compiles
+        Whether there will be GLSL to compile, for which the compiler gets ready on another thread. False is
+        for programs that have SPIR-V.
 
     Raises
     ------
@@ -220,7 +224,7 @@ def make_context(
     with _lock:
         if _context is not None and _context.usable:
             return _context
-        if is_vulkan():
+        if compiles and is_vulkan():
             context_comes_up()
         initialize()
         lost, _context = _context, None

@@ -39,13 +39,19 @@ bool has_layer(const char* name) {
                      [&](const VkLayerProperties& layer) { return std::strcmp(layer.layerName, name) == 0; });
 }
 
-bool has_extension(const char* name) {
-  uint32_t count = 0;
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data());
-  return std::any_of(extensions.begin(), extensions.end(),
-                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+// One question in place of two, how many and which: the loader and its layers look at the drivers for each.
+std::vector<VkPhysicalDevice> physical_devices_of(VkInstance instance) {
+  std::vector<VkPhysicalDevice> devices(16);
+  while (true) {
+    auto count = static_cast<uint32_t>(devices.size());
+    const VkResult result = vkEnumeratePhysicalDevices(instance, &count, devices.data());
+    if (result != VK_INCOMPLETE) {
+      check(result, "vkEnumeratePhysicalDevices");
+      devices.resize(count);
+      return devices;
+    }
+    devices.resize(2 * devices.size());
+  }
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
@@ -102,7 +108,7 @@ Instance::Instance(bool debug) : Instance() {
   if (volkInitialize() != VK_SUCCESS) {
     throw Error(ErrorKind::vulkan, "no Vulkan loader (libvulkan) on this machine");
   }
-  if (volkGetInstanceVersion() < VK_API_VERSION_1_1) {
+  if (vkEnumerateInstanceVersion == nullptr) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader is older than Vulkan 1.1");
   }
 
@@ -117,10 +123,6 @@ Instance::Instance(bool debug) : Instance() {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
-  if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
-    extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
-    info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
-  }
 
   const VkValidationFeatureEnableEXT synchronization =
       VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
@@ -137,11 +139,19 @@ Instance::Instance(bool debug) : Instance() {
     info.pNext = &features;
   }
 
+  // Nearly every loader has this extension. Asking first would have it look at all drivers once more.
+  extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+  info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
   info.enabledLayerCount = static_cast<uint32_t>(layers.size());
   info.ppEnabledLayerNames = layers.data();
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  const VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  if (result == VK_ERROR_EXTENSION_NOT_PRESENT) {
+    info.flags = 0;
+    --info.enabledExtensionCount;
+    result = vkCreateInstance(&info, nullptr, &handle_);
+  }
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader finds no driver on this machine");
   }
@@ -152,10 +162,7 @@ Instance::Instance(bool debug) : Instance() {
     check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_),
           "vkCreateDebugUtilsMessengerEXT");
   }
-  uint32_t count = 0;
-  check(vkEnumeratePhysicalDevices(handle_, &count, nullptr), "vkEnumeratePhysicalDevices");
-  physical_devices_.resize(count);
-  check(vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data()), "vkEnumeratePhysicalDevices");
+  physical_devices_ = physical_devices_of(handle_);
 }
 
 Instance::~Instance() {
