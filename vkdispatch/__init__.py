@@ -19,9 +19,10 @@ _NAMES = {
         "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
     "base.buffer": "Buffer EmptyBufferError OversizedBufferError asbuffer from_cuda_array",
+    "base.choosing": "select_queue_families",
     "base.context": (
-        "get_context get_context_handle is_context_initialized make_context queue_wait_idle "
-        "select_queue_families"
+        "Context get_context get_context_handle is_context_initialized make_context "
+        "make_context_from_handles queue_wait_idle use_context"
     ),
     "base.cuda_capture": "CUDAGraphCapture cuda_graph_capture get_cuda_capture",
     "base.devices": "DeviceInfo",
@@ -41,6 +42,9 @@ _NAMES = {
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
     "base.image_format": "AddressMode BorderColor Filter image_format image_type image_view_type",
     "base.init": "get_backend get_devices initialize is_cuda is_dummy is_initialized is_opencl is_vulkan",
+    "base.interop": (
+        "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features"
+    ),
     "base.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
     "base.pinned": "empty_pinned",
     "base.rfft_buffer": "RFFTBuffer asrfftbuffer",

@@ -40,13 +40,16 @@ from vkdispatch.base.allocators import (
     buffer_v4,
 )
 from vkdispatch.base.buffer import Buffer, EmptyBufferError, OversizedBufferError, asbuffer, from_cuda_array
+from vkdispatch.base.choosing import select_queue_families
 from vkdispatch.base.context import (
+    Context,
     get_context,
     get_context_handle,
     is_context_initialized,
     make_context,
+    make_context_from_handles,
     queue_wait_idle,
-    select_queue_families,
+    use_context,
 )
 from vkdispatch.base.cuda_capture import CUDAGraphCapture, cuda_graph_capture, get_cuda_capture
 from vkdispatch.base.devices import DeviceInfo
@@ -134,6 +137,13 @@ from vkdispatch.base.init import (
     is_opencl,
     is_vulkan,
 )
+from vkdispatch.base.interop import (
+    ContextHandles,
+    DeviceHandles,
+    QueueHandle,
+    optional_device_features,
+    required_device_features,
+)
 from vkdispatch.base.logging import (
     LogLevel,
     log,
@@ -179,6 +189,9 @@ __all__ = [
     "CheckError",
     "CommandGraph",
     "ComponentError",
+    "Context",
+    "ContextHandles",
+    "DeviceHandles",
     "DeviceInfo",
     "DeviceLostError",
     "EmptyBufferError",
@@ -199,6 +212,7 @@ __all__ = [
     "OutOfDeviceMemoryError",
     "OversizedBufferError",
     "Profile",
+    "QueueHandle",
     "RFFTBuffer",
     "RawKernel",
     "ReadFuture",
@@ -298,15 +312,18 @@ __all__ = [
     "log_verbose",
     "log_warning",
     "make_context",
+    "make_context_from_handles",
     "make_shader_function",
     "map",
     "mat2",
     "mat3",
     "mat4",
+    "optional_device_features",
     "profile",
     "queue_wait_idle",
     "record_event",
     "reduce",
+    "required_device_features",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
@@ -320,6 +337,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "use_context",
     "uvec2",
     "uvec3",
     "uvec4",

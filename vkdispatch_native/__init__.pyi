@@ -39,6 +39,18 @@ def device_properties() -> list[dict[str, Any]]:
     The additional key `missing` lists what the engine needs and the device lacks, as text.
     """
 
+def foreign_properties(instance: int, physical_device: int) -> dict[str, Any]:
+    """As an entry of `device_properties`, of a physical device of somebody else's instance.
+
+    Raises ValueError where one of the two is seen not to be what it should.
+    """
+
+def known_features() -> list[tuple[str, bool, str | None]]:
+    """Return the features of Vulkan that the engine and kernels use.
+
+    By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
+    """
+
 def compile_glsl(source: str) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
 
@@ -111,7 +123,47 @@ class Engine:
         queue_families: Sequence[Sequence[int]],
         debug: bool,
         force_staging: bool,
-    ) -> None: ...
+        extensions: Sequence[str] = (),
+    ) -> None:
+        """Make devices. `extensions` are switched on for every one of them, besides those that are used.
+
+        Raises the Vulkan error class where a device lacks one of them.
+        """
+
+    @staticmethod
+    def on_handles(
+        instance: int,
+        physical_device: int,
+        device: int,
+        queues: Sequence[tuple[int, int, int]],
+        extensions: Sequence[str],
+        features: Sequence[str],
+        debug: bool,
+        force_staging: bool,
+    ) -> Engine:
+        """Return an engine on somebody else's device, which is left as it is at the end.
+
+        Queues are (family, index, handle); a handle of 0 means the queue with that index. Extensions and
+        features are those of the device that were enabled when it was made. Raises ValueError where handles
+        are seen not to be what they should.
+        """
+
+    @property
+    def handles(
+        self,
+    ) -> tuple[
+        int,
+        list[tuple[int, int, list[tuple[int, int | None, int]], list[list[tuple[int, int | None, int]]]]],
+    ]:
+        """The VkInstance, and of each device VkPhysicalDevice, VkDevice, queues, and the twins of each queue.
+
+        A queue is family, index (None: unknown), VkQueue.
+        """
+
+    @property
+    def device_properties(self) -> list[dict[str, Any]]:
+        """As the function, of the engine's devices: features and extensions are those that are on."""
+
     @property
     def queue_count(self) -> int: ...
     @property
@@ -162,16 +214,21 @@ class Engine:
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
-        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes).
+        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks.
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
 
 class HostBlock:
-    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like."""
+    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like.
 
-    def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
+    kind: "upload" is for copies from and to the device, in memory that the host caches. "host" is host memory
+    that kernels work on, "device_host" the device's own memory that the host reaches: both are what
+    `Buffer.over` is for. Raises the out-of-memory class where the device has no such memory or no more of it.
+    """
+
+    def __init__(self, engine: Engine, queue: int, size: int, kind: str = "upload") -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class HostPages:
@@ -187,11 +244,26 @@ def spare_pages() -> int:
     """Return the bytes that are kept of `HostPages` that are gone. The end of an engine drops them."""
 
 class Buffer:
-    """Device memory, one copy for each queue of the engine."""
+    """Device memory, one copy for each queue of the engine; with `shared` one memory for all of them.
 
-    def __init__(self, engine: Engine, size: int) -> None: ...
+    Copies between a shared buffer and the host wait for what all queues do with it. Of what else the queues
+    do with it, the caller sees to the order (`Engine.follow`).
+    """
+
+    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
+        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
+
+    @staticmethod
+    def over(block: HostBlock) -> Buffer:
+        """Return a shared buffer whose memory is the block's; it lives as long as either.
+
+        Raises ValueError where the engine has several devices, RuntimeError where it is closed.
+        """
+
     @property
     def size(self) -> int: ...
+    @property
+    def shared(self) -> bool: ...
     @property
     def host_mapped(self) -> bool: ...
     def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
@@ -228,6 +300,7 @@ class Image:
     """An image in device memory, one copy for each queue of the engine, its contents undefined.
 
     view_type: 0 1D, 1 2D, 2 3D, 5 array of 2D layers. format: VkFormat. storage: kernels may store to it.
+    shared: as a `Buffer`'s.
     """
 
     def __init__(
@@ -239,6 +312,7 @@ class Image:
         layers: int,
         levels: int,
         storage: bool,
+        shared: bool = False,
     ) -> None: ...
     @property
     def sampleable(self) -> bool: ...

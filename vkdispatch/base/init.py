@@ -160,7 +160,7 @@ def get_devices() -> list[DeviceInfo]:
         if _devices is None and _active_backend == "dummy":
             _devices = [dummy_device()]
         elif _devices is None:
-            _devices = [_device_info(index, entry) for index, entry in enumerate(native.device_properties())]
+            _devices = [device_info(index, entry) for index, entry in enumerate(native.device_properties())]
         return list(_devices)
 
 
@@ -169,6 +169,7 @@ def get_cuda_device_map() -> dict[int, int]:
     return {}
 
 
-def _device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
+def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
+    """Return what the engine says of a device, under this index."""
     known = {name: entry[name] for name in DeviceInfo.__match_args__ if name in entry}
     return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]

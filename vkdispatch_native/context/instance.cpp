@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "context/foreign.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -37,21 +38,6 @@ bool has_layer(const char* name) {
   vkEnumerateInstanceLayerProperties(&count, layers.data());
   return std::any_of(layers.begin(), layers.end(),
                      [&](const VkLayerProperties& layer) { return std::strcmp(layer.layerName, name) == 0; });
-}
-
-// One question in place of two, how many and which: the loader and its layers look at the drivers for each.
-std::vector<VkPhysicalDevice> physical_devices_of(VkInstance instance) {
-  std::vector<VkPhysicalDevice> devices(16);
-  while (true) {
-    auto count = static_cast<uint32_t>(devices.size());
-    const VkResult result = vkEnumeratePhysicalDevices(instance, &count, devices.data());
-    if (result != VK_INCOMPLETE) {
-      check(result, "vkEnumeratePhysicalDevices");
-      devices.resize(count);
-      return devices;
-    }
-    devices.resize(2 * devices.size());
-  }
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
@@ -159,17 +145,63 @@ Instance::Instance(bool debug) : Instance() {
   volkLoadInstanceOnly(handle_);
 
   if (validate) {
-    check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_),
-          "vkCreateDebugUtilsMessengerEXT");
+    listen();
   }
-  physical_devices_ = physical_devices_of(handle_);
+  enumerate();
+}
+
+std::shared_ptr<Instance> Instance::borrow(VkInstance handle, bool debug) {
+  std::lock_guard lock(current_mutex);
+  if (current && current->handle_ == handle) {
+    return current;
+  }
+  if (!current) {
+    throw Error(ErrorKind::vulkan, "Vulkan is not initialized");  // its functions serve every instance
+  }
+  check_instance(handle);
+  std::shared_ptr<Instance> borrowed(new Instance());
+  borrowed->handle_ = handle;
+  borrowed->borrowed_ = true;
+  if (debug) {
+    borrowed->listen();
+  }
+  borrowed->enumerate();
+  return borrowed;
+}
+
+// The functions are looked up for this instance: others may not have the extension.
+void Instance::listen() {
+  const auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
+  destroy_messenger_ = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(handle_, "vkDestroyDebugUtilsMessengerEXT"));
+  if (make == nullptr || destroy_messenger_ == nullptr) {
+    return;
+  }
+  const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
+  check(make(handle_, &messenger, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT");
+}
+
+// One question in place of two, how many and which: the loader and its layers look at the drivers for each.
+void Instance::enumerate() {
+  physical_devices_.resize(16);
+  while (true) {
+    auto count = static_cast<uint32_t>(physical_devices_.size());
+    const VkResult result = vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data());
+    if (result != VK_INCOMPLETE) {
+      check(result, "vkEnumeratePhysicalDevices");
+      physical_devices_.resize(count);
+      return;
+    }
+    physical_devices_.resize(2 * physical_devices_.size());
+  }
 }
 
 Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) {
-    vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    destroy_messenger_(handle_, messenger_, nullptr);
   }
-  if (handle_ != VK_NULL_HANDLE) {
+  if (handle_ != VK_NULL_HANDLE && !borrowed_) {
     vkDestroyInstance(handle_, nullptr);
   }
 }

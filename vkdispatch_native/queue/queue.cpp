@@ -330,18 +330,18 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
       command_buffers_.push_back(recorder.end());
     }
   };
-  bool host_reads = false;
+  bool host_reads = false;  // without a copy, of what the batch writes
   for (const Batch::Entry& entry : batch.entries()) {
     switch (entry.kind) {
       case Batch::Kind::dispatch:
         begin();
         recorder.dispatch(batch.dispatch(entry));
-        host_reads |= device_.host_mapped();
+        host_reads = host_reads || vkd::host_reads(batch.dispatch(entry), index_);
         break;
       case Batch::Kind::copy:
         begin();
         recorder.copy(entry.copy);
-        host_reads |= !entry.copy.to_buffer || device_.host_mapped();
+        host_reads = host_reads || !entry.copy.to_buffer || vkd::host_reads(entry.copy.buffer, index_);
         break;
       case Batch::Kind::image_copy:
         begin();
@@ -357,7 +357,7 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
         entry.segment->apply(hazards_);
         command_buffers_.push_back(entry.segment->commands());
         log_.insert(log_.end(), entry.segment->log().begin(), entry.segment->log().end());
-        host_reads |= device_.host_mapped() && entry.segment->writes();
+        host_reads |= entry.segment->host_reads();
         break;
     }
   }

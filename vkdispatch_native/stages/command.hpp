@@ -2,6 +2,7 @@
 // a resource is only destroyed once the timeline has passed its last use.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,11 @@ struct Binding {
   Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
 };
 
+// Whether a command that writes this buffer writes what the host looks at without a copy.
+inline bool host_reads(const Buffer* written, size_t queue) noexcept {
+  return written != nullptr && written->memory(queue).mapped() != nullptr;
+}
+
 struct Groups {
   uint32_t x, y, z;
 };
@@ -45,6 +51,11 @@ struct Dispatch {
   uint32_t argument_size;
   int32_t uniform_binding;  // where the arguments are bound; -1: they are push constants
 };
+
+inline bool host_reads(const Dispatch& dispatch, size_t queue) noexcept {
+  return std::any_of(dispatch.bindings, dispatch.bindings + dispatch.binding_count,
+                     [&](const Binding& b) { return b.writes && host_reads(b.buffer, queue); });
+}
 
 // A copy between a user's buffer and memory of the host, or from another buffer, or another copy of the same.
 struct Copy {

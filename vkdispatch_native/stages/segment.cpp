@@ -7,11 +7,11 @@ namespace vkd {
 
 class Segment::LocalHazards final : public HazardTracker {
  public:
-  explicit LocalHazards(std::unordered_map<Data*, Use>& data) : data_(data) { epoch = 0; }
-  HazardState& state(Data& data) override { return data_[&data].state; }
+  explicit LocalHazards(std::unordered_map<uint64_t, Use>& data) : data_(data) { epoch = 0; }
+  HazardState& state(Data& data) override { return data_[data.id()].state; }
 
  private:
-  std::unordered_map<Data*, Use>& data_;
+  std::unordered_map<uint64_t, Use>& data_;
 };
 
 Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
@@ -20,10 +20,12 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
   std::unordered_set<Resource*> others;
   for (const Dispatch& dispatch : dispatches) {
     others.insert(dispatch.plan);
+    host_reads_ = host_reads_ || vkd::host_reads(dispatch, queue);
     for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
       const Binding& binding = dispatch.bindings[i];
-      data_[&binding.data()].writes |= binding.writes;
-      writes_ |= binding.writes;
+      Use& use = data_[binding.data().id()];
+      use.data = &binding.data();
+      use.writes |= binding.writes;
       if (binding.sampler != nullptr) {
         others.insert(binding.sampler);
       }
@@ -45,8 +47,8 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
 
 void Segment::apply(HazardTracker& hazards) {
   const uint64_t base = hazards.epoch;
-  for (const auto& [data, use] : data_) {
-    HazardState& state = hazards.state(*data);
+  for (const auto& [id, use] : data_) {
+    HazardState& state = hazards.state(*use.data);
     if (use.state.read_epoch > 0) {
       state.read_epoch = base + use.state.read_epoch;
     }
@@ -59,8 +61,9 @@ void Segment::apply(HazardTracker& hazards) {
 
 uint64_t Segment::transfers_before(size_t transfer_slot) const noexcept {
   uint64_t value = 0;
-  for (const auto& [data, use] : data_) {
-    value = std::max(value, use.writes ? data->last_use(transfer_slot) : data->last_write(transfer_slot));
+  for (const auto& [id, use] : data_) {
+    value =
+        std::max(value, use.writes ? use.data->last_use(transfer_slot) : use.data->last_write(transfer_slot));
   }
   return value;
 }
@@ -70,11 +73,11 @@ void Segment::mark(size_t queue, uint64_t value) noexcept {
   for (Resource* other : others_) {
     other->mark_read(queue, value);
   }
-  for (auto& [data, use] : data_) {
+  for (const auto& [id, use] : data_) {
     if (use.writes) {
-      data->mark_write(queue, value);
+      use.data->mark_write(queue, value);
     } else {
-      data->mark_read(queue, value);
+      use.data->mark_read(queue, value);
     }
   }
 }

@@ -18,7 +18,7 @@ class Segment final : public Resource {
 
   VkCommandBuffer commands() const noexcept { return commands_; }
   const HazardLog& log() const noexcept { return log_; }
-  bool writes() const noexcept { return writes_; }
+  bool host_reads() const noexcept { return host_reads_; }  // what it writes, without a copy
   // The last command of a transfer queue that replaying this must not overtake.
   uint64_t transfers_before(size_t transfer_slot) const noexcept;
 
@@ -30,6 +30,7 @@ class Segment final : public Resource {
 
  private:
   struct Use {
+    Data* data = nullptr;  // one of those with this memory
     HazardState state;
     bool writes = false;
   };
@@ -38,10 +39,10 @@ class Segment final : public Resource {
   std::unique_ptr<Frame> frame_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   HazardLog log_;
-  std::unordered_map<Data*, Use> data_;
-  std::vector<Resource*> others_;  // plans and samplers
-  uint64_t epochs_ = 0;            // barriers inside
-  bool writes_ = false;
+  std::unordered_map<uint64_t, Use> data_;  // by Data::id()
+  std::vector<Resource*> others_;           // plans and samplers
+  uint64_t epochs_ = 0;                     // barriers inside
+  bool host_reads_ = false;
 };
 
 }  // namespace vkd
