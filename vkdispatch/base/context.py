@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import weakref
+from _thread import RLock, _local, allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
 
 import vkdispatch_native as native
@@ -25,7 +26,7 @@ from vkdispatch.base.logging import log_info, log_warning
 
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
 _numbers = itertools.count(1)
-_numbers_lock = threading.Lock()  # without a GIL the count may give a number twice
+_numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
 class Context:
@@ -303,13 +304,13 @@ def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-class _Chosen(threading.local):
+class _Chosen(_local):
     """What `use_context` has chosen for the running thread."""
 
     context: Context | None = None
 
 
-_lock = threading.RLock()
+_lock = RLock()
 _context: Context | None = None
 _chosen = _Chosen()
 
@@ -323,6 +324,7 @@ def make_context(
     multi_device: bool = False,
     multi_queue: bool = False,
     extensions: Sequence[str] = (),
+    compiles: bool = True,
 ) -> Context:
     """Make the global context, or return it, arguments ignored, when it exists.
 
@@ -341,6 +343,9 @@ def make_context(
     extensions
         Vulkan's names of device extensions to switch on, besides those that are used anyway. What each device
         has is `DeviceInfo.extensions`.
+    compiles
+        Whether there will be GLSL to compile, for which the compiler gets ready on another thread. False is
+        for programs that have SPIR-V.
 
     Raises
     ------
@@ -361,7 +366,7 @@ def make_context(
         if _context is not None and _context.usable:
             _require_enabled(_context, names)
             return _context
-        if is_vulkan():
+        if compiles and is_vulkan():
             context_comes_up()
         initialize()
         gone, _context = _context, None

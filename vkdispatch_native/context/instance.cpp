@@ -40,15 +40,6 @@ bool has_layer(const char* name) {
                      [&](const VkLayerProperties& layer) { return std::strcmp(layer.layerName, name) == 0; });
 }
 
-bool has_extension(const char* name) {
-  uint32_t count = 0;
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data());
-  return std::any_of(extensions.begin(), extensions.end(),
-                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
-}
-
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
   VkDebugUtilsMessengerCreateInfoEXT info{};
   info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
@@ -103,7 +94,7 @@ Instance::Instance(bool debug) : Instance() {
   if (volkInitialize() != VK_SUCCESS) {
     throw Error(ErrorKind::vulkan, "no Vulkan loader (libvulkan) on this machine");
   }
-  if (volkGetInstanceVersion() < VK_API_VERSION_1_1) {
+  if (vkEnumerateInstanceVersion == nullptr) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader is older than Vulkan 1.1");
   }
 
@@ -118,10 +109,6 @@ Instance::Instance(bool debug) : Instance() {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
-  if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
-    extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
-    info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
-  }
 
   const VkValidationFeatureEnableEXT synchronization =
       VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
@@ -138,11 +125,19 @@ Instance::Instance(bool debug) : Instance() {
     info.pNext = &features;
   }
 
+  // Nearly every loader has this extension. Asking first would have it look at all drivers once more.
+  extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+  info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
   info.enabledLayerCount = static_cast<uint32_t>(layers.size());
   info.ppEnabledLayerNames = layers.data();
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  const VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  if (result == VK_ERROR_EXTENSION_NOT_PRESENT) {
+    info.flags = 0;
+    --info.enabledExtensionCount;
+    result = vkCreateInstance(&info, nullptr, &handle_);
+  }
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader finds no driver on this machine");
   }
@@ -187,11 +182,19 @@ void Instance::listen() {
   check(make(handle_, &messenger, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT");
 }
 
+// One question in place of two, how many and which: the loader and its layers look at the drivers for each.
 void Instance::enumerate() {
-  uint32_t count = 0;
-  check(vkEnumeratePhysicalDevices(handle_, &count, nullptr), "vkEnumeratePhysicalDevices");
-  physical_devices_.resize(count);
-  check(vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data()), "vkEnumeratePhysicalDevices");
+  physical_devices_.resize(16);
+  while (true) {
+    auto count = static_cast<uint32_t>(physical_devices_.size());
+    const VkResult result = vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data());
+    if (result != VK_INCOMPLETE) {
+      check(result, "vkEnumeratePhysicalDevices");
+      physical_devices_.resize(count);
+      return;
+    }
+    physical_devices_.resize(2 * physical_devices_.size());
+  }
 }
 
 Instance::~Instance() {
