@@ -17,6 +17,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t maxUniformBufferRange
         uint64_t minUniformBufferOffsetAlignment
         uint32_t maxComputeSharedMemorySize
+        uint32_t timestampComputeAndGraphics
+        float timestampPeriod
     ctypedef struct VkPhysicalDeviceProperties:
         uint32_t apiVersion
         uint32_t driverVersion
