@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record
-from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
+
+if TYPE_CHECKING:
+    from vkdispatch.codegen.layout import ArgumentLayout
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 
 class Recorder(Protocol):
@@ -46,7 +48,7 @@ class Described(Protocol):
     def binding_type_list(self) -> Sequence[int]:
         """The type of each binding: 3 is the uniform block of arguments."""
 
-    def layout(self) -> ArgumentLayout:
+    def layout(self) -> "ArgumentLayout":
         """Return where the arguments lie."""
 
 
@@ -159,7 +161,7 @@ class CommandGraph(CommandList):
         limit_is_groups: bool,
         resources: Sequence[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
-        probe: tuple[int, Probe] | None = None,
+        probe: "tuple[int, Probe] | None" = None,
         kernel: Fusible | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
@@ -495,9 +497,11 @@ class CommandGraph(CommandList):
                 self.reset()
 
     @property
-    def diagnostics(self) -> Diagnostics:
+    def diagnostics(self) -> "Diagnostics":
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
+
             self._diagnostics = Diagnostics(prints=True)
         return self._diagnostics
 
@@ -606,7 +610,7 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
 
 
 def _filled(
-    who: str, layout: ArgumentLayout, exec_limits: Sequence[int], values: Mapping[str, object]
+    who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
 ) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
     """Return a dispatch's argument bytes, and where bound variables go in them."""
     block = bytearray(layout.size)

@@ -32,7 +32,8 @@ class Dispatchable(Protocol):
 
     memories: tuple[Memory, ...]
     push_types: frozenset[tuple[str, int]]  # kinds and bits of the numbers that it takes
-    stored_images: tuple[Image, ...]  # that follow the host, and that the kernel stores to
+    images: tuple[Image, ...]  # among the memories
+    stored_images: tuple[Image, ...]  # that the kernel stores to
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
@@ -72,6 +73,7 @@ class SpirvDispatch:
     __slots__ = (
         "bindings",
         "groups",
+        "images",
         "memories",
         "padding",
         "plan",
@@ -143,6 +145,7 @@ class SpirvDispatch:
             )
             for index, (memory, resource) in enumerate(zip(memories, used, strict=True))
         ]
+        self.images = tuple(memory for memory in memories if isinstance(memory, Image))
         self.stored_images = tuple(
             memory
             for memory, resource in zip(memories, used, strict=True)

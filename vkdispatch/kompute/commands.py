@@ -1,12 +1,13 @@
 """What operations record into: dispatches, copies and barriers of a sequence, in order."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
 from vkdispatch.kompute.building import Dispatchable
@@ -14,23 +15,34 @@ from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory
 
 Array = np.ndarray[Any, Any]
-# A command, and what tells that two of them in a row are the same dispatch (None: they are not).
-Step = tuple[Callable[[CommandGraph], None], "Repetition | None"]
-
 # Dispatches that are run one by one, though they could be one, before they are made one: the pipeline for
 # that takes some 20 ms to be made.
 _WORTH_MERGING = 1000
 
 
-class Repetition:
-    """A dispatch that does, a number of times in a row, what one dispatch of some workgroups would do."""
+class Dispatch:
+    """A dispatch that was recorded, with its push constants."""
 
-    __slots__ = ("built", "constants", "key")
+    __slots__ = ("built", "constants")
 
     def __init__(self, built: Dispatchable, constants: Array) -> None:
         self.built = built
         self.constants = constants
-        self.key: Hashable = (id(built), constants.tobytes())
+
+    def __call__(self, graph: CommandGraph) -> None:
+        """Record it."""
+        self.built.record(graph, self.constants)
+
+    def repeats(self, other: object) -> bool:
+        """Whether it does what another command does."""
+        return (
+            isinstance(other, Dispatch)
+            and other.built is self.built
+            and (other.constants is self.constants or other.constants.tobytes() == self.constants.tobytes())
+        )
+
+
+Step = Callable[[CommandGraph], None]
 
 
 class Commands:
@@ -65,24 +77,20 @@ class Commands:
             The algorithm is empty or its memory is gone, or the push constants do not fit.
         """
         if not isinstance(algorithm, Algorithm):
-            raise KomputeError(f"algorithm: expected one that a Manager made, got {algorithm!r}")
+            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
         built = algorithm._dispatched()
         if algorithm._context is not self._context:
             raise KomputeError("algorithm: it belongs to a Manager of another device or queues")
         constants = algorithm._push if push_consts is NO_CONSTANTS else algorithm._constants(push_consts)
-        followers = [
-            memory for memory in built.memories if isinstance(memory, Image) and memory._follows_host
-        ]
-        for image in followers:
-            self._copy_image(image, to_image=True)
-        self._add(
-            lambda graph: built.record(graph, constants), None if followers else Repetition(built, constants)
-        )
+        for image in built.images:
+            if image._follows_host:
+                self._copy_image(image, to_image=True)
+        self._add(Dispatch(built, constants))
         algorithm._push = constants
-        for image in followers:
-            if image in built.stored_images:
+        for image in built.stored_images:
+            if image._follows_host:
                 self._copy_image(image, to_image=False)
-        self._note(*built.memories)
+        self._note(built.memories)
 
     def copy_to_device(self, memory: Memory) -> None:
         """Copy the host's view of memory of type `device` to the device; nothing for the other types."""
@@ -94,7 +102,7 @@ class Commands:
         else:
             block, buffer, size = memory._block, memory._native, memory._byte_size
             self._add(lambda graph: graph.record_copy(block, buffer, size))
-        self._note(memory)
+        self._note((memory,))
 
     def copy_to_host(self, memory: Memory) -> None:
         """Copy what the device has of memory of type `device` to the host's view; nothing for the others."""
@@ -106,7 +114,7 @@ class Commands:
         else:
             block, buffer, size = memory._block, memory._native, memory._byte_size
             self._add(lambda graph: graph.record_copy(buffer, block, size))
-        self._note(memory)
+        self._note((memory,))
 
     def copy(self, source: Memory, target: Memory) -> None:
         """Copy from one tensor or image to another, on the device.
@@ -145,7 +153,7 @@ class Commands:
             )
         if isinstance(target, Image) and target._follows_host:
             self._copy_image(target, to_image=False)
-        self._note(source, target)
+        self._note((source, target))
 
     def barrier(self) -> None:
         """Let all commands so far finish, and be seen, before any that follows."""
@@ -165,16 +173,16 @@ class Commands:
         assert block is not None
         self._add(lambda graph: graph.record_texel_copy(texels, block, to_image=to_image))
 
-    def _add(self, record: Callable[[CommandGraph], None], repetition: Repetition | None = None) -> None:
+    def _add(self, step: Step) -> None:
         try:
-            record(self.graph)
+            step(self.graph)
         except (ValueError, TypeError) as error:
             raise KomputeError(str(error)) from error
-        self._steps.append((record, repetition))
+        self._steps.append(step)
 
-    def _note(self, *memories: Memory) -> None:
-        for memory in memories:
-            self._memories[id(memory)] = memory
+    def _note(self, memories: Iterable[Memory]) -> None:
+        if self._context.queue_count > 1:  # one queue keeps its order by itself
+            self._memories.update((id(memory), memory) for memory in memories)
 
     # -- for sequences
 
@@ -188,8 +196,15 @@ class Commands:
         if len(self._steps) > length:
             del self._steps[length:]
             self.graph.reset()
-            for record, _ in self._steps:
-                record(self.graph)
+            for step in self._steps:
+                step(self.graph)
+
+    def restart(self) -> None:
+        """Take back all of them."""
+        self.graph.reset()
+        self._steps = []
+        self._memories = {}
+        self._repeats, self._idle_repeats = -1, 0
 
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
@@ -226,39 +241,35 @@ class Commands:
     def _consider_merging(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""
         if self._repeats < 0:
-            keys = [repetition.key if repetition is not None else None for _, repetition in self._steps]
-            self._repeats = sum(key is not None and key == before for before, key in pairwise(keys))
+            self._repeats = sum(
+                isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(self._steps)
+            )
         self._idle_repeats += self._repeats
         if self._idle_repeats >= _WORTH_MERGING:
             self._repeats = 0
             merged = merge(self._steps)
             if merged is not None:
                 graph = CommandGraph(context=self._context)
-                for record in merged:
-                    record(graph)
+                for step in merged:
+                    step(graph)
                 self.graph = graph
 
 
-def merge(steps: list[Step]) -> list[Callable[[CommandGraph], None]] | None:
+def merge(steps: list[Step]) -> list[Step] | None:
     """Return the commands with each run of one dispatch as one command; None where no run can be merged."""
-    merged: list[Callable[[CommandGraph], None]] = []
+    merged: list[Step] = []
     position = 0
     while position < len(steps):
-        repetition = steps[position][1]
-        end = position + 1
-        if repetition is not None:
-            while end < len(steps) and (other := steps[end][1]) is not None and other.key == repetition.key:
+        step, end = steps[position], position + 1
+        if isinstance(step, Dispatch):
+            while end < len(steps) and step.repeats(steps[end]):
                 end += 1
             if end - position > 1:
-                repeated = repetition.built.repeated(end - position)
+                repeated = step.built.repeated(end - position)
                 if repeated is not None:
-                    merged.append(_recording(repeated, repetition.constants))
+                    merged.append(Dispatch(repeated, step.constants))
                     position = end
                     continue
-        merged += [each for each, _ in steps[position:end]]
+        merged += steps[position:end]
         position = end
     return merged if len(merged) < len(steps) else None
-
-
-def _recording(built: Dispatchable, constants: Array) -> Callable[[CommandGraph], None]:
-    return lambda graph: built.record(graph, constants)
