@@ -12,6 +12,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import Context, is_current
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
@@ -114,7 +115,12 @@ class CommandGraph(CommandList):
         What `record_shader` has bound.
     """
 
-    def __init__(self, reset_on_submit: bool = False, submit_on_record: bool = False) -> None:
+    def __init__(
+        self,
+        reset_on_submit: bool = False,
+        submit_on_record: bool = False,
+        context: Context | None = None,
+    ) -> None:
         """Make an empty graph.
 
         Parameters
@@ -123,8 +129,10 @@ class CommandGraph(CommandList):
             Forget the recording after each submit.
         submit_on_record
             Submit after each recorded call.
+        context
+            Where; None: the current context.
         """
-        super().__init__()
+        super().__init__(context)
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
         # Held by every call that changes or replays the recording.
@@ -457,7 +465,7 @@ class CommandGraph(CommandList):
     def diagnostics(self) -> Diagnostics:
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
-            self._diagnostics = Diagnostics(prints=True)
+            self._diagnostics = Diagnostics(self.context, prints=True)
         return self._diagnostics
 
     def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
@@ -623,7 +631,7 @@ current = _ThreadGraphs()
 def default_graph() -> CommandGraph:
     """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
     graph = current.default
-    if graph is None or graph.destroyed or not graph.context.usable:
+    if graph is None or graph.destroyed or not (graph.context.usable and is_current(graph.context)):
         graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
     return graph
 
