@@ -141,7 +141,7 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         @staticmethod
         cbool exists()
         @staticmethod
-        shared_ptr[CppInstance] borrow(VkInstance handle, cbool debug) except +raise_error
+        shared_ptr[CppInstance] borrow(VkInstance handle, VkPhysicalDevice physical, cbool debug) except +raise_error
         VkInstance handle()
         cbool validation()
         const vector[VkPhysicalDevice]& physical_devices()

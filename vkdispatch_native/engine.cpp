@@ -93,13 +93,8 @@ std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
   return devices;
 }
 
-// The physical device is asked of the instance first: of one that is not its own, every question may crash.
 std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDevice& foreign,
                                       bool force_staging) {
-  const std::vector<VkPhysicalDevice>& physical = instance.physical_devices();
-  if (std::find(physical.begin(), physical.end(), foreign.physical) == physical.end()) {
-    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
-  }
   if (foreign.queues.empty()) {
     throw Error(ErrorKind::invalid_value, "queues: an engine needs at least one");
   }

@@ -514,6 +514,11 @@ def is_current(context: Context) -> bool:
     return context is (_chosen.context or _context)
 
 
+def context_of(values: Iterable[object]) -> Context | None:
+    """Return the context of the first buffer, image or graph among these."""
+    return next((value.context for value in values if isinstance(value, Handle)), None)
+
+
 def elsewhere(context: Context) -> str:
     """Return what messages say of an object of this context, where it was expected to be of another one."""
     if context.usable:
