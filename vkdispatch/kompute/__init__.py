@@ -1,0 +1,1 @@
+"""Kompute's Python module on vkdispatch: `import vkdispatch.kompute as kp`."""
