@@ -387,7 +387,12 @@ class Plan:
 Binding = tuple[Buffer | Image | Sampler, int, int, int, bool, bool]
 
 class CommandList:
-    """Recorded dispatches that can be submitted again and again."""
+    """Recorded commands that can be submitted again and again, with barriers where they need some.
+
+    Only dispatches take arguments. What is written to a `HostBlock`, or a `Buffer` that the host sees, is
+    there for the host when the submit has been waited for; what the host has written before a submit is there
+    for its commands.
+    """
 
     def __init__(self, engine: Engine) -> None: ...
     @property
@@ -410,19 +415,58 @@ class CommandList:
         memory bound there.
         """
 
-    def reset(self) -> None: ...
-    def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
-        """Keep the dispatches with these numbers, in this order, and forget the others.
+    def record_copy(
+        self,
+        source: Buffer | HostBlock,
+        source_offset: int,
+        target: Buffer | HostBlock,
+        target_offset: int,
+        size: int,
+    ) -> None:
+        """Append a copy of `size` bytes.
 
-        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
-        after another now. Raises ValueError, with nothing changed, for a number that no dispatch has.
+        Raises ValueError where they reach beyond an end, overlap in one memory, or belong to another engine.
         """
 
-    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> None:
-        """Queue all recorded dispatches `instance_count` times.
+    def record_image_copy(self, image: Image, other: Buffer | HostBlock, offset: int, to_image: bool) -> None:
+        """Append a copy of a whole mip level 0 from or to bytes from `offset` on, in rows without gaps.
+
+        Raises ValueError where it does not fit or the offset is no multiple of a texel.
+        """
+
+    def record_image_to_image(self, source: Image, target: Image) -> None:
+        """Append a copy of mip level 0. Raises ValueError for other shapes or sizes of texels."""
+
+    def record_barrier(self) -> None:
+        """Append a barrier of all before against all after, where the list would need none by itself."""
+
+    def record_timestamp(self) -> None:
+        """Append a timestamp, taken when all commands before it are done.
+
+        Raises ValueError where no queue has timestamps; `submit` does for a queue that has none.
+        """
+
+    def timestamps(self, queue: int) -> list[int]:
+        """Return the ticks that the last submit to a queue wrote, in order; [] before the first.
+
+        The submit must have been waited for; raises the Vulkan error class if it is not done. The last
+        instance counts. Ticks have the bits that the queue counts with, the others are 0.
+        """
+
+    def reset(self) -> None: ...
+    def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """Keep the commands with these numbers, in this order, and forget the others.
+
+        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
+        after another now. Raises ValueError, with nothing changed, for a number that no command has.
+        """
+
+    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> int:
+        """Queue all recorded commands `instance_count` times.
 
         queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
-        bytes and is copied.
+        bytes and is copied. Returns the number of the batch to wait for on that queue, the last of several; 0
+        where there was nothing to do.
         """
 
     def destroy(self) -> None: ...
@@ -488,7 +532,8 @@ class Launcher:
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
 
-# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one; on the
+# device: 5 copied to a buffer, 6 copied from or to an image), queue,
 # whether it was the queue beside it that only moves data, plan id and name, workgroups, bytes copied, the
 # argument block, what was used (binding or -1, where its address lies in the block or -1, bytes of a texel or
 # 0, bytes), begin and end in nanoseconds of `host_clock`.

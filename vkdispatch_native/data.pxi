@@ -81,6 +81,7 @@ cdef class HostBlock:
 
     cdef shared_ptr[CppEngine] keep
     cdef CppPinned* ptr
+    cdef CppBuffer* buffer  # over it, for command lists; made when the first wants it
     cdef object engine  # a weak reference: arrays do not keep an engine open
 
     def __init__(self, Engine engine not None, int queue, uint64_t size, str kind not None="upload"):
@@ -102,9 +103,21 @@ cdef class HostBlock:
     def __dealloc__(self):
         cdef CppEngine* engine = self.keep.get()
         cdef CppPinned* block = self.ptr
+        cdef CppBuffer* buffer = self.buffer
+        if buffer != NULL:
+            engine.retire(buffer)
         if block != NULL:
             with nogil:  # giving much memory back takes a while
                 engine.retire(block)
+
+    cdef CppBuffer* as_buffer(self) except NULL:
+        cdef CppEngine* engine = self.keep.get()
+        if self.ptr == NULL:
+            raise RuntimeError("the block of host memory was not created")
+        with cython.critical_section(self):
+            if self.buffer == NULL:
+                self.buffer = engine.create_buffer_over(self.ptr[0])
+        return self.buffer
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         if self.ptr == NULL:

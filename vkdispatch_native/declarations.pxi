@@ -17,6 +17,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t maxUniformBufferRange
         uint64_t minUniformBufferOffsetAlignment
         uint32_t maxComputeSharedMemorySize
+        uint32_t timestampComputeAndGraphics
+        float timestampPeriod
     ctypedef struct VkPhysicalDeviceProperties:
         uint32_t apiVersion
         uint32_t driverVersion
@@ -361,8 +363,17 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppTimings "vkd::Timings":
         vector[CppTimedCommand] commands
         vector[CppTimedSubmit] submits
+    cdef cppclass CppCommand "vkd::Command":
+        pass
+    CppCommand list_copy(CppBuffer& source, uint64_t source_offset, CppBuffer& target, uint64_t target_offset,
+                         uint64_t size) except +raise_error
+    CppCommand list_copy(CppImage& image, CppBuffer& other, uint64_t offset, cbool to_image) except +raise_error
+    CppCommand list_copy(CppImage& source, CppImage& target) except +raise_error
+    CppCommand list_barrier()
+    CppCommand list_timestamp()
     cdef cppclass CppCommandList "vkd::CommandList":
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
+        cbool try_record(const CppCommand& command, size_t& offset) except +raise_error
         void wait_until_free()
         size_t instance_size()
         size_t length()
@@ -432,8 +443,10 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool is_pinned(size_t queue, const byte* data, uint64_t size) except +raise_error
         void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppImage& image, uint32_t level, byte* data, uint64_t size) except +raise_error
-        void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
-                    size_t count) except +raise_error
+        uint64_t submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
+                        size_t count) except +raise_error
+        cbool has_timestamps()
+        vector[uint64_t] timestamps(CppCommandList& commands, size_t queue) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
         vector[pair[size_t, size_t]] rearrange(CppCommandList& commands, const vector[size_t]& order) except +raise_error
         void abandon()

@@ -563,13 +563,25 @@ bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
   return crowded;
 }
 
-void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
-                    size_t instance_count) {
+uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments,
+                        size_t bytes, size_t instance_count) {
   const Use use(*this);
+  uint64_t value = 0;
   for (size_t queue = first; queue < last; ++queue) {
-    list.submit(queue, arguments, bytes, instance_count);
+    value = list.submit(queue, arguments, bytes, instance_count);
   }
   tidy();
+  return value;
+}
+
+bool Engine::has_timestamps() const noexcept {
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const auto& queue) { return queue->has_timestamps(); });
+}
+
+std::vector<uint64_t> Engine::timestamps(CommandList& list, size_t queue) {
+  const Use use(*this);
+  return list.timestamps(queue);
 }
 
 void Engine::reset(CommandList& list) {

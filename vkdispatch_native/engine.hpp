@@ -111,8 +111,11 @@ class Engine {
   void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);
   // To the queues from `first` up to, without it, `last`.
-  void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
-              size_t instance_count);
+  // Returns the value of the last of them, 0 where nothing was given.
+  uint64_t submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
+                  size_t instance_count);
+  bool has_timestamps() const noexcept;  // any queue
+  std::vector<uint64_t> timestamps(CommandList& list, size_t queue);
   void reset(CommandList& list);
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();

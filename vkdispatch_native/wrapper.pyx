@@ -117,6 +117,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "device_name": (<bytes>p.core.deviceName).decode("utf-8", "replace"),
         "shader_buffer_float32_atomics": p.atomic_float.shaderBufferFloat32Atomics,
         "shader_buffer_float32_atomic_add": p.atomic_float.shaderBufferFloat32AtomicAdd,
+        "timestamp_period": p.core.limits.timestampPeriod if p.core.limits.timestampComputeAndGraphics else 0.0,
         "float_64_support": p.features.shaderFloat64,
         "float_16_support": p.features12.shaderFloat16,
         "int_64_support": p.features.shaderInt64,

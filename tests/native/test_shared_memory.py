@@ -56,9 +56,7 @@ def test_a_block_and_its_buffer_are_one_for_order(engine: native.Engine) -> None
     _, launcher = affine_launcher(engine)
     for count in range(1, 20):
         launcher.launch((faced, 1.0), 4096, False)
-        other._native.write_async(
-            0, faced.view
-        )  # copied from the block by the device, where it has no mapping
+        other._native.write_async(0, faced.view)
         launcher.launch((other, 1.0), 4096, False)
         np.testing.assert_array_equal(other.read(), count + 1)
         other._native.read_async(0, faced.view)

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import itertools
 import os
+import threading
 import weakref
 from _thread import RLock, _local, allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
@@ -519,6 +520,36 @@ def elsewhere(context: Context) -> str:
     if context.usable:
         return "belongs to another context; what is used together must be made in one"
     return "belongs to a context that is gone; make it again"
+
+
+def get_context_on(device: int) -> Context | None:
+    """Return the current context where it is on this one device, made if there is none; else None.
+
+    Raises
+    ------
+    ValueError, UnsupportedError
+        As `make_context`.
+    """
+    context = get_context() if is_context_initialized() else make_context(device)
+    return context if context.device_ids == [device] else None
+
+
+def new_context(
+    device: int, queue_families: Sequence[int] | None = None, extensions: Sequence[str] = ()
+) -> Context:
+    """Return a context beside the global one; whoever asked for it closes it.
+
+    Raises
+    ------
+    ValueError, UnsupportedError
+        As `make_context`.
+    """
+    initialize()
+    chosen = explicit_devices(device)
+    refuse_unusable(chosen)
+    families = choose_families(chosen, None, None if queue_families is None else [queue_families], False)
+    _refuse_extensions(extensions, chosen)
+    return Context(chosen, families, extensions)
 
 
 def get_context_handle() -> int:

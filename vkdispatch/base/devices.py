@@ -19,6 +19,7 @@ _ARITHMETIC_OPERATIONS = 0x4
 class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
+    `timestamp_period` is nanoseconds of a tick of timestamps; 0 where not all queues have them.
     `device_type` is 0 other, 1 integrated, 2 discrete, 3 virtual, 4 CPU. `missing` lists what vkdispatch
     needs and the device lacks; such a device is listed but cannot be used. `features` has Vulkan's names of
     those features that vkdispatch or its kernels may use, such as "shaderBufferInt64Atomics", and
@@ -71,6 +72,7 @@ class DeviceInfo:
     missing: list[str] = field(factory=list)
     features: frozenset[str] = frozenset()
     extensions: tuple[str, ...] = ()
+    timestamp_period: float = 0.0
 
     def is_nvidia(self) -> bool:
         """Whether the device is one of NVIDIA's."""

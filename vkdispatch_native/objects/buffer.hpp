@@ -38,6 +38,7 @@ class Buffer final : public Data {
   }
 
   const char* noun() const noexcept override { return "a buffer"; }
+  bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept { return size_; }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept { return shared_; }

@@ -29,6 +29,7 @@ class Pinned final : public Data {
 
   void release() noexcept override {}  // the memory goes with the last that looks at it
   const char* noun() const noexcept override { return "pinned memory"; }
+  bool host_sees(size_t) const noexcept override { return true; }
 
   const std::shared_ptr<LastingMemory>& lasting() const noexcept { return memory_; }
   const Memory& memory() const noexcept { return memory_->memory; }
