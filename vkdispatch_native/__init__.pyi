@@ -51,8 +51,12 @@ def known_features() -> list[tuple[str, bool, str | None]]:
     By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
     """
 
-def compile_glsl(source: str) -> bytes:
-    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
+def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
+    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log.
+
+    `path` is that of its file: what messages call it, and what files that it includes are found beside.
+    Without it nothing can be included. The SPIR-V is that of Vulkan 1.0, 1.1 or 1.2.
+    """
 
 def compiler_identity() -> str:
     """Return what SPIR-V follows from besides the source: the compiler's version and how it is used."""

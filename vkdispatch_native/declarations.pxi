@@ -152,7 +152,10 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     cbool allocations_are_counted()
 
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
-    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
+    cdef cppclass GlslOptions "vkd::GlslOptions":
+        string path
+        int vulkan_minor
+    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source, const GlslOptions& options) except +raise_error
     string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
     uint64_t cpp_compile_count "vkd::compile_count"()
     void cpp_prepare_compiler "vkd::prepare_compiler"()

@@ -188,11 +188,14 @@ cdef vector[string] _texts(names):
     return result
 
 
-def compile_glsl(str source not None):
+def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
     cdef string text = source.encode()
+    cdef GlslOptions options
+    options.path = path.encode("utf-8", "surrogateescape")
+    options.vulkan_minor = vulkan_minor
     cdef vector[uint32_t] spirv
     with nogil:
-        spirv = cpp_compile_glsl(text)
+        spirv = cpp_compile_glsl(text, options)
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
