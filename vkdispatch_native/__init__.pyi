@@ -39,6 +39,18 @@ def device_properties() -> list[dict[str, Any]]:
     The additional key `missing` lists what the engine needs and the device lacks, as text.
     """
 
+def foreign_properties(instance: int, physical_device: int) -> dict[str, Any]:
+    """As an entry of `device_properties`, of a physical device of somebody else's instance.
+
+    Raises ValueError where one of the two is seen not to be what it should.
+    """
+
+def known_features() -> list[tuple[str, bool, str | None]]:
+    """Return the features of Vulkan that the engine and kernels use.
+
+    By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
+    """
+
 def compile_glsl(source: str) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
 
@@ -111,7 +123,47 @@ class Engine:
         queue_families: Sequence[Sequence[int]],
         debug: bool,
         force_staging: bool,
-    ) -> None: ...
+        extensions: Sequence[str] = (),
+    ) -> None:
+        """Make devices. `extensions` are switched on for every one of them, besides those that are used.
+
+        Raises the Vulkan error class where a device lacks one of them.
+        """
+
+    @staticmethod
+    def on_handles(
+        instance: int,
+        physical_device: int,
+        device: int,
+        queues: Sequence[tuple[int, int, int]],
+        extensions: Sequence[str],
+        features: Sequence[str],
+        debug: bool,
+        force_staging: bool,
+    ) -> Engine:
+        """Return an engine on somebody else's device, which is left as it is at the end.
+
+        Queues are (family, index, handle); a handle of 0 means the queue with that index. Extensions and
+        features are those of the device that were enabled when it was made. Raises ValueError where handles
+        are seen not to be what they should.
+        """
+
+    @property
+    def handles(
+        self,
+    ) -> tuple[
+        int,
+        list[tuple[int, int, list[tuple[int, int | None, int]], list[list[tuple[int, int | None, int]]]]],
+    ]:
+        """The VkInstance, and of each device VkPhysicalDevice, VkDevice, queues, and the twins of each queue.
+
+        A queue is family, index (None: unknown), VkQueue.
+        """
+
+    @property
+    def device_properties(self) -> list[dict[str, Any]]:
+        """As the function, of the engine's devices: features and extensions are those that are on."""
+
     @property
     def queue_count(self) -> int: ...
     @property
@@ -162,16 +214,21 @@ class Engine:
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
-        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes).
+        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks.
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:
         """Leave barriers out, to show that the hazard checker finds that. For tests."""
 
 class HostBlock:
-    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like."""
+    """Pinned host memory for the device of a queue; arrays may be views of it for as long as they like.
 
-    def __init__(self, engine: Engine, queue: int, size: int) -> None: ...
+    kind: "upload" is for copies from and to the device, in memory that the host caches. "host" is host memory
+    that kernels work on, "device_host" the device's own memory that the host reaches: both are what
+    `Buffer.over` is for. Raises the out-of-memory class where the device has no such memory or no more of it.
+    """
+
+    def __init__(self, engine: Engine, queue: int, size: int, kind: str = "upload") -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class HostPages:
@@ -187,11 +244,26 @@ def spare_pages() -> int:
     """Return the bytes that are kept of `HostPages` that are gone. The end of an engine drops them."""
 
 class Buffer:
-    """Device memory, one copy for each queue of the engine."""
+    """Device memory, one copy for each queue of the engine; with `shared` one memory for all of them.
 
-    def __init__(self, engine: Engine, size: int) -> None: ...
+    Copies between a shared buffer and the host wait for what all queues do with it. Of what else the queues
+    do with it, the caller sees to the order (`Engine.follow`).
+    """
+
+    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
+        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
+
+    @staticmethod
+    def over(block: HostBlock) -> Buffer:
+        """Return a shared buffer whose memory is the block's; it lives as long as either.
+
+        Raises ValueError where the engine has several devices, RuntimeError where it is closed.
+        """
+
     @property
     def size(self) -> int: ...
+    @property
+    def shared(self) -> bool: ...
     @property
     def host_mapped(self) -> bool: ...
     def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
@@ -228,6 +300,7 @@ class Image:
     """An image in device memory, one copy for each queue of the engine, its contents undefined.
 
     view_type: 0 1D, 1 2D, 2 3D, 5 array of 2D layers. format: VkFormat. storage: kernels may store to it.
+    shared: as a `Buffer`'s.
     """
 
     def __init__(
@@ -239,6 +312,7 @@ class Image:
         layers: int,
         levels: int,
         storage: bool,
+        shared: bool = False,
     ) -> None: ...
     @property
     def sampleable(self) -> bool: ...
@@ -309,7 +383,12 @@ class Plan:
 Binding = tuple[Buffer | Image | Sampler, int, int, int, bool, bool]
 
 class CommandList:
-    """Recorded dispatches that can be submitted again and again."""
+    """Recorded commands that can be submitted again and again, with barriers where they need some.
+
+    Only dispatches take arguments. What is written to a `HostBlock`, or a `Buffer` that the host sees, is
+    there for the host when the submit has been waited for; what the host has written before a submit is there
+    for its commands.
+    """
 
     def __init__(self, engine: Engine) -> None: ...
     @property
@@ -332,19 +411,58 @@ class CommandList:
         memory bound there.
         """
 
-    def reset(self) -> None: ...
-    def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
-        """Keep the dispatches with these numbers, in this order, and forget the others.
+    def record_copy(
+        self,
+        source: Buffer | HostBlock,
+        source_offset: int,
+        target: Buffer | HostBlock,
+        target_offset: int,
+        size: int,
+    ) -> None:
+        """Append a copy of `size` bytes.
 
-        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
-        after another now. Raises ValueError, with nothing changed, for a number that no dispatch has.
+        Raises ValueError where they reach beyond an end, overlap in one memory, or belong to another engine.
         """
 
-    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> None:
-        """Queue all recorded dispatches `instance_count` times.
+    def record_image_copy(self, image: Image, other: Buffer | HostBlock, offset: int, to_image: bool) -> None:
+        """Append a copy of a whole mip level 0 from or to bytes from `offset` on, in rows without gaps.
+
+        Raises ValueError where it does not fit or the offset is no multiple of a texel.
+        """
+
+    def record_image_to_image(self, source: Image, target: Image) -> None:
+        """Append a copy of mip level 0. Raises ValueError for other shapes or sizes of texels."""
+
+    def record_barrier(self) -> None:
+        """Append a barrier of all before against all after, where the list would need none by itself."""
+
+    def record_timestamp(self) -> None:
+        """Append a timestamp, taken when all commands before it are done.
+
+        Raises ValueError where no queue has timestamps; `submit` does for a queue that has none.
+        """
+
+    def timestamps(self, queue: int) -> list[int]:
+        """Return the ticks that the last submit to a queue wrote, in order; [] before the first.
+
+        The submit must have been waited for; raises the Vulkan error class if it is not done. The last
+        instance counts. Ticks have the bits that the queue counts with, the others are 0.
+        """
+
+    def reset(self) -> None: ...
+    def rearrange(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """Keep the commands with these numbers, in this order, and forget the others.
+
+        Returns for each where its arguments lay in an instance and how many bytes they have; they lie one
+        after another now. Raises ValueError, with nothing changed, for a number that no command has.
+        """
+
+    def submit(self, queue: int, data: ReadableBuffer, instance_count: int) -> int:
+        """Queue all recorded commands `instance_count` times.
 
         queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
-        bytes and is copied.
+        bytes and is copied. Returns the number of the batch to wait for on that queue, the last of several; 0
+        where there was nothing to do.
         """
 
     def destroy(self) -> None: ...
@@ -410,7 +528,8 @@ class Launcher:
         Returns the offset of the arguments in an instance and their bytes; None as `launch`'s False.
         """
 
-# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one), queue,
+# What ran: kind (0 dispatch; the host: 1 wrote a buffer, 2 read one, 3 wrote an image, 4 read one; on the
+# device: 5 copied to a buffer, 6 copied from or to an image), queue,
 # whether it was the queue beside it that only moves data, plan id and name, workgroups, bytes copied, the
 # argument block, what was used (binding or -1, where its address lies in the block or -1, bytes of a texel or
 # 0, bytes), begin and end in nanoseconds of `host_clock`.

@@ -141,6 +141,10 @@ cdef int _check_arguments(CppPlan* plan, uint32_t size, int uniform_binding) exc
     return 0
 
 
+cdef enum CommandKind:
+    COPY, IMAGE_COPY, IMAGE_PAIR, BARRIER, TIMESTAMP
+
+
 cdef class CommandList:
     cdef Engine engine
     cdef shared_ptr[CppEngine] keep
@@ -210,8 +214,14 @@ cdef class CommandList:
                 (<Image>item).open()
             elif isinstance(item, Sampler):
                 (<Sampler>item).open()
-            else:
+            elif isinstance(item, Plan):
                 (<Plan>item).open()
+        return 0
+
+    cdef int keep_objects(self, list objects) except -1:
+        for item in objects:
+            self.objects[id(item)] = item
+        self.checked = UNCHECKED
         return 0
 
     cdef int record_dispatch(self, const CppDispatch& dispatch, list objects, size_t* offset) except -1:
@@ -220,10 +230,104 @@ cdef class CommandList:
         with cython.critical_section(self):
             done = self.open().try_record(dispatch, offset[0])
             if done:
-                for item in objects:
-                    self.objects[id(item)] = item
-                self.checked = UNCHECKED
+                self.keep_objects(objects)
         return done
+
+    cdef CppBuffer* side(self, object item, str name) except NULL:
+        """The buffer that a side of a copy is."""
+        cdef Buffer buffer
+        cdef HostBlock block
+        if isinstance(item, Buffer):
+            buffer = <Buffer>item
+            buffer.open()
+            if buffer.engine is not self.engine:
+                raise ValueError(f"{name}: it belongs to another context")
+            return buffer.ptr
+        if isinstance(item, HostBlock):
+            block = <HostBlock>item
+            if block.ptr != NULL and block.keep.get() != self.keep.get():
+                raise ValueError(f"{name}: it belongs to another context")
+            return block.as_buffer()
+        raise TypeError(f"{name}: expected a Buffer or a HostBlock, got {type(item).__name__}")
+
+    cdef CppImage* image_side(self, Image image, str name) except NULL:
+        image.open()
+        if image.engine is not self.engine:
+            raise ValueError(f"{name}: it belongs to another context")
+        return image.ptr
+
+    cdef CppCommand command(self, int kind, tuple given) except *:
+        cdef uint64_t first, second, size
+        if kind == COPY:
+            source, first, target, second, size = given
+            return list_copy(self.side(source, "source")[0], first, self.side(target, "target")[0], second, size)
+        if kind == IMAGE_COPY:
+            image, other, first, to_image = given
+            return list_copy(self.image_side(image, "image")[0], self.side(other, "other")[0], first, <bint>to_image)
+        if kind == IMAGE_PAIR:
+            source, target = given
+            return list_copy(self.image_side(source, "source")[0], self.image_side(target, "target")[0])
+        if kind == TIMESTAMP:
+            return list_timestamp()
+        return list_barrier()
+
+    cdef int append(self, int kind, tuple given) except -1:
+        """Append what is no dispatch."""
+        cdef CppEngine* engine
+        cdef CppCommand command
+        cdef size_t offset = 0
+        cdef unsigned int hold
+        cdef bint done = False
+        while not done:
+            self.open()
+            engine = self.engine.open()
+            # Another thread may give up what has been found alive.
+            hold = engine.hold()
+            try:
+                command = self.command(kind, given)
+                with cython.critical_section(self):
+                    done = self.open().try_record(command, offset)
+                    if done:
+                        self.keep_objects([item for item in given if isinstance(item, (Data, HostBlock))])
+            finally:
+                engine.let_go(hold)
+            if not done:
+                self.wait_until_free()
+        return 0
+
+    def record_copy(self, source, uint64_t source_offset, target, uint64_t target_offset, uint64_t size):
+        self.append(COPY, (source, source_offset, target, target_offset, size))
+
+    def record_image_copy(self, Image image not None, other, uint64_t offset, bint to_image):
+        self.append(IMAGE_COPY, (image, other, offset, to_image))
+
+    def record_image_to_image(self, Image source not None, Image target not None):
+        self.append(IMAGE_PAIR, (source, target))
+
+    def record_barrier(self):
+        self.append(BARRIER, ())
+
+    def record_timestamp(self):
+        if not self.engine_of().has_timestamps():
+            raise ValueError("the queues of this device have no timestamps")
+        self.append(TIMESTAMP, ())
+
+    cdef CppEngine* engine_of(self) except NULL:
+        self.open()
+        return self.engine.open()
+
+    def timestamps(self, size_t queue):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef vector[uint64_t] ticks
+        _queue_range(self.engine, queue)
+        self.enter()
+        try:
+            with nogil:
+                ticks = engine.timestamps(commands[0], queue)
+        finally:
+            self.leave()
+        return ticks
 
     @property
     def instance_size(self):
@@ -318,7 +422,7 @@ cdef class CommandList:
         cdef CppEngine* engine = self.engine.open()
         cdef vector[size_t] wanted = order
         cdef vector[pair[size_t, size_t]] arguments
-        self.users += 1
+        self.enter()
         try:
             with nogil:
                 arguments = engine.rearrange(commands[0], wanted)
@@ -334,6 +438,7 @@ cdef class CommandList:
         first, last = queues[0], queues[-1] + 1
         cdef HostMemory host
         cdef unsigned int hold
+        cdef uint64_t value
         self.enter()
         try:
             host = HostMemory(data, False)
@@ -341,11 +446,13 @@ cdef class CommandList:
             try:
                 self.check_alive()
                 with nogil:
-                    engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len, instance_count)
+                    value = engine.submit(commands[0], first, last, <const byte*>host.view.buf, host.view.len,
+                                          instance_count)
             finally:
                 engine.let_go(hold)
         finally:
             self.leave()
+        return value
 
     def destroy(self):
         cdef bint mine = False

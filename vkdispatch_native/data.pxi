@@ -81,25 +81,43 @@ cdef class HostBlock:
 
     cdef shared_ptr[CppEngine] keep
     cdef CppPinned* ptr
+    cdef CppBuffer* buffer  # over it, for command lists; made when the first wants it
+    cdef object engine  # a weak reference: arrays do not keep an engine open
 
-    def __init__(self, Engine engine not None, int queue, uint64_t size):
+    def __init__(self, Engine engine not None, int queue, uint64_t size, str kind not None="upload"):
         cdef CppEngine* e = engine.open()
         cdef size_t q
+        cdef MemoryUse use = HOST if kind == "host" else DEVICE_HOST if kind == "device_host" else DOWNLOAD
         if self.ptr != NULL:
             raise RuntimeError("a block of host memory is initialized once")
         if size == 0:
             raise ValueError("size: a block needs at least one byte")
+        if kind not in ("upload", "host", "device_host"):
+            raise ValueError(f"kind: expected 'upload', 'host' or 'device_host', got {kind!r}")
         (q,) = _queue_range(engine, queue) if queue >= 0 else (0,)
         with nogil:
-            self.ptr = e.create_pinned(q, size, DOWNLOAD)
+            self.ptr = e.create_pinned(q, size, use)
         self.keep = engine.ptr
+        self.engine = weakref.ref(engine)
 
     def __dealloc__(self):
         cdef CppEngine* engine = self.keep.get()
         cdef CppPinned* block = self.ptr
+        cdef CppBuffer* buffer = self.buffer
+        if buffer != NULL:
+            engine.retire(buffer)
         if block != NULL:
             with nogil:  # giving much memory back takes a while
                 engine.retire(block)
+
+    cdef CppBuffer* as_buffer(self) except NULL:
+        cdef CppEngine* engine = self.keep.get()
+        if self.ptr == NULL:
+            raise RuntimeError("the block of host memory was not created")
+        with cython.critical_section(self):
+            if self.buffer == NULL:
+                self.buffer = engine.create_buffer_over(self.ptr[0])
+        return self.buffer
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         if self.ptr == NULL:
@@ -148,14 +166,31 @@ cdef object _points(vector[CppPoint]& points):
 cdef class Buffer(Data):
     cdef CppBuffer* ptr
 
-    def __init__(self, Engine engine not None, uint64_t size):
+    def __init__(self, Engine engine not None, uint64_t size, bint shared=False):
         cdef CppEngine* e = engine.open()
         if size == 0:
             raise ValueError("a buffer needs at least one byte")
         self.begin(engine, "a buffer")
         with nogil:
-            self.ptr = e.create_buffer(size)
+            self.ptr = e.create_buffer(size, shared)
             self.resource = self.ptr
+
+    @staticmethod
+    def over(HostBlock block not None):
+        cdef Buffer buffer = Buffer.__new__(Buffer)
+        cdef Engine engine
+        cdef CppEngine* e
+        if block.ptr == NULL:
+            raise RuntimeError("the block of host memory was not created")
+        engine = block.engine()
+        if engine is None:
+            raise RuntimeError("the context was destroyed")
+        e = engine.open()
+        buffer.begin(engine, "a buffer")
+        with nogil:
+            buffer.ptr = e.create_buffer_over(block.ptr[0])
+            buffer.resource = buffer.ptr
+        return buffer
 
     cdef CppBuffer* open(self) except NULL:
         self.check_alive("buffer")
@@ -166,6 +201,14 @@ cdef class Buffer(Data):
         self.enter("buffer")
         try:
             return self.ptr.size()
+        finally:
+            self.leave()
+
+    @property
+    def shared(self):
+        self.enter("buffer")
+        try:
+            return self.ptr.shared()
         finally:
             self.leave()
 
@@ -182,10 +225,8 @@ cdef class Buffer(Data):
         cdef CppEngine* engine = self.engine.open()
         cdef size_t slot
         cdef size_t count = engine.queue_count()
-        cdef size_t i
-        for i in range(SLOTS_PER_QUEUE):
-            slot = queue + i * count
-            if engine.has_queue(slot):
+        for slot in range(SLOTS_PER_QUEUE * count):
+            if engine.has_queue(slot) and (slot % count == queue or self.ptr.shared()):
                 self.engine.wait(slot, self.ptr.last_write(slot) if writes else self.ptr.last_use(slot))
         return 0
 
@@ -201,13 +242,15 @@ cdef class Buffer(Data):
             host = HostMemory(data, False)
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
-            for q in queues:
+            for q in queues[:1] if buffer.shared() else queues:
                 if buffer.memory(q).mapped() != NULL:
                     self.wait_for(q, False)
                 with nogil:
                     value = engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
                 if value != 0:
                     self.engine.wait(q, value)
+            if buffer.shared() and len(queues) > 1:
+                self.engine.follow(self.engine.work_given(queues[0]))
         finally:
             self.leave()
 
@@ -264,7 +307,7 @@ cdef class Buffer(Data):
                 raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
             if host.view.len == 0:
                 return []
-            for q in queues:
+            for q in queues[:1] if buffer.shared() else queues:
                 source = <const byte*>host.view.buf
                 if engine.is_pinned(q, source, host.view.len):
                     points.push_back(engine.start_upload(q, buffer[0], offset, source, host.view.len))
@@ -280,6 +323,8 @@ cdef class Buffer(Data):
                     finally:
                         engine.retire(block)
                     done += size
+            if buffer.shared() and len(queues) > 1:
+                self.engine.follow(_points(points))
         finally:
             self.leave()
         return _points(points)
@@ -362,7 +407,7 @@ cdef class Image(Data):
     cdef CppImage* ptr
 
     def __init__(self, Engine engine not None, int view_type, int format, extent, uint32_t layers, uint32_t levels,
-                 bint storage):
+                 bint storage, bint shared=False):
         cdef CppEngine* e = engine.open()
         cdef uint32_t width, height, depth
         cdef CppImageShape shape
@@ -374,7 +419,7 @@ cdef class Image(Data):
         shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
         self.begin(engine, "an image")
         with nogil:
-            self.ptr = e.create_image(shape)
+            self.ptr = e.create_image(shape, shared)
             self.resource = self.ptr
 
     cdef CppImage* open(self) except NULL:
@@ -406,9 +451,11 @@ cdef class Image(Data):
         self.enter("image")
         try:
             host = HostMemory(data, False)
-            for q in queues:
+            for q in queues[:1] if image.shared() else queues:
                 with nogil:
                     engine.upload(q, image[0], level, <const byte*>host.view.buf, host.view.len)
+            if image.shared() and len(queues) > 1:
+                self.engine.follow(self.engine.work_given(queues[0]))
         finally:
             self.leave()
 

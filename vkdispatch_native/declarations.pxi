@@ -1,7 +1,10 @@
 # What of the C++ engine the wrapper calls.
 
 cdef extern from "libs/vulkan.hpp" nogil:
+    ctypedef void* VkInstance
     ctypedef void* VkPhysicalDevice
+    ctypedef void* VkDevice
+    ctypedef void* VkQueue
     ctypedef struct VkPhysicalDeviceLimits:
         uint32_t maxComputeWorkGroupSize[3]
         uint32_t maxComputeWorkGroupInvocations
@@ -14,6 +17,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t maxUniformBufferRange
         uint64_t minUniformBufferOffsetAlignment
         uint32_t maxComputeSharedMemorySize
+        uint32_t timestampComputeAndGraphics
+        float timestampPeriod
     ctypedef struct VkPhysicalDeviceProperties:
         uint32_t apiVersion
         uint32_t driverVersion
@@ -91,8 +96,39 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
         VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
         vector[VkQueueFamilyProperties] queue_families
+        vector[string] extensions
         vector[string] missing
     CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
+    const uint32_t UNKNOWN_INDEX "vkd::kUnknownIndex"
+    cdef cppclass CppQueueHandle "vkd::QueueHandle":
+        VkQueue handle
+        uint32_t family
+        uint32_t index
+    cdef cppclass CppForeignQueue "vkd::ForeignDevice::Queue":
+        uint32_t family
+        uint32_t index
+        VkQueue handle
+    cdef cppclass CppForeignDevice "vkd::ForeignDevice":
+        VkPhysicalDevice physical
+        VkDevice handle
+        vector[CppForeignQueue] queues
+        vector[string] extensions
+        vector[string] features
+    cdef cppclass CppDevice "vkd::Device":
+        VkPhysicalDevice physical()
+        VkDevice handle()
+        const CppDeviceProperties& properties()
+        const vector[CppQueueHandle]& queues()
+        const vector[vector[CppQueueHandle]]& transfer_queues()
+        cbool borrowed()
+
+cdef extern from "context/features.hpp" namespace "vkd" nogil:
+    cdef cppclass CppFeature "vkd::Feature":
+        const char* name
+        uint32_t* value
+        const char* extension
+        cbool required
+    vector[CppFeature] features_of(CppDeviceProperties& properties)
 
 cdef extern from "context/instance.hpp" namespace "vkd" nogil:
     cdef cppclass CppInstance "vkd::Instance":
@@ -104,6 +140,9 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         shared_ptr[CppInstance] get() except +raise_error
         @staticmethod
         cbool exists()
+        @staticmethod
+        shared_ptr[CppInstance] borrow(VkInstance handle, cbool debug) except +raise_error
+        VkInstance handle()
         cbool validation()
         const vector[VkPhysicalDevice]& physical_devices()
     vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
@@ -211,6 +250,7 @@ cdef extern from * nogil:
         pass
     cdef cppclass CppImage "vkd::Image"(CppResource):
         uint64_t level_size(uint32_t level)
+        cbool shared()
         const CppImageShape& shape()
     cdef cppclass CppSampler "vkd::Sampler"(CppResource):
         pass
@@ -227,6 +267,7 @@ cdef extern from * nogil:
 cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppBuffer "vkd::Buffer"(CppResource):
         uint64_t size()
+        cbool shared()
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
@@ -272,6 +313,8 @@ cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
     ctypedef enum MemoryUse "vkd::MemoryUse":
         UPLOAD "vkd::MemoryUse::upload"
         DOWNLOAD "vkd::MemoryUse::download"
+        HOST "vkd::MemoryUse::host"
+        DEVICE_HOST "vkd::MemoryUse::device_host"
 
 cdef extern from "libs/pages.hpp" namespace "vkd" nogil:
     cdef cppclass CppPages "vkd::Pages":
@@ -317,8 +360,17 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppTimings "vkd::Timings":
         vector[CppTimedCommand] commands
         vector[CppTimedSubmit] submits
+    cdef cppclass CppCommand "vkd::Command":
+        pass
+    CppCommand list_copy(CppBuffer& source, uint64_t source_offset, CppBuffer& target, uint64_t target_offset,
+                         uint64_t size) except +raise_error
+    CppCommand list_copy(CppImage& image, CppBuffer& other, uint64_t offset, cbool to_image) except +raise_error
+    CppCommand list_copy(CppImage& source, CppImage& target) except +raise_error
+    CppCommand list_barrier()
+    CppCommand list_timestamp()
     cdef cppclass CppCommandList "vkd::CommandList":
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
+        cbool try_record(const CppCommand& command, size_t& offset) except +raise_error
         void wait_until_free()
         size_t instance_size()
         size_t length()
@@ -329,21 +381,27 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t live_objects
         uint64_t waiting_frees
         uint64_t device_memory
+        uint64_t pinned_blocks
     cdef cppclass CppLimits "vkd::Limits":
         uint64_t storage_range
         uint64_t uniform_range
         uint64_t storage_alignment
         uint64_t uniform_alignment
     cdef cppclass CppEngine "vkd::Engine":
-        CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families, cbool debug,
+        CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families,
+                  const vector[string]& extensions, cbool debug, cbool force_staging) except +raise_error
+        CppEngine(const shared_ptr[CppInstance]& instance, const CppForeignDevice& device, cbool debug,
                   cbool force_staging) except +raise_error
+        const CppInstance& instance()
+        const vector[shared_ptr[CppDevice]]& devices()
         size_t queue_count()
         const CppLimits& limits()
         cbool lost()
         cbool closed()
         void check_open() except +raise_error
-        CppBuffer* create_buffer(uint64_t size) except +raise_error
-        CppImage* create_image(const CppImageShape& shape) except +raise_error
+        CppBuffer* create_buffer(uint64_t size, cbool shared) except +raise_error
+        CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
+        CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
         CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
@@ -382,8 +440,10 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool is_pinned(size_t queue, const byte* data, uint64_t size) except +raise_error
         void upload(size_t queue, CppImage& image, uint32_t level, const byte* data, uint64_t size) except +raise_error
         void download(size_t queue, CppImage& image, uint32_t level, byte* data, uint64_t size) except +raise_error
-        void submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
-                    size_t count) except +raise_error
+        uint64_t submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
+                        size_t count) except +raise_error
+        cbool has_timestamps()
+        vector[uint64_t] timestamps(CppCommandList& commands, size_t queue) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
         vector[pair[size_t, size_t]] rearrange(CppCommandList& commands, const vector[size_t]& order) except +raise_error
         void abandon()

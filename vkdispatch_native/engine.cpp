@@ -72,31 +72,65 @@ double tick_length(const Device& device, uint32_t family, const Calibration& fir
   return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
 }
 
+std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
+                                                  const std::vector<uint32_t>& indices,
+                                                  const std::vector<std::vector<uint32_t>>& queue_families,
+                                                  const std::vector<std::string>& extensions,
+                                                  bool force_staging) {
+  const std::vector<VkPhysicalDevice>& physical = instance.physical_devices();
+  if (indices.empty() || indices.size() != queue_families.size()) {
+    throw Error(ErrorKind::invalid_value, "an engine needs devices, and the queue families of each");
+  }
+  std::vector<std::shared_ptr<Device>> devices;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] >= physical.size() || queue_families[i].empty()) {
+      throw Error(ErrorKind::invalid_value,
+                  "device " + std::to_string(indices[i]) + " does not exist or was given no queue");
+    }
+    devices.push_back(std::make_shared<Device>(instance.handle(), physical[indices[i]], queue_families[i],
+                                               extensions, force_staging));
+  }
+  return devices;
+}
+
+// The physical device is asked of the instance first: of one that is not its own, every question may crash.
+std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDevice& foreign,
+                                      bool force_staging) {
+  const std::vector<VkPhysicalDevice>& physical = instance.physical_devices();
+  if (std::find(physical.begin(), physical.end(), foreign.physical) == physical.end()) {
+    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
+  }
+  if (foreign.queues.empty()) {
+    throw Error(ErrorKind::invalid_value, "queues: an engine needs at least one");
+  }
+  return std::make_shared<Device>(instance.handle(), foreign, force_staging);
+}
+
 }  // namespace
 
 Engine::Engine(const std::vector<uint32_t>& device_indices,
-               const std::vector<std::vector<uint32_t>>& queue_families, bool debug, bool force_staging)
-    : instance_(Instance::get()) {
+               const std::vector<std::vector<uint32_t>>& queue_families,
+               const std::vector<std::string>& extensions, bool debug, bool force_staging)
+    : Engine(Instance::get(),
+             make_devices(*Instance::get(), device_indices, queue_families, extensions, force_staging),
+             debug) {}
+
+Engine::Engine(const std::shared_ptr<Instance>& instance, const ForeignDevice& device, bool debug,
+               bool force_staging)
+    : Engine(instance, {borrow_device(*instance, device, force_staging)}, debug) {}
+
+Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug)
+    : instance_(std::move(instance)), devices_(std::move(devices)) {
   shared_.debug = debug;
-  const std::vector<VkPhysicalDevice>& physical = instance_->physical_devices();
-  if (device_indices.empty() || device_indices.size() != queue_families.size()) {
-    throw Error(ErrorKind::invalid_value, "an engine needs devices, and the queue families of each");
-  }
-  for (size_t i = 0; i < device_indices.size(); ++i) {
-    if (device_indices[i] >= physical.size() || queue_families[i].empty()) {
-      throw Error(ErrorKind::invalid_value,
-                  "device " + std::to_string(device_indices[i]) + " does not exist or was given no queue");
-    }
-    devices_.push_back(std::make_shared<Device>(instance_->handle(), physical[device_indices[i]],
-                                                queue_families[i], force_staging));
-    const VkPhysicalDeviceLimits& device = devices_.back()->properties().core.limits;
-    limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, device.maxStorageBufferRange);
-    limits_.uniform_range = std::min<VkDeviceSize>(limits_.uniform_range, device.maxUniformBufferRange);
-    limits_.storage_alignment = std::max(limits_.storage_alignment, device.minStorageBufferOffsetAlignment);
-    limits_.uniform_alignment = std::max(limits_.uniform_alignment, device.minUniformBufferOffsetAlignment);
-    for (size_t q = 0; q < queue_families[i].size(); ++q) {
-      queue_devices_.push_back(devices_.back().get());
-      timelines_.push_back(std::make_unique<Timeline>(*devices_.back()));
+  for (const auto& device : devices_) {
+    const VkPhysicalDeviceLimits& limits = device->properties().core.limits;
+    limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, limits.maxStorageBufferRange);
+    limits_.uniform_range = std::min<VkDeviceSize>(limits_.uniform_range, limits.maxUniformBufferRange);
+    limits_.storage_alignment = std::max(limits_.storage_alignment, limits.minStorageBufferOffsetAlignment);
+    limits_.uniform_alignment = std::max(limits_.uniform_alignment, limits.minUniformBufferOffsetAlignment);
+    for (size_t q = 0; q < device->queues().size(); ++q) {
+      queue_devices_.push_back(device.get());
+      timelines_.push_back(std::make_unique<Timeline>(*device));
     }
   }
   const size_t count = queue_devices_.size();
@@ -210,18 +244,61 @@ auto Engine::create(Make make) {
   return made.release();
 }
 
-Buffer* Engine::create_buffer(VkDeviceSize size) {
-  const Use use(*this);
-  return create([&] { return std::make_unique<Buffer>(queue_devices_, size); });
+void Engine::check_one_device(const char* what) const {
+  if (devices_.size() > 1) {
+    throw Error(ErrorKind::invalid_value, std::string(what) +
+                                              " has one memory for all queues, which those of " +
+                                              std::to_string(devices_.size()) + " devices cannot share");
+  }
 }
 
-Image* Engine::create_image(const ImageShape& shape) {
+Buffer* Engine::create_buffer(VkDeviceSize size, bool shared) {
   const Use use(*this);
-  Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape); });
+  if (shared) {
+    check_one_device("shared: the buffer");
+  }
+  return create([&] { return std::make_unique<Buffer>(queue_devices_, size, shared); });
+}
+
+Buffer* Engine::create_buffer_over(Pinned& block) {
+  const Use use(*this);
+  check_one_device("block: a buffer over it");
+  return create([&] { return std::make_unique<Buffer>(block); });
+}
+
+Image* Engine::create_image(const ImageShape& shape, bool shared) {
+  const Use use(*this);
+  if (shared) {
+    check_one_device("shared: the image");
+  }
+  Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape, shared); });
   for (const auto& queue : queues_) {
-    queue->append(*image);
+    if (!shared || queue == queues_.front()) {
+      queue->append(*image);
+    } else {
+      queue->append_waits({{queues_.front().get(), image->last_write(0)}});
+    }
   }
   return image;
+}
+
+template <typename Shared>
+void Engine::follow_others(size_t queue, const Shared& data, bool writes) {
+  if (!data.shared() || queues_.size() == 1) {
+    return;
+  }
+  std::vector<Batch::Wait> waits;
+  for (size_t slot = 0; slot < slot_count(); ++slot) {
+    const uint64_t value = writes ? data.last_use(slot) : data.last_write(slot);
+    if (slot % queues_.size() != queue && has_queue(slot) && !timelines_[slot]->passed(value)) {
+      waits.push_back({&queue_at(slot), value});
+    }
+  }
+  for (size_t slot = queue; slot < slot_count() && !waits.empty(); slot += queues_.size()) {
+    if (has_queue(slot)) {
+      queue_at(slot).append_waits(waits);
+    }
+  }
 }
 
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
@@ -358,17 +435,20 @@ void Engine::follow(size_t first, size_t last, const std::vector<Point>& points)
 uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                         VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, true);
   return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, false);
   queues_.at(queue)->download(buffer, offset, data, size);
 }
 
 Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                                VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, false);
   return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
 }
 
@@ -388,6 +468,7 @@ void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
 Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                            VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, true);
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, true));
 }
@@ -395,6 +476,7 @@ Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, co
 Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                              VkDeviceSize size) {
   const Use use(*this);
+  follow_others(queue, buffer, false);
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, false));
 }
@@ -402,12 +484,14 @@ Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, 
 void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
+  follow_others(queue, image, true);
   queues_.at(queue)->upload(image, level, data);
 }
 
 void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
+  follow_others(queue, image, false);
   queues_.at(queue)->download(image, level, data);
 }
 
@@ -439,6 +523,10 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
   if (from == to) {
     return;
   }
+  if (buffer.shared()) {
+    follow(to, to + 1, work_given(from, from + 1));
+    return;
+  }
   if (queue_devices_[from] == queue_devices_[to]) {
     std::vector<Batch::Wait> waits = {{&source, source.last_value()}};
     for (size_t slot = from + queues_.size(); slot < slot_count(); slot += queues_.size()) {
@@ -462,20 +550,38 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
 bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;
-  for (size_t queue = first; queue < last && &target != &source; ++queue) {
+  if (target.id() == source.id()) {
+    return false;
+  }
+  if (target.shared()) {
+    last = first + 1;
+  }
+  for (size_t queue = first; queue < last; ++queue) {
     queues_[queue]->append_copy_of(target, source);
     crowded |= queues_[queue]->crowded();
   }
   return crowded;
 }
 
-void Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
-                    size_t instance_count) {
+uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments,
+                        size_t bytes, size_t instance_count) {
   const Use use(*this);
+  uint64_t value = 0;
   for (size_t queue = first; queue < last; ++queue) {
-    list.submit(queue, arguments, bytes, instance_count);
+    value = list.submit(queue, arguments, bytes, instance_count);
   }
   tidy();
+  return value;
+}
+
+bool Engine::has_timestamps() const noexcept {
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const auto& queue) { return queue->has_timestamps(); });
+}
+
+std::vector<uint64_t> Engine::timestamps(CommandList& list, size_t queue) {
+  const Use use(*this);
+  return list.timestamps(queue);
 }
 
 void Engine::reset(CommandList& list) {
@@ -552,7 +658,7 @@ void Engine::close() noexcept {
   for_each_queue([](Queue& queue) { queue.close(); });
   // All has been waited for, but Mesa's own threads still look at a semaphore that a submit waited for.
   for (const auto& device : devices_) {
-    device->fn().vkDeviceWaitIdle(device->handle());
+    device->wait_idle();
   }
   std::lock_guard lock(live_mutex_);
   for (CommandList* list : lists_) {
@@ -682,6 +788,10 @@ Statistics Engine::statistics() {
   {
     std::lock_guard lock(live_mutex_);
     s.live_objects = live_.size();
+  }
+  {
+    std::lock_guard lock(pinned_mutex_);
+    s.pinned_blocks = pinned_.size();
   }
   s.waiting_frees = graveyard_->size();
   for (const auto& device : devices_) {

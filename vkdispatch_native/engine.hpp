@@ -29,6 +29,7 @@ struct Statistics {
   uint64_t live_objects = 0;
   uint64_t waiting_frees = 0;
   uint64_t device_memory = 0;
+  uint64_t pinned_blocks = 0;
 };
 
 struct Timings {
@@ -38,14 +39,21 @@ struct Timings {
 
 class Engine {
  public:
-  // One entry of queue_families for each device: the family of each of its queues.
+  // One entry of queue_families for each device: the family of each of its queues. `extensions` are switched
+  // on for every device, beside those that the engine uses.
   Engine(const std::vector<uint32_t>& device_indices,
-         const std::vector<std::vector<uint32_t>>& queue_families, bool debug, bool force_staging);
+         const std::vector<std::vector<uint32_t>>& queue_families, const std::vector<std::string>& extensions,
+         bool debug, bool force_staging);
+  // On somebody else's device, which has to last until close() is over.
+  Engine(const std::shared_ptr<Instance>& instance, const ForeignDevice& device, bool debug,
+         bool force_staging);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   size_t queue_count() const noexcept { return queue_devices_.size(); }
+  const Instance& instance() const noexcept { return *instance_; }  // of an open engine
+  const std::vector<std::shared_ptr<Device>>& devices() const noexcept { return devices_; }  // likewise
   const Limits& limits() const noexcept { return limits_; }
   uint32_t image_features(int format) const;  // VkFormatFeatureFlags that every device has
   bool lost() const noexcept { return shared_.lost.load(); }
@@ -53,8 +61,11 @@ class Engine {
   void check_open() const;
 
   // From here on every call throws when the engine is closed, and close() waits for those under way.
-  Buffer* create_buffer(VkDeviceSize size);
-  Image* create_image(const ImageShape& shape);
+  // Shared: one memory for all queues, which must be of one device. What different queues do with it is
+  // ordered by follow() alone, but for the copies below from and to host memory.
+  Buffer* create_buffer(VkDeviceSize size, bool shared);
+  Buffer* create_buffer_over(Pinned& block);  // its memory, for every queue
+  Image* create_image(const ImageShape& shape, bool shared);
   Sampler* create_sampler(const SamplerSettings& settings);
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
@@ -100,8 +111,11 @@ class Engine {
   void upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size);
   void download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size);
   // To the queues from `first` up to, without it, `last`.
-  void submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
-              size_t instance_count);
+  // Returns the value of the last of them, 0 where nothing was given.
+  uint64_t submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
+                  size_t instance_count);
+  bool has_timestamps() const noexcept;  // any queue
+  std::vector<uint64_t> timestamps(CommandList& list, size_t queue);
   void reset(CommandList& list);
   std::vector<std::pair<size_t, size_t>> rearrange(CommandList& list, const std::vector<size_t>& order);
   Statistics statistics();
@@ -129,12 +143,18 @@ class Engine {
  private:
   class Use;
 
+  Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug);
+
   std::vector<Calibration> calibrations();  // by slot
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
   template <typename Make>
   auto create(Make make);
   Queue& queue_at(size_t slot);
   size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
+  void check_one_device(const char* what) const;  // throws unless all queues are of one
+  // What a queue and its twins are given next waits for what others did with the memory that they share.
+  template <typename Shared>
+  void follow_others(size_t queue, const Shared& data, bool writes);
   template <typename Function>
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);

@@ -193,7 +193,7 @@ def test_rearranged_recordings(engine: native.Engine) -> None:
         return expected
 
     assert submit() == array.read()[0]
-    with pytest.raises(ValueError, match="there is no dispatch 300"):
+    with pytest.raises(ValueError, match="there is no command 300"):
         commands.rearrange([0, 300])
     assert commands.length == 300
     order = [299, 5, 5, *range(100, 200), 0]

@@ -9,7 +9,7 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype
-from vkdispatch.base.context import as_int, checked_queue
+from vkdispatch.base.context import Context, as_int, checked_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
@@ -110,6 +110,16 @@ class Buffer(Handle, Generic[_D]):
         """
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
+        self._set_shape(shape, var_type)
+        super().__init__()
+        try:
+            self._native = native.Buffer(self.context._native, self.mem_size)
+        except OutOfDeviceMemoryError as error:
+            if self.size <= _USUAL_ELEMENTS:
+                raise
+            raise OversizedBufferError(f"shape: {error}") from None
+
+    def _set_shape(self, shape: Shape, var_type: Any) -> None:
         self.var_type: DType = checked_dtype(var_type)
         self.shape = checked_shape(shape)
         self.size = math.prod(self.shape)
@@ -119,13 +129,23 @@ class Buffer(Handle, Generic[_D]):
         if self.mem_size > _MAX_BYTES:
             raise OversizedBufferError(f"shape: {self.mem_size} bytes are more memory than any device has")
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
-        super().__init__()
-        try:
-            self._native = native.Buffer(self.context._native, self.mem_size)
-        except OutOfDeviceMemoryError as error:
-            if self.size <= _USUAL_ELEMENTS:
-                raise
-            raise OversizedBufferError(f"shape: {error}") from None
+
+    @classmethod
+    def of_memory(
+        cls, context: Context, memory: native.Buffer, shape: Shape, var_type: "DType | np.dtype[Any]"
+    ) -> "Buffer[Any]":
+        """Return a buffer on device memory that is there already; both are freed together.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a new buffer.
+        """
+        made: Buffer[Any] = cls.__new__(cls)
+        made._set_shape(shape, var_type)
+        Handle.__init__(made, context)
+        made._native = memory
+        return made
 
     @property
     def signals(self) -> list[Signal]:

@@ -16,7 +16,7 @@ class TimedCommand:
     ----------
     kind
         0 a dispatch; the host wrote (1) or read (2) a buffer, wrote (3) or read (4) an image; a copy between
-        buffers (5).
+        buffers (5), or from or to an image on the device (6).
     queue, transfer
         Its queue, and whether it was the one beside that only moves data.
     plan, name

@@ -2,7 +2,7 @@
 
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, Protocol
@@ -12,7 +12,8 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.descriptor_set import DescriptorSet
+from vkdispatch.base.context import Context
+from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
@@ -114,7 +115,13 @@ class CommandGraph(CommandList):
         What `record_shader` has bound.
     """
 
-    def __init__(self, reset_on_submit: bool = False, submit_on_record: bool = False) -> None:
+    def __init__(
+        self,
+        reset_on_submit: bool = False,
+        submit_on_record: bool = False,
+        *,
+        context: Context | None = None,
+    ) -> None:
         """Make an empty graph.
 
         Parameters
@@ -123,8 +130,10 @@ class CommandGraph(CommandList):
             Forget the recording after each submit.
         submit_on_record
             Submit after each recorded call.
+        context
+            Where it runs; None takes the global context.
         """
-        super().__init__()
+        super().__init__(context)
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
         # Held by every call that changes or replays the recording.
@@ -306,6 +315,38 @@ class CommandGraph(CommandList):
             offset = self.get_instance_size()
             super().record_compute_plan(plan, descriptor_set, blocks)
             self._recorded.add(None, tuple(descriptor_set.parents.values()), offset)
+
+    def record_bindings(
+        self, plan: ComputePlan, bindings: Sequence[Binding], groups: tuple[int, int, int], arguments: bytes
+    ) -> None:
+        """Append a dispatch with all that it needs at hand; the caller has checked it.
+
+        Parameters
+        ----------
+        bindings
+            One for each of the plan's.
+        groups
+            Workgroups along x, y and z.
+        arguments
+            As many bytes as the plan has of push constants.
+        """
+        with self._lock:
+            offset = self._native.record(plan._native, bindings, groups, len(arguments))
+            self._keep_block(offset, arguments)
+            self._recorded.add(None, (), offset)
+            if plan._handle not in self.parents:
+                self.register_parent(plan)
+
+    def _append(self, record: Callable[[], None]) -> None:
+        with self._lock:
+            super()._append(record)
+            self._recorded.add(None, (), self._native.instance_size)
+
+    def run(self, queue_index: int) -> None:
+        """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
+        self._complete_instance()
+        value = self._native.submit(queue_index, self._instance, 1)
+        self.context._native.wait_for(queue_index, value, True)
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.

@@ -18,7 +18,9 @@ from vkdispatch.codegen.traffic import Known, Traffic, traffic
 from vkdispatch.execution_pipeline import kernel_facts
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts
 
-Kind = Literal["kernel", "write buffer", "read buffer", "write image", "read image", "copy buffer"]
+Kind = Literal[
+    "kernel", "write buffer", "read buffer", "write image", "read image", "copy buffer", "copy image"
+]
 Precision = Literal["exact", "about", "at least"]
 
 _KINDS: tuple[Kind, ...] = (
@@ -28,6 +30,7 @@ _KINDS: tuple[Kind, ...] = (
     "write image",
     "read image",
     "copy buffer",
+    "copy image",
 )
 _KNOWN: dict[Known, Precision] = {
     Known.EXACT: "exact",
@@ -44,7 +47,8 @@ class ProfileRecord:
     ----------
     kind
         "kernel", or what the host did: "write buffer", "read buffer", "write image", "read image". A CPU
-        driver's `vd.copyto` is "copy buffer".
+        driver's `vd.copyto` is "copy buffer", as are copies between buffers in command lists; "copy image" is
+        one between an image and a buffer of the device, or another image.
     name
         Name of the kernel; of what is no kernel the kind.
     source

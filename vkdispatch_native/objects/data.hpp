@@ -2,7 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <vector>
+#include <memory>
 
 #include "objects/resource.hpp"
 
@@ -16,16 +16,27 @@ struct HazardState {
 
 class Data : public Resource {
  public:
-  explicit Data(size_t queue_count) : Resource(queue_count), hazards_(kSlotsPerQueue * queue_count) {}
+  explicit Data(size_t queue_count)
+      : Resource(queue_count),
+        id_(next_id_.fetch_add(1)),
+        hazards_(new HazardState[kSlotsPerQueue * queue_count]) {}
+  // Another face of the same memory: commands that use either are ordered as if they used one.
+  struct Alias {
+    const Data& of;
+  };
+  explicit Data(Alias alias)
+      : Resource(Resource::Alias{alias.of}), id_(alias.of.id_), hazards_(alias.of.hazards_) {}
 
-  uint64_t id() const noexcept { return id_; }  // never used again, unlike an address
+  uint64_t id() const noexcept { return id_; }  // of the memory; never used again, unlike an address
   HazardState& hazards(size_t queue) noexcept { return hazards_[queue]; }
   virtual const char* noun() const noexcept = 0;  // for messages
+  // Whether the host looks at a queue's copy without any command.
+  virtual bool host_sees(size_t) const noexcept { return false; }
 
  private:
   static inline std::atomic<uint64_t> next_id_{1};
-  const uint64_t id_ = next_id_.fetch_add(1);
-  std::vector<HazardState> hazards_;
+  const uint64_t id_;
+  std::shared_ptr<HazardState[]> hazards_;
 };
 
 }  // namespace vkd

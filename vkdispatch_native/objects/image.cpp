@@ -56,8 +56,8 @@ VkFormatFeatureFlags format_features(const std::vector<Device*>& devices, VkForm
   return features;
 }
 
-Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape)
-    : Data(queue_devices.size()), shape_(shape), format_(format_info(shape.format)) {
+Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape, bool shared)
+    : Data(queue_devices.size()), shape_(shape), format_(format_info(shape.format)), shared_(shared) {
   const VkFormatFeatureFlags features = format_features(queue_devices, shape.format);
   VkImageUsageFlags usage = VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
   if ((features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT) != 0) {
@@ -72,6 +72,10 @@ Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape)
   copies_.resize(queue_devices.size());
   try {
     for (size_t queue = 0; queue < queue_devices.size(); ++queue) {
+      if (shared && queue > 0) {
+        copies_[queue] = copies_[0];
+        continue;
+      }
       copies_[queue].device = queue_devices[queue];
       check_limits(*queue_devices[queue], usage);
       create(copies_[queue], usage);
@@ -145,6 +149,12 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
   info.tiling = VK_IMAGE_TILING_OPTIMAL;
   info.usage = usage;
   info.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+  const std::vector<uint32_t>& families = copy.device->families();
+  if (shared_ && families.size() > 1) {
+    info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+    info.queueFamilyIndexCount = static_cast<uint32_t>(families.size());
+    info.pQueueFamilyIndices = families.data();
+  }
   VmaAllocationCreateInfo allocation{};
   allocation.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
   check(vmaCreateImage(copy.device->allocator(), &info, &allocation, &copy.handle, &copy.allocation, nullptr),
@@ -173,6 +183,10 @@ VkImageView Image::create_view(const Copy& copy, uint32_t levels) const {
 void Image::release() noexcept {
   for (Copy& copy : copies_) {
     if (copy.handle == VK_NULL_HANDLE) {
+      continue;
+    }
+    if (shared_ && &copy != &copies_.front()) {
+      copy.handle = VK_NULL_HANDLE;
       continue;
     }
     copy.device->fn().vkDestroyImageView(copy.device->handle(), copy.sampled_view, nullptr);

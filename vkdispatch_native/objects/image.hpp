@@ -41,12 +41,15 @@ struct ImageRegion {
 
 class Image final : public Data {
  public:
-  Image(const std::vector<Device*>& queue_devices, const ImageShape& shape);
+  // `shared`: all queues, which must be of one device, have the same memory.
+  Image(const std::vector<Device*>& queue_devices, const ImageShape& shape, bool shared);
   ~Image() override { release(); }
   void release() noexcept override;
 
   const char* noun() const noexcept override { return "an image"; }
   const ImageShape& shape() const noexcept { return shape_; }
+  bool shared() const noexcept { return shared_; }
+  uint32_t texel_size() const noexcept { return format_.texel_size; }
   Numeric numeric() const noexcept { return format_.numeric; }
   VkImage handle(size_t queue) const noexcept { return copies_[queue].handle; }
   VkImageView sampled_view(size_t queue) const noexcept { return copies_[queue].sampled_view; }
@@ -72,6 +75,7 @@ class Image final : public Data {
 
   ImageShape shape_;
   FormatInfo format_;
+  bool shared_;
   std::vector<Copy> copies_;
 };
 

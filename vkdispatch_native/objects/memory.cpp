@@ -1,5 +1,7 @@
 #include "objects/memory.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,9 @@ namespace vkd {
 
 namespace {
 
+constexpr VkMemoryPropertyFlags kDeviceAndHost = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT |
+                                                 VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                                 VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkDeviceSize kLargestPiece = VkDeviceSize{1} << 30;  // of a sparse buffer's memory
 
 VmaAllocationCreateInfo allocation_info(const Device& device, MemoryUse use) {
@@ -27,23 +32,45 @@ VmaAllocationCreateInfo allocation_info(const Device& device, MemoryUse use) {
       info.requiredFlags = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
       break;
     case MemoryUse::download:
+    case MemoryUse::host:
       info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_HOST;
       info.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
       info.requiredFlags = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+      break;
+    case MemoryUse::device_host:
+      info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
+      info.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
+      info.requiredFlags = kDeviceAndHost;
       break;
   }
   return info;
 }
 
+void check_has_both(const Device& device) {
+  VkPhysicalDeviceMemoryProperties memory{};
+  vkGetPhysicalDeviceMemoryProperties(device.physical(), &memory);
+  const bool has = std::any_of(
+      memory.memoryTypes, memory.memoryTypes + memory.memoryTypeCount,
+      [](const VkMemoryType& type) { return (type.propertyFlags & kDeviceAndHost) == kDeviceAndHost; });
+  if (!has) {
+    throw Error(ErrorKind::out_of_memory,
+                "kind: " + std::string(device.properties().core.deviceName) +
+                    " has no memory of its own that the host reaches too; use kind 'host'");
+  }
+}
+
 }  // namespace
 
 Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : device_(&device), size_(size) {
+  if (use == MemoryUse::device_host) {
+    check_has_both(device);
+  }
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = size;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
                VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  if (use == MemoryUse::device && device.properties().features12.bufferDeviceAddress) {
+  if (device.properties().features12.bufferDeviceAddress) {
     info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   }
   // Queues of several families copy from each other's buffers.

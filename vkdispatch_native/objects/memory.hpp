@@ -11,9 +11,11 @@
 namespace vkd {
 
 enum class MemoryUse {
-  device,    // what shaders work on; mapped too where that costs nothing
-  upload,    // host memory that the device copies from, or reads uniforms from
-  download,  // cached host memory that the device copies to
+  device,       // what shaders work on; mapped too where that costs nothing
+  upload,       // host memory that the device copies from, or reads uniforms from
+  download,     // cached host memory that the device copies to
+  host,         // host memory that shaders work on
+  device_host,  // the device's own memory, which the host reaches too
 };
 
 class Memory {

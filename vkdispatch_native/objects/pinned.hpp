@@ -10,28 +10,35 @@
 
 namespace vkd {
 
-// Arrays may look at it for longer than the engine lasts, so it holds all that its memory lives on.
+// Memory with all that it lives on: arrays may look at it for longer than the engine lasts.
+struct LastingMemory {
+  LastingMemory(std::shared_ptr<Instance> of, std::shared_ptr<Device> on, VkDeviceSize size, MemoryUse use)
+      : instance(std::move(of)), device(std::move(on)), memory(*device, size, use) {}
+
+  std::shared_ptr<Instance> instance;  // first in, last out
+  std::shared_ptr<Device> device;
+  Memory memory;
+};
+
 class Pinned final : public Data {
  public:
   Pinned(size_t queue_count, std::shared_ptr<Instance> instance, std::shared_ptr<Device> device,
          VkDeviceSize size, MemoryUse use)
       : Data(queue_count),
-        instance_(std::move(instance)),
-        device_(std::move(device)),
-        memory_(*device_, size, use) {}
+        memory_(std::make_shared<LastingMemory>(std::move(instance), std::move(device), size, use)) {}
 
-  void release() noexcept override {}  // the memory goes with the object
+  void release() noexcept override {}  // the memory goes with the last that looks at it
   const char* noun() const noexcept override { return "pinned memory"; }
+  bool host_sees(size_t) const noexcept override { return true; }
 
-  const Memory& memory() const noexcept { return memory_; }
-  const Device& device() const noexcept { return *device_; }
-  std::byte* data() const noexcept { return memory_.mapped(); }
-  VkDeviceSize size() const noexcept { return memory_.size(); }
+  const std::shared_ptr<LastingMemory>& lasting() const noexcept { return memory_; }
+  const Memory& memory() const noexcept { return memory_->memory; }
+  const Device& device() const noexcept { return *memory_->device; }
+  std::byte* data() const noexcept { return memory().mapped(); }
+  VkDeviceSize size() const noexcept { return memory().size(); }
 
  private:
-  std::shared_ptr<Instance> instance_;  // first in, last out
-  std::shared_ptr<Device> device_;
-  Memory memory_;
+  std::shared_ptr<LastingMemory> memory_;
 };
 
 }  // namespace vkd

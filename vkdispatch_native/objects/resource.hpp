@@ -20,6 +20,11 @@ class Resource {
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;
 
+  // The same memory as another's: what is noted of one is noted of both.
+  struct Alias {
+    const Resource& of;
+  };
+
   // Destroys the Vulkan objects. Idempotent; the device must be done with them.
   virtual void release() noexcept = 0;
 
@@ -37,13 +42,16 @@ class Resource {
     return uses_[queue].write.load(std::memory_order_relaxed);
   }
 
+ protected:
+  explicit Resource(Alias alias) : queue_count_(alias.of.queue_count_), uses_(alias.of.uses_) {}
+
  private:
   struct Use {
     std::atomic<uint64_t> any{0};
     std::atomic<uint64_t> write{0};
   };
   size_t queue_count_;
-  std::unique_ptr<Use[]> uses_;
+  std::shared_ptr<Use[]> uses_;
 };
 
 }  // namespace vkd

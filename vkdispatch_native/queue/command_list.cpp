@@ -7,118 +7,223 @@
 
 namespace vkd {
 
-bool CommandList::try_record(const Dispatch& dispatch, size_t& offset) {
+namespace {
+
+constexpr size_t kLeastQueries = 16;
+
+void check_inside(const char* name, VkDeviceSize offset, VkDeviceSize size, VkDeviceSize most) {
+  if (offset > most || size > most - offset) {
+    throw Error(ErrorKind::invalid_value, std::string(name) + ": " + std::to_string(size) +
+                                              " bytes at offset " + std::to_string(offset) +
+                                              " reach beyond its " + std::to_string(most));
+  }
+}
+
+// What a list's copies name beside their own buffer or image is a buffer.
+VkBuffer other_side(Data* other, size_t queue) {
+  return static_cast<const Buffer*>(other)->memory(queue).handle();
+}
+
+uint32_t argument_size(const Command& command) {
+  const Dispatch* dispatch = std::get_if<Dispatch>(&command);
+  return dispatch != nullptr ? dispatch->argument_size : 0;
+}
+
+}  // namespace
+
+Command list_copy(Buffer& source, VkDeviceSize source_offset, Buffer& target, VkDeviceSize target_offset,
+                  VkDeviceSize size) {
+  if (size == 0) {
+    throw Error(ErrorKind::invalid_value, "size: a copy takes at least one byte");
+  }
+  check_inside("source", source_offset, size, source.size());
+  check_inside("target", target_offset, size, target.size());
+  const bool apart = source_offset + size <= target_offset || target_offset + size <= source_offset;
+  if (source.id() == target.id() && !apart) {
+    throw Error(ErrorKind::invalid_value, "source, target: " + std::to_string(size) + " bytes at offsets " +
+                                              std::to_string(source_offset) + " and " +
+                                              std::to_string(target_offset) + " of one buffer overlap");
+  }
+  return Copy{&target, target_offset, VK_NULL_HANDLE, source_offset, size, true, &source};
+}
+
+Command list_copy(Image& image, Buffer& other, VkDeviceSize offset, bool to_image) {
+  const ImageRegion region = image.regions(0, ~VkDeviceSize{0}).front();
+  check_inside("other", offset, region.size, other.size());
+  if (offset % image.texel_size() != 0) {
+    throw Error(ErrorKind::invalid_value, "offset: " + std::to_string(offset) + " is no multiple of the " +
+                                              std::to_string(image.texel_size()) + " bytes of a texel");
+  }
+  return ImageCopy{&image, region, VK_NULL_HANDLE, offset, to_image, &other};
+}
+
+Command list_copy(Image& source, Image& target) {
+  const ImageShape& a = source.shape();
+  const ImageShape& b = target.shape();
+  if (source.id() == target.id()) {
+    throw Error(ErrorKind::invalid_value, "source, target: an image cannot be copied onto itself");
+  }
+  if (a.extent.width != b.extent.width || a.extent.height != b.extent.height ||
+      a.extent.depth != b.extent.depth || a.layers != b.layers || a.view_type != b.view_type) {
+    throw Error(ErrorKind::invalid_value, "source, target: images of different shapes");
+  }
+  if (source.texel_size() != target.texel_size()) {
+    throw Error(ErrorKind::invalid_value, "source, target: texels of " + std::to_string(source.texel_size()) +
+                                              " and of " + std::to_string(target.texel_size()) + " bytes");
+  }
+  return ImagePair{&source, &target};
+}
+
+void CommandList::add(const Command& command, const Binding* bindings) {
+  entries_.push_back({command, bindings_.size(), instance_size_, argument_size(command)});
+  if (const Dispatch* dispatch = std::get_if<Dispatch>(&command)) {
+    bindings_.insert(bindings_.end(), bindings, bindings + dispatch->binding_count);
+  } else if (Timestamp* timestamp = std::get_if<Timestamp>(&entries_.back().command)) {
+    timestamp->number = timestamp_count_++;
+  }
+  instance_size_ += entries_.back().argument_size;
+  length_ = entries_.size();
+}
+
+bool CommandList::try_record(const Command& command, size_t& offset) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) {
     return false;
   }
   // Only the segment that grows is out of date.
-  for (std::vector<CachedSegment>& segments : cache_) {
-    if (entries_.size() % kSegmentLength != 0 && !segments.empty()) {
-      if (segments.back().segment) {
-        graveyard_.retire(std::move(segments.back().segment));
-      }
-      segments.pop_back();
+  for (Cache& cache : cache_) {
+    if (entries_.size() % kSegmentLength != 0 && !cache.segments.empty()) {
+      retire(cache.segments.back());
+      cache.segments.pop_back();
     }
   }
   offset = instance_size_;
-  entries_.push_back({dispatch, bindings_.size(), offset});
-  bindings_.insert(bindings_.end(), dispatch.bindings, dispatch.bindings + dispatch.binding_count);
-  instance_size_ += dispatch.argument_size;
-  length_ = entries_.size();
+  const Dispatch* dispatch = std::get_if<Dispatch>(&command);
+  add(command, dispatch != nullptr ? dispatch->bindings : nullptr);
   return true;
 }
 
 void CommandList::reset() {
   std::lock_guard lock(mutex_);
   drop_segments();
+  for (Cache& cache : cache_) {
+    if (cache.queries) {
+      graveyard_.retire(std::move(cache.queries));
+    }
+  }
+  cache_.clear();
   entries_.clear();
   bindings_.clear();
   instance_size_ = 0;
   length_ = 0;
+  timestamp_count_ = 0;
 }
 
 std::vector<std::pair<size_t, size_t>> CommandList::rearrange(const std::vector<size_t>& order) {
   std::lock_guard lock(mutex_);
-  std::vector<Entry> entries;
-  std::vector<Binding> bindings;
-  std::vector<std::pair<size_t, size_t>> arguments;
-  size_t instance_size = 0;
   for (const size_t index : order) {
     if (index >= entries_.size()) {
-      throw Error(ErrorKind::invalid_value, "order: there is no dispatch " + std::to_string(index));
+      throw Error(ErrorKind::invalid_value, "order: there is no command " + std::to_string(index));
     }
-    Entry entry = entries_[index];
-    const auto first = bindings_.begin() + static_cast<std::ptrdiff_t>(entry.first_binding);
-    arguments.emplace_back(entry.argument_offset, entry.dispatch.argument_size);
-    entry.first_binding = bindings.size();
-    entry.argument_offset = instance_size;
-    bindings.insert(bindings.end(), first, first + entry.dispatch.binding_count);
-    instance_size += entry.dispatch.argument_size;
-    entries.push_back(entry);
   }
   drop_segments();
-  entries_.swap(entries);
-  bindings_.swap(bindings);
-  instance_size_ = instance_size;
-  length_ = entries_.size();
+  const std::vector<Entry> entries = std::exchange(entries_, {});
+  const std::vector<Binding> bindings = std::exchange(bindings_, {});
+  instance_size_ = 0;
+  length_ = 0;
+  timestamp_count_ = 0;
+  std::vector<std::pair<size_t, size_t>> arguments;
+  for (const size_t index : order) {
+    const Entry& entry = entries[index];
+    arguments.emplace_back(entry.argument_offset, entry.argument_size);
+    add(entry.command, bindings.data() + entry.first_binding);
+  }
   return arguments;
 }
 
-void CommandList::drop_segments() {
-  for (std::vector<CachedSegment>& segments : cache_) {
-    for (CachedSegment& cached : segments) {
-      if (cached.segment) {
-        graveyard_.retire(std::move(cached.segment));
-      }
-    }
-  }
-  cache_.clear();
-}
-
-void CommandList::gather(size_t begin, size_t end, const std::byte* arguments) {
-  gathered_.clear();
-  for (size_t i = begin; i < end; ++i) {
-    Dispatch dispatch = entries_[i].dispatch;
-    dispatch.bindings = bindings_.data() + entries_[i].first_binding;
-    dispatch.arguments = arguments + entries_[i].argument_offset;
-    gathered_.push_back(dispatch);
-  }
-}
-
-void CommandList::submit_segment(Queue& queue, CachedSegment& cached, size_t begin, size_t end,
-                                 const std::byte* arguments) {
-  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
-    gather(begin, end, arguments);
-    queue.append(gathered_.data(), gathered_.size());
-    return;
-  }
-  const std::byte* first = arguments + entries_[begin].argument_offset;
-  const size_t size = entries_[end - 1].argument_offset + entries_[end - 1].dispatch.argument_size -
-                      entries_[begin].argument_offset;
-  const bool same = cached.seen && cached.arguments.size() == size &&
-                    (size == 0 || std::memcmp(cached.arguments.data(), first, size) == 0);
-  if (same && cached.segment) {
-    queue.append(*cached.segment);
-    return;
-  }
-  gather(begin, end, arguments);
-  if (same) {
-    cached.segment = std::make_unique<Segment>(queues_.size(), queue.index(), queue.device(), queue.family(),
-                                               gathered_, queue.shared());
-    queue.append(*cached.segment);
-    return;
-  }
+void CommandList::retire(CachedSegment& cached) {
   if (cached.segment) {
     graveyard_.retire(std::move(cached.segment));
   }
-  cached.arguments.assign(first, first + size);
-  cached.seen = true;
-  queue.append(gathered_.data(), gathered_.size());
 }
 
-void CommandList::submit(size_t queue_index, const std::byte* arguments, size_t bytes,
-                         size_t instance_count) {
+void CommandList::drop_segments() {
+  for (Cache& cache : cache_) {
+    for (CachedSegment& cached : cache.segments) {
+      retire(cached);
+    }
+    cache.segments.clear();
+  }
+}
+
+// Segments name the queries that they were recorded with.
+void CommandList::prepare_queries(Queue& queue, Cache& cache) {
+  if (timestamp_count_ == 0 || (cache.queries && cache.queries->count() >= timestamp_count_)) {
+    return;
+  }
+  const size_t count = std::max(kLeastQueries, size_t{2} * timestamp_count_);
+  auto queries = std::make_unique<Queries>(queues_.size(), queue.device(), queue.family(), count);
+  for (CachedSegment& cached : cache.segments) {
+    retire(cached);
+  }
+  cache.segments.clear();
+  if (cache.queries) {
+    graveyard_.retire(std::move(cache.queries));
+  }
+  cache.queries = std::move(queries);
+  cache.stamped = 0;
+}
+
+void CommandList::gather(const Queue& queue, const Cache& cache, size_t begin, size_t end,
+                         const std::byte* arguments) {
+  gathered_.clear();
+  for (size_t i = begin; i < end; ++i) {
+    const Entry& entry = entries_[i];
+    Command& command = gathered_.emplace_back(entry.command);
+    if (Dispatch* dispatch = std::get_if<Dispatch>(&command)) {
+      dispatch->bindings = bindings_.data() + entry.first_binding;
+      dispatch->arguments = arguments + entry.argument_offset;
+    } else if (Copy* copy = std::get_if<Copy>(&command)) {
+      copy->staging = other_side(copy->other, queue.index());
+    } else if (ImageCopy* image_copy = std::get_if<ImageCopy>(&command)) {
+      image_copy->staging = other_side(image_copy->other, queue.index());
+    } else if (Timestamp* timestamp = std::get_if<Timestamp>(&command)) {
+      timestamp->queries = cache.queries.get();
+    }
+  }
+}
+
+uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments) {
+  CachedSegment& cached = cache.segments[index];
+  const size_t begin = index * kSegmentLength;
+  const size_t end = std::min(begin + kSegmentLength, entries_.size());
+  if (queue.shared().timings.on()) {  // a replay would be timed as a whole
+    gather(queue, cache, begin, end, arguments);
+    return queue.append(gathered_);
+  }
+  const std::byte* first = arguments + entries_[begin].argument_offset;
+  const size_t size =
+      entries_[end - 1].argument_offset + entries_[end - 1].argument_size - entries_[begin].argument_offset;
+  const bool same = cached.seen && cached.arguments.size() == size &&
+                    (size == 0 || std::memcmp(cached.arguments.data(), first, size) == 0);
+  if (same && cached.segment) {
+    return queue.append(*cached.segment);
+  }
+  gather(queue, cache, begin, end, arguments);
+  if (same) {
+    const bool last = end == entries_.size();
+    cached.segment = std::make_unique<Segment>(queues_.size(), queue.index(), queue.device(), queue.family(),
+                                               gathered_, last, queue.shared());
+    return queue.append(*cached.segment);
+  }
+  retire(cached);
+  cached.arguments.assign(first, first + size);
+  cached.seen = true;
+  return queue.append(gathered_);
+}
+
+uint64_t CommandList::submit(size_t queue_index, const std::byte* arguments, size_t bytes,
+                             size_t instance_count) {
   std::lock_guard lock(mutex_);
   const bool fits = instance_size_ == 0
                         ? bytes == 0
@@ -129,19 +234,30 @@ void CommandList::submit(size_t queue_index, const std::byte* arguments, size_t 
                                               std::to_string(instance_size_) + " bytes");
   }
   cache_.resize(queues_.size());
-  std::vector<CachedSegment>& segments = cache_[queue_index];
-  segments.resize((entries_.size() + kSegmentLength - 1) / kSegmentLength);
+  Cache& cache = cache_[queue_index];
   Queue& queue = *queues_[queue_index];
+  prepare_queries(queue, cache);
+  cache.segments.resize((entries_.size() + kSegmentLength - 1) / kSegmentLength);
+  uint64_t value = 0;
   for (size_t instance = 0; instance < instance_count; ++instance) {
-    for (size_t s = 0; s < segments.size(); ++s) {
+    for (size_t s = 0; s < cache.segments.size(); ++s) {
       if (queue.crowded()) {
         queue.make_room();
       }
-      const size_t begin = s * kSegmentLength;
-      const size_t end = std::min(begin + kSegmentLength, entries_.size());
-      submit_segment(queue, segments[s], begin, end, arguments + instance * instance_size_);
+      value = submit_segment(queue, cache, s, arguments + instance * instance_size_);
+      cache.stamped = timestamp_count_;
     }
   }
+  return value;
+}
+
+std::vector<uint64_t> CommandList::timestamps(size_t queue_index) {
+  std::lock_guard lock(mutex_);
+  if (queue_index >= cache_.size() || !cache_[queue_index].queries) {
+    return {};
+  }
+  const Cache& cache = cache_[queue_index];
+  return cache.queries->read(cache.stamped);
 }
 
 }  // namespace vkd

@@ -27,17 +27,26 @@ uint64_t before(const Data& data, bool writes, size_t slot) noexcept {
   return writes ? data.last_use(slot) : data.last_write(slot);
 }
 
-uint64_t before(const Dispatch& dispatch, size_t slot) noexcept {
+template <typename AnyCommand>
+uint64_t before(const AnyCommand& command, size_t slot) noexcept {
   uint64_t value = 0;
-  for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
-    value = std::max(value, before(dispatch.bindings[b].data(), dispatch.bindings[b].writes, slot));
-  }
+  for_each_access(command, [&](const Data& data, bool, bool writes) {
+    value = std::max(value, before(data, writes, slot));
+  });
   return value;
 }
 
-uint64_t before(const Copy& copy, size_t slot) noexcept {
-  const uint64_t value = before(*copy.buffer, copy.to_buffer, slot);
-  return copy.other != nullptr ? std::max(value, before(*copy.other, !copy.to_buffer, slot)) : value;
+// Notes that a batch uses what a command needs, reads and writes.
+template <typename AnyCommand>
+void mark(const AnyCommand& command, size_t slot, uint64_t value) noexcept {
+  for_each_need(command, [&](Resource& resource) { resource.mark_read(slot, value); });
+  for_each_access(command, [&](Data& data, bool, bool writes) {
+    if (writes) {
+      data.mark_write(slot, value);
+    } else {
+      data.mark_read(slot, value);
+    }
+  });
 }
 
 }  // namespace
@@ -128,35 +137,26 @@ void Queue::wake() noexcept {
   }
 }
 
-uint64_t Queue::append(const Dispatch& dispatch) {
-  return append(&dispatch, 1);
+template <typename AnyCommand>
+uint64_t Queue::add(const AnyCommand& command) {
+  follow_peers([&](size_t slot) { return before(command, slot); });
+  Batch& batch = open_batch();
+  batch.add(command);
+  mark(command, slot_, batch.value);
+  return added(batch);
 }
 
-uint64_t Queue::append(const Dispatch* dispatches, size_t count) {
+uint64_t Queue::append(const Dispatch& dispatch) {
+  std::lock_guard lock(mutex_);
+  return add(dispatch);
+}
+
+uint64_t Queue::append(const std::vector<Command>& commands) {
   std::lock_guard lock(mutex_);
   uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const Dispatch& dispatch = dispatches[i];
-    follow_peers([&](size_t slot) { return before(dispatch, slot); });
-    Batch& batch = open_batch();
-    value = batch.value;
-    batch.add(dispatch);
-    dispatch.plan->mark_read(slot_, value);
-    for (uint32_t b = 0; b < dispatch.binding_count; ++b) {
-      const Binding& binding = dispatch.bindings[b];
-      if (binding.writes) {
-        binding.data().mark_write(slot_, value);
-      } else {
-        binding.data().mark_read(slot_, value);
-      }
-      if (binding.sampler != nullptr) {
-        binding.sampler->mark_read(slot_, value);
-      }
-    }
+  for (const Command& command : commands) {
+    value = std::visit([&](const auto& each) { return add(each); }, command);
   }
-  gathered_.fetch_add(count, std::memory_order_relaxed);
-  commands_.fetch_add(count, std::memory_order_relaxed);
-  wake();
   return value;
 }
 
@@ -186,24 +186,12 @@ uint64_t Queue::append(Image& image) {
 
 uint64_t Queue::append_copy(const Copy& copy) {
   std::lock_guard lock(mutex_);
-  follow_peers([&](size_t slot) { return before(copy, slot); });
-  return add_copy(copy);
+  return add(copy);
 }
 
-uint64_t Queue::add_copy(const Copy& copy) {
-  Batch& batch = open_batch();
-  batch.add(copy);
-  if (copy.to_buffer) {
-    copy.buffer->mark_write(slot_, batch.value);
-  } else {
-    copy.buffer->mark_read(slot_, batch.value);
-  }
-  if (copy.other != nullptr && copy.to_buffer) {
-    copy.other->mark_read(slot_, batch.value);
-  } else if (copy.other != nullptr) {
-    copy.other->mark_write(slot_, batch.value);
-  }
-  return added(batch);
+uint64_t Queue::append_copy(const ImageCopy& copy) {
+  std::lock_guard lock(mutex_);
+  return add(copy);
 }
 
 Point Queue::transfer(const Copy& copy) {
@@ -218,8 +206,7 @@ Point Queue::transfer(const Copy& copy) {
   // The twin shall not wait for what this queue is given later.
   sealed_ = std::max(sealed_, before(copy, slot_));
   std::lock_guard twin_lock(twin.mutex_);
-  twin.follow_peers([&](size_t slot) { return before(copy, slot); });
-  peer.given = twin.add_copy(copy);
+  peer.given = twin.add(copy);
   if (copy.size >= kLargeCopy) {
     twin.sealed_ = peer.given;
   }
@@ -235,296 +222,6 @@ std::vector<Point> Queue::work_given() {
     }
   }
   return points;
-}
-
-uint64_t Queue::append_copy(const ImageCopy& copy) {
-  std::lock_guard lock(mutex_);
-  Batch& batch = open_batch();
-  batch.add(copy);
-  if (copy.to_image) {
-    copy.image->mark_write(slot_, batch.value);
-  } else {
-    copy.image->mark_read(slot_, batch.value);
-  }
-  return added(batch);
-}
-
-// ---- submitting
-
-// Under submit_mutex_: what the device has to pass before there is a frame for one submit more; 0: nothing.
-uint64_t Queue::frame_needed() noexcept {
-  try {
-    const bool full = in_flight_.size() >= kMaxFrames && !timeline_.passed(in_flight_.front().value);
-    return full && !shared_.lost.load() ? in_flight_.front().value : 0;
-  } catch (...) {
-    return 0;  // a lost device: the submit will say so
-  }
-}
-
-std::unique_ptr<Frame> Queue::take_frame() {
-  while (!in_flight_.empty() && timeline_.passed(in_flight_.front().value)) {
-    collect(in_flight_.front());
-    in_flight_.front().frame->reset();
-    spare_frames_.push_back(std::move(in_flight_.front().frame));
-    in_flight_.pop_front();
-  }
-  if (spare_frames_.empty()) {
-    return std::make_unique<Frame>(device_, handle_.family);
-  }
-  std::unique_ptr<Frame> frame = std::move(spare_frames_.back());
-  spare_frames_.pop_back();
-  return frame;
-}
-
-// Under submit_mutex_. The device is done with the frame.
-void Queue::collect(InFlight& done) {
-  if (!done.frame->timed()) {
-    return;
-  }
-  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(slot_, done.value, clock_);
-  for (TimedCommand& command : commands) {
-    // A barrier holds back the command but not the timestamp before it.
-    if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
-      timed_floor_ = timed_end_;
-    }
-    command.begin = std::min(std::max(command.begin, timed_floor_), command.end);
-    timed_end_ = std::max(timed_end_, command.end);
-  }
-  TimingLog& log = shared_.timings;
-  if (log.on()) {
-    std::lock_guard lock(log.mutex);
-    std::move(commands.begin(), commands.end(), std::back_inserter(log.commands));
-  }
-}
-
-void Queue::set_clock(uint64_t ticks) {
-  std::lock_guard lock(submit_mutex_);
-  clock_.set(ticks, timestamp_mask(device_, handle_.family));
-  timed_end_ = timed_floor_ = 0;
-}
-
-void Queue::collect_timings() {
-  std::lock_guard lock(submit_mutex_);
-  for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].value); ++i) {
-    collect(in_flight_[i]);
-  }
-}
-
-void Queue::record(Batch& batch, Frame& frame, bool timed) {
-  command_buffers_.clear();
-  log_.clear();
-  Recorder recorder(index_, frame, hazards_, shared_, log_);
-  if (timed) {
-    recorder.time();
-  }
-  auto begin = [&] {
-    if (!recorder.recording()) {
-      recorder.begin(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
-      if (std::exchange(distrust_hazards_, false)) {
-        recorder.barrier();
-      }
-    }
-  };
-  auto end = [&] {
-    if (recorder.recording()) {
-      command_buffers_.push_back(recorder.end());
-    }
-  };
-  bool host_reads = false;
-  for (const Batch::Entry& entry : batch.entries()) {
-    switch (entry.kind) {
-      case Batch::Kind::dispatch:
-        begin();
-        recorder.dispatch(batch.dispatch(entry));
-        host_reads |= device_.host_mapped();
-        break;
-      case Batch::Kind::copy:
-        begin();
-        recorder.copy(entry.copy);
-        host_reads |= !entry.copy.to_buffer || device_.host_mapped();
-        break;
-      case Batch::Kind::image_copy:
-        begin();
-        recorder.copy(entry.image_copy);
-        host_reads |= !entry.image_copy.to_image;
-        break;
-      case Batch::Kind::image_start:
-        begin();
-        recorder.start(*entry.image);
-        break;
-      case Batch::Kind::replay:
-        end();
-        entry.segment->apply(hazards_);
-        command_buffers_.push_back(entry.segment->commands());
-        log_.insert(log_.end(), entry.segment->log().begin(), entry.segment->log().end());
-        host_reads |= device_.host_mapped() && entry.segment->writes();
-        break;
-    }
-  }
-  if (host_reads) {
-    begin();
-    recorder.host_barrier();
-  }
-  end();
-  if (shared_.debug) {
-    for (std::string& problem : checker_.check(log_)) {
-      add_message(VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT, std::move(problem));
-    }
-  }
-}
-
-void Queue::submit(Batch& batch) {
-  const bool timed = shared_.timings.on() && has_timestamps();
-  const int64_t begin = timed ? host_now() : 0;
-  std::unique_ptr<Frame> frame = take_frame();
-  record(batch, *frame, timed);
-
-  VkTimelineSemaphoreSubmitInfo values{};
-  values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-  values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &batch.value;
-  const VkSemaphore semaphore = timeline_.handle();
-  std::vector<VkSemaphore> waited_for;
-  std::vector<uint64_t> waited_values;
-  for (const Batch::Wait& wait : batch.waits) {
-    if (&wait.queue->device_ == &device_) {
-      waited_for.push_back(wait.queue->timeline_.handle());
-      waited_values.push_back(wait.value);
-    }
-  }
-  const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
-  values.waitSemaphoreValueCount = static_cast<uint32_t>(waited_values.size());
-  values.pWaitSemaphoreValues = waited_values.data();
-  VkSubmitInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.pNext = &values;
-  info.waitSemaphoreCount = static_cast<uint32_t>(waited_for.size());
-  info.pWaitSemaphores = waited_for.data();
-  info.pWaitDstStageMask = stages.data();
-  info.commandBufferCount = static_cast<uint32_t>(command_buffers_.size());
-  info.pCommandBuffers = command_buffers_.data();
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &semaphore;
-  {
-    std::lock_guard lock(*handle_.mutex);
-    check(device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
-  }
-  in_flight_.push_back({std::move(frame), batch.value});
-  if (timed) {
-    std::lock_guard lock(shared_.timings.mutex);
-    shared_.timings.submits.push_back({slot_, batch.value, batch.size(), begin, host_now()});
-  }
-}
-
-// What the oldest batch waits for is submitted before it is: queues may share one of the device's, where a
-// wait for something submitted later would never end. Devices do not wait for each other: the host does it
-// for them. Nobody waits for a device with submit_mutex_ held: others, who must not wait, want it too.
-bool Queue::submit_next(bool may_wait) {
-  uint64_t cleared = 0;  // the batch whose waits were seen to
-  for (;;) {
-    std::vector<Batch::Wait> waits;
-    uint64_t needed = 0;
-    {
-      std::lock_guard submit_lock(submit_mutex_);
-      std::unique_lock lock(mutex_);
-      if (batches_.empty()) {
-        return false;
-      }
-      needed = frame_needed();
-      Batch& oldest = *batches_.front();
-      if (needed == 0 && (oldest.waits.empty() || oldest.value == cleared)) {
-        std::unique_ptr<Batch> batch = std::move(batches_.front());
-        batches_.pop_front();
-        lock.unlock();
-        submit_or_abandon(std::move(batch));
-        return true;
-      }
-      if (needed == 0) {
-        waits = oldest.waits;
-        cleared = oldest.value;
-      }
-    }
-    if (needed > 0) {
-      if (!may_wait) {
-        return false;
-      }
-      await(needed);
-    }
-    for (const Batch::Wait& wait : waits) {
-      wait.queue->push_out(wait.value, may_wait);
-      if (!may_wait && !wait.queue->is_ahead(wait.value, device_)) {
-        return false;
-      }
-      if (&wait.queue->device_ != &device_) {
-        wait.queue->await(wait.value);
-      }
-    }
-  }
-}
-
-void Queue::submit_or_abandon(std::unique_ptr<Batch> batch) {
-  try {
-    submit(*batch);
-  } catch (...) {
-    keep_failure();
-    distrust_hazards_ = true;
-    abandon(batch->value);
-  }
-  submitted_.store(batch->value, std::memory_order_release);
-
-  const size_t size = batch->size();
-  batch->clear();
-  std::lock_guard lock(mutex_);
-  gathered_.fetch_sub(size, std::memory_order_relaxed);
-  spare_batches_.push_back(std::move(batch));
-}
-
-void Queue::await(uint64_t value) noexcept {
-  try {
-    timeline_.wait(value, kForever);
-  } catch (...) {
-    shared_.lost.store(true);
-  }
-}
-
-// Called inside a catch block.
-void Queue::keep_failure() {
-  std::exception_ptr failure = std::current_exception();
-  try {
-    throw;
-  } catch (const Error& error) {
-    const std::string where = "queue " + std::to_string(index_) + ": ";
-    failure = std::make_exception_ptr(Error(error.kind(), where + error.what()));
-  } catch (...) {  // as it is
-  }
-  std::lock_guard lock(failure_mutex_);
-  if (!failure_) {
-    failure_ = failure;
-  }
-  failed_.store(true);
-}
-
-// A batch that could not be submitted still has to pass on the timeline, or its waiters would wait for ever.
-void Queue::abandon(uint64_t value) noexcept {
-  try {
-    const uint64_t before = submitted_.load();
-    timeline_.wait(before, kForever);
-    timeline_.signal(value);
-  } catch (...) {
-    shared_.lost.store(true);
-  }
-}
-
-void Queue::throw_failure() {
-  if (!failed_.load()) {
-    return;
-  }
-  std::lock_guard lock(failure_mutex_);
-  failed_.store(shared_.lost.load());  // a lost device stays lost: every later call says so
-  std::exception_ptr failure = shared_.lost.load() ? failure_ : std::exchange(failure_, nullptr);
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
 }
 
 void Queue::make_room() {

@@ -45,7 +45,7 @@ class Queue {
 
   // Appending never waits for the device. Each returns the timeline value that will follow the command.
   uint64_t append(const Dispatch& dispatch);
-  uint64_t append(const Dispatch* dispatches, size_t count);
+  uint64_t append(const std::vector<Command>& commands);  // of a list: at least one
   uint64_t append(Segment& segment);
   uint64_t append(Image& image);  // a new one, before anything uses it
 
@@ -132,7 +132,8 @@ class Queue {
 
   uint64_t append_copy(const Copy& copy);
   uint64_t append_copy(const ImageCopy& copy);
-  uint64_t add_copy(const Copy& copy);  // under mutex_
+  template <typename AnyCommand>
+  uint64_t add(const AnyCommand& command);  // under mutex_
   // Has what follows wait, on the device, for what of its peers' work it must not overtake, `before(slot)`
   // being the last of it. Under mutex_.
   template <typename Before>

@@ -216,7 +216,7 @@ void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
         return filled < regions.size() ? regions[filled++].size : 0;
       },
       [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[copied++], slice.buffer, slice.offset, true});
+        return append_copy(ImageCopy{&image, regions[copied++], slice.buffer, slice.offset, true, nullptr});
       });
 }
 
@@ -232,7 +232,7 @@ void Queue::download(Image& image, uint32_t level, std::byte* data) {
         return i < regions.size() ? regions[i].size : 0;
       },
       [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false});
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false, nullptr});
       });
 }
 

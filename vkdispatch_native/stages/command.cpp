@@ -38,6 +38,26 @@ void Batch::add(const ImageCopy& copy) {
   entries_.push_back(entry);
 }
 
+void Batch::add(const ImagePair& pair) {
+  Entry entry{};
+  entry.kind = Kind::image_pair;
+  entry.image_pair = pair;
+  entries_.push_back(entry);
+}
+
+void Batch::add(const FullBarrier&) {
+  Entry entry{};
+  entry.kind = Kind::barrier;
+  entries_.push_back(entry);
+}
+
+void Batch::add(const Timestamp& timestamp) {
+  Entry entry{};
+  entry.kind = Kind::timestamp;
+  entry.timestamp = timestamp;
+  entries_.push_back(entry);
+}
+
 void Batch::add(Image& image) {
   Entry entry{};
   entry.kind = Kind::image_start;

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "objects/buffer.hpp"
 #include "objects/image.hpp"
 #include "objects/plan.hpp"
+#include "objects/queries.hpp"
 #include "objects/sampler.hpp"
 
 namespace vkd {
@@ -57,14 +59,91 @@ struct Copy {
   Data* other;  // what the staging buffer belongs to; null: nobody else can be using it
 };
 
-// A copy between a part of a user's image and a staging block.
+// A copy between a part of a user's image and a staging block or a buffer.
 struct ImageCopy {
   Image* image;
   ImageRegion region;
   VkBuffer staging;
   VkDeviceSize staging_offset;
   bool to_image;
+  Data* other;  // as of a Copy
 };
+
+// A copy of mip level 0 from one image to another of its shape.
+struct ImagePair {
+  Image* source;
+  Image* target;
+};
+
+struct FullBarrier {};  // whatever the hazards say
+
+// A timestamp after all commands before it.
+struct Timestamp {
+  Queries* queries;
+  uint32_t number;
+};
+
+// What a command list keeps.
+using Command = std::variant<Dispatch, Copy, ImageCopy, ImagePair, FullBarrier, Timestamp>;
+
+// visit(data, reads, writes) for all that a command reads or writes; data may come twice.
+template <typename Visit>
+void for_each_access(const Dispatch& dispatch, Visit visit) {
+  for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
+    const Binding& b = dispatch.bindings[i];
+    visit(b.data(), b.reads, b.writes);
+  }
+}
+template <typename Visit>
+void for_each_access(const Copy& copy, Visit visit) {
+  visit(*copy.buffer, !copy.to_buffer, copy.to_buffer);
+  if (copy.other != nullptr) {
+    visit(*copy.other, copy.to_buffer, !copy.to_buffer);
+  }
+}
+template <typename Visit>
+void for_each_access(const ImageCopy& copy, Visit visit) {
+  visit(*copy.image, !copy.to_image, copy.to_image);
+  if (copy.other != nullptr) {
+    visit(*copy.other, copy.to_image, !copy.to_image);
+  }
+}
+template <typename Visit>
+void for_each_access(const ImagePair& pair, Visit visit) {
+  visit(*pair.source, true, false);
+  visit(*pair.target, false, true);
+}
+template <typename Visit>
+void for_each_access(const FullBarrier&, Visit) {}
+template <typename Visit>
+void for_each_access(const Timestamp&, Visit) {}
+
+// visit(resource) for all that a command needs beside what it reads or writes.
+template <typename Visit>
+void for_each_need(const Dispatch& dispatch, Visit visit) {
+  visit(*dispatch.plan);
+  for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
+    if (dispatch.bindings[i].sampler != nullptr) {
+      visit(*dispatch.bindings[i].sampler);
+    }
+  }
+}
+template <typename Visit>
+void for_each_need(const Timestamp& timestamp, Visit visit) {
+  visit(*timestamp.queries);
+}
+template <typename Other, typename Visit>
+void for_each_need(const Other&, Visit) {}
+
+// Whether the host looks without a copy at what a command writes.
+template <typename AnyCommand>
+bool host_reads(const AnyCommand& command, size_t queue) noexcept {
+  bool found = false;
+  for_each_access(command, [&](const Data& data, bool, bool writes) {
+    found = found || (writes && data.host_sees(queue));
+  });
+  return found;
+}
 
 class Queue;
 class Segment;
@@ -72,7 +151,16 @@ class Segment;
 // Commands that will go to the device in one submit, and the timeline value which that submit will signal.
 class Batch {
  public:
-  enum class Kind : uint8_t { dispatch, copy, image_copy, image_start, replay };
+  enum class Kind : uint8_t {
+    dispatch,
+    copy,
+    image_copy,
+    image_pair,
+    barrier,
+    timestamp,
+    image_start,
+    replay
+  };
 
   struct Entry {
     Kind kind;
@@ -86,6 +174,8 @@ class Batch {
       } dispatch;
       Copy copy;
       ImageCopy image_copy;
+      ImagePair image_pair;
+      Timestamp timestamp;
       Image* image;  // new: its contents start as anything
       Segment* segment;
     };
@@ -109,6 +199,9 @@ class Batch {
   void add(const Dispatch& dispatch);
   void add(const Copy& copy);
   void add(const ImageCopy& copy);
+  void add(const ImagePair& pair);
+  void add(const FullBarrier& barrier);
+  void add(const Timestamp& timestamp);
   void add(Image& image);
   void add(Segment& segment);
   Dispatch dispatch(const Entry& entry) const noexcept;

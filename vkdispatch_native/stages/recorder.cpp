@@ -71,27 +71,26 @@ void Recorder::host_barrier() {
                                             &memory, 0, nullptr, 0, nullptr);
 }
 
-void Recorder::order(const Binding* bindings, size_t count, const Plan* plan) {
-  for (size_t i = 0; i < count; ++i) {
-    const Binding& b = bindings[i];
-    if (conflicts(hazards_.state(b.data()), hazards_.epoch, b.reads, b.writes)) {
-      barrier();
-      break;
-    }
+template <typename AnyCommand>
+void Recorder::order(const AnyCommand& command, const Plan* plan) {
+  bool conflict = false;
+  for_each_access(command, [&](Data& data, bool reads, bool writes) {
+    conflict = conflict || conflicts(hazards_.state(data), hazards_.epoch, reads, writes);
+  });
+  if (conflict) {
+    barrier();
   }
   // A command's own accesses are noted only after all were compared: it does not conflict with itself.
-  for (size_t i = 0; i < count; ++i) {
-    const Binding& b = bindings[i];
-    note_access(hazards_.state(b.data()), hazards_.epoch, b.reads, b.writes);
-  }
+  for_each_access(command, [&](Data& data, bool reads, bool writes) {
+    note_access(hazards_.state(data), hazards_.epoch, reads, writes);
+  });
   if (shared_.debug) {
     static std::atomic<uint32_t> next_command{0};
-    const uint32_t command = next_command.fetch_add(1, std::memory_order_relaxed);
+    const uint32_t number = next_command.fetch_add(1, std::memory_order_relaxed);
     const std::string name = plan != nullptr ? "kernel '" + plan->name() + "'" : "a copy";
-    for (size_t i = 0; i < count; ++i) {
-      const Data& data = bindings[i].data();
-      log_.push_back({data.id(), bindings[i].reads, bindings[i].writes, command, name, data.noun()});
-    }
+    for_each_access(command, [&](const Data& data, bool reads, bool writes) {
+      log_.push_back({data.id(), reads, writes, number, name, data.noun()});
+    });
   }
 }
 
@@ -177,8 +176,8 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
 }
 
 // Between the barrier before a command and the command itself.
-template <typename Command>
-void Recorder::start_timing(const Command& command) {
+template <typename AnyCommand>
+void Recorder::start_timing(const AnyCommand& command) {
   if (stopwatch_ != nullptr) {
     TimedCommand noted = timed(command);
     noted.epoch = hazards_.epoch;
@@ -192,8 +191,8 @@ void Recorder::end_timing() {
   }
 }
 
-void Recorder::dispatch(const Dispatch& d) {
-  order(d.bindings, d.binding_count, d.plan);
+void Recorder::record(const Dispatch& d) {
+  order(d, d.plan);
   const VolkDeviceTable& fn = frame_.device().fn();
   const Plan::Pipeline& pipeline = d.plan->pipeline(queue_);
   if (bound_plan_ != d.plan) {
@@ -210,20 +209,8 @@ void Recorder::dispatch(const Dispatch& d) {
   end_timing();
 }
 
-void Recorder::copy(const Copy& c) {
-  if (c.other != nullptr && conflicts(hazards_.state(*c.other), hazards_.epoch, c.to_buffer, !c.to_buffer)) {
-    barrier();
-  }
-  const Binding access{c.buffer, nullptr,      nullptr,     c.buffer_offset, c.size,
-                       0,        !c.to_buffer, c.to_buffer, false,           0};
-  order(&access, 1, nullptr);
-  if (c.other != nullptr) {
-    note_access(hazards_.state(*c.other), hazards_.epoch, c.to_buffer, !c.to_buffer);
-    if (shared_.debug) {
-      log_.push_back(
-          {c.other->id(), c.to_buffer, !c.to_buffer, log_.back().command, log_.back().name, c.other->noun()});
-    }
-  }
+void Recorder::record(const Copy& c) {
+  order(c, nullptr);
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
   VkBufferCopy region{};
   region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
@@ -235,9 +222,8 @@ void Recorder::copy(const Copy& c) {
   end_timing();
 }
 
-void Recorder::copy(const ImageCopy& c) {
-  const Binding access{nullptr, c.image, nullptr, 0, 0, 0, !c.to_image, c.to_image, false, 0};
-  order(&access, 1, nullptr);
+void Recorder::record(const ImageCopy& c) {
+  order(c, nullptr);
   const ImageRegion& r = c.region;
   VkBufferImageCopy region{};
   region.bufferOffset = c.staging_offset;
@@ -253,6 +239,27 @@ void Recorder::copy(const ImageCopy& c) {
     fn.vkCmdCopyImageToBuffer(commands_, image, VK_IMAGE_LAYOUT_GENERAL, c.staging, 1, &region);
   }
   end_timing();
+}
+
+void Recorder::record(const ImagePair& p) {
+  order(p, nullptr);
+  VkImageCopy region{};
+  region.srcSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, p.source->shape().layers};
+  region.dstSubresource = region.srcSubresource;
+  region.extent = p.source->shape().extent;
+  start_timing(p);
+  frame_.device().fn().vkCmdCopyImage(commands_, p.source->handle(queue_), VK_IMAGE_LAYOUT_GENERAL,
+                                      p.target->handle(queue_), VK_IMAGE_LAYOUT_GENERAL, 1, &region);
+  end_timing();
+}
+
+void Recorder::record(const Timestamp& t) {
+  frame_.device().fn().vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                                           t.queries->handle(), t.number);
+}
+
+void Recorder::reset(const Queries& queries, uint32_t first, uint32_t count) {
+  frame_.device().fn().vkCmdResetQueryPool(commands_, queries.handle(), first, count);
 }
 
 void Recorder::start(const Image& image) {

@@ -36,17 +36,22 @@ class Recorder {
   bool recording() const noexcept { return commands_ != VK_NULL_HANDLE; }
   VkCommandBuffer end();
 
-  void dispatch(const Dispatch& dispatch);
-  void copy(const Copy& copy);
-  void copy(const ImageCopy& copy);
+  void record(const Dispatch& dispatch);
+  void record(const Copy& copy);
+  void record(const ImageCopy& copy);
+  void record(const ImagePair& pair);
+  void record(const FullBarrier&) { barrier(); }
+  void record(const Timestamp& timestamp);                             // of a query that was reset
+  void reset(const Queries& queries, uint32_t first, uint32_t count);  // before the device writes them
   void start(const Image& image);  // its first command: from no layout to the general one
   void barrier();
   void host_barrier();  // makes everything written so far visible to the host
 
  private:
-  void order(const Binding* bindings, size_t count, const Plan* plan);
-  template <typename Command>
-  void start_timing(const Command& command);
+  template <typename AnyCommand>
+  void order(const AnyCommand& command, const Plan* plan);
+  template <typename AnyCommand>
+  void start_timing(const AnyCommand& command);
   void end_timing();
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
   // The dispatch's arguments, with the addresses of this queue's copies of buffers filled in.

@@ -7,37 +7,62 @@ namespace vkd {
 
 class Segment::LocalHazards final : public HazardTracker {
  public:
-  explicit LocalHazards(std::unordered_map<Data*, Use>& data) : data_(data) { epoch = 0; }
-  HazardState& state(Data& data) override { return data_[&data].state; }
+  explicit LocalHazards(std::unordered_map<uint64_t, Use>& data) : data_(data) { epoch = 0; }
+  HazardState& state(Data& data) override { return data_[data.id()].state; }
 
  private:
-  std::unordered_map<Data*, Use>& data_;
+  std::unordered_map<uint64_t, Use>& data_;
 };
 
-Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
-                 const std::vector<Dispatch>& dispatches, SharedState& shared)
-    : Resource(queue_count), frame_(std::make_unique<Frame>(device, queue_family)) {
-  std::unordered_set<Resource*> others;
-  for (const Dispatch& dispatch : dispatches) {
-    others.insert(dispatch.plan);
-    for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
-      const Binding& binding = dispatch.bindings[i];
-      data_[&binding.data()].writes |= binding.writes;
-      writes_ |= binding.writes;
-      if (binding.sampler != nullptr) {
-        others.insert(binding.sampler);
-      }
+namespace {
+
+// All of a segment's at once: their numbers follow one another.
+void reset_timestamps(const std::vector<Command>& commands, Recorder& recorder) {
+  const Timestamp* first = nullptr;
+  uint32_t count = 0;
+  for (const Command& command : commands) {
+    if (const Timestamp* timestamp = std::get_if<Timestamp>(&command)) {
+      first = first != nullptr ? first : timestamp;
+      ++count;
     }
   }
+  if (first != nullptr) {
+    recorder.reset(*first->queries, first->number, count);
+  }
+}
+
+}  // namespace
+
+Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
+                 const std::vector<Command>& commands, bool last, SharedState& shared)
+    : Resource(queue_count), frame_(std::make_unique<Frame>(device, queue_family)), last_(last) {
+  std::unordered_set<Resource*> others;
+  auto note = [&](const auto& command) {
+    for_each_need(command, [&](Resource& resource) { others.insert(&resource); });
+    for_each_access(command, [&](Data& data, bool, bool writes) {
+      Use& use = data_[data.id()];
+      use.data = &data;
+      use.writes |= writes;
+      host_reads_ |= writes && data.host_sees(queue);
+    });
+  };
+  for (const Command& command : commands) {
+    std::visit(note, command);
+  }
   others_.assign(others.begin(), others.end());
+  last_ = last_ && host_reads_;
 
   // The opening barrier makes this epoch 1; state 0 means "not touched in this segment".
   LocalHazards hazards(data_);
   Recorder recorder(queue, *frame_, hazards, shared, log_);
   recorder.begin(VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
+  reset_timestamps(commands, recorder);
   recorder.barrier();
-  for (const Dispatch& dispatch : dispatches) {
-    recorder.dispatch(dispatch);
+  for (const Command& command : commands) {
+    std::visit([&](const auto& each) { recorder.record(each); }, command);
+  }
+  if (last_) {
+    recorder.host_barrier();
   }
   commands_ = recorder.end();
   epochs_ = hazards.epoch;
@@ -45,8 +70,8 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
 
 void Segment::apply(HazardTracker& hazards) {
   const uint64_t base = hazards.epoch;
-  for (const auto& [data, use] : data_) {
-    HazardState& state = hazards.state(*data);
+  for (const auto& [id, use] : data_) {
+    HazardState& state = hazards.state(*use.data);
     if (use.state.read_epoch > 0) {
       state.read_epoch = base + use.state.read_epoch;
     }
@@ -59,8 +84,9 @@ void Segment::apply(HazardTracker& hazards) {
 
 uint64_t Segment::transfers_before(size_t transfer_slot) const noexcept {
   uint64_t value = 0;
-  for (const auto& [data, use] : data_) {
-    value = std::max(value, use.writes ? data->last_use(transfer_slot) : data->last_write(transfer_slot));
+  for (const auto& [id, use] : data_) {
+    value =
+        std::max(value, use.writes ? use.data->last_use(transfer_slot) : use.data->last_write(transfer_slot));
   }
   return value;
 }
@@ -70,11 +96,11 @@ void Segment::mark(size_t queue, uint64_t value) noexcept {
   for (Resource* other : others_) {
     other->mark_read(queue, value);
   }
-  for (auto& [data, use] : data_) {
+  for (const auto& [id, use] : data_) {
     if (use.writes) {
-      data->mark_write(queue, value);
+      use.data->mark_write(queue, value);
     } else {
-      data->mark_read(queue, value);
+      use.data->mark_read(queue, value);
     }
   }
 }

@@ -1,4 +1,4 @@
-// A stretch of dispatches recorded once and replayed as it is.
+// A stretch of commands recorded once and replayed as it is.
 #pragma once
 
 #include <unordered_map>
@@ -10,15 +10,16 @@ namespace vkd {
 class Segment final : public Resource {
  public:
   // Records for one queue. The command buffer opens with a barrier, so it may follow anything, itself
-  // included.
+  // included. `last`: the host may look at what it and those before it have written.
   Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
-          const std::vector<Dispatch>& dispatches, SharedState& shared);
+          const std::vector<Command>& commands, bool last, SharedState& shared);
   ~Segment() override { release(); }
   void release() noexcept override { frame_.reset(); }
 
   VkCommandBuffer commands() const noexcept { return commands_; }
   const HazardLog& log() const noexcept { return log_; }
-  bool writes() const noexcept { return writes_; }
+  bool host_reads() const noexcept { return host_reads_; }  // what it writes, without a copy
+  bool shows_host() const noexcept { return last_; }        // all that was written before it ends
   // The last command of a transfer queue that replaying this must not overtake.
   uint64_t transfers_before(size_t transfer_slot) const noexcept;
 
@@ -30,6 +31,7 @@ class Segment final : public Resource {
 
  private:
   struct Use {
+    Data* data = nullptr;  // one of those with this memory
     HazardState state;
     bool writes = false;
   };
@@ -38,10 +40,11 @@ class Segment final : public Resource {
   std::unique_ptr<Frame> frame_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   HazardLog log_;
-  std::unordered_map<Data*, Use> data_;
-  std::vector<Resource*> others_;  // plans and samplers
-  uint64_t epochs_ = 0;            // barriers inside
-  bool writes_ = false;
+  std::unordered_map<uint64_t, Use> data_;  // by Data::id()
+  std::vector<Resource*> others_;           // that it needs
+  uint64_t epochs_ = 0;                     // barriers inside
+  bool host_reads_ = false;
+  bool last_;
 };
 
 }  // namespace vkd

@@ -36,8 +36,13 @@ TimedCommand timed(const Dispatch& dispatch) {
 TimedCommand timed(const Copy& copy) {
   TimedCommand command;
   command.kind = copy.to_buffer ? TimedCommand::Kind::write_buffer : TimedCommand::Kind::read_buffer;
-  if (dynamic_cast<const Buffer*>(copy.other) != nullptr) {
-    command.kind = TimedCommand::Kind::copy_buffer;
+  // Both sides of a list's copies are buffers; those over pinned memory are the host's.
+  if (const auto* other = dynamic_cast<const Buffer*>(copy.other)) {
+    const Buffer& source = copy.to_buffer ? *other : *copy.buffer;
+    const Buffer& target = copy.to_buffer ? *copy.buffer : *other;
+    command.kind = source.pinned() == target.pinned() ? TimedCommand::Kind::copy_buffer
+                   : source.pinned()                  ? TimedCommand::Kind::write_buffer
+                                                      : TimedCommand::Kind::read_buffer;
   }
   command.bytes = copy.size;
   return command;
@@ -46,7 +51,18 @@ TimedCommand timed(const Copy& copy) {
 TimedCommand timed(const ImageCopy& copy) {
   TimedCommand command;
   command.kind = copy.to_image ? TimedCommand::Kind::write_image : TimedCommand::Kind::read_image;
+  const auto* other = dynamic_cast<const Buffer*>(copy.other);
+  if (other != nullptr && !other->pinned()) {
+    command.kind = TimedCommand::Kind::copy_image;
+  }
   command.bytes = copy.region.size;
+  return command;
+}
+
+TimedCommand timed(const ImagePair& pair) {
+  TimedCommand command;
+  command.kind = TimedCommand::Kind::copy_image;
+  command.bytes = pair.source->level_size(0);
   return command;
 }
 

@@ -21,7 +21,15 @@ struct TimedResource {
 
 // A command and when it ran.
 struct TimedCommand {
-  enum class Kind : int { dispatch, write_buffer, read_buffer, write_image, read_image, copy_buffer };
+  enum class Kind : int {
+    dispatch,
+    write_buffer,
+    read_buffer,
+    write_image,
+    read_image,
+    copy_buffer,
+    copy_image
+  };
 
   Kind kind = Kind::dispatch;
   size_t slot = 0;  // of the queue
@@ -41,6 +49,7 @@ struct TimedCommand {
 TimedCommand timed(const Dispatch& dispatch);
 TimedCommand timed(const Copy& copy);
 TimedCommand timed(const ImageCopy& copy);
+TimedCommand timed(const ImagePair& pair);
 
 // When the host recorded and submitted a batch.
 struct TimedSubmit {
