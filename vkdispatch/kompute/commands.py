@@ -1,5 +1,6 @@
 """What operations record into: dispatches, copies and barriers of a sequence, in order."""
 
+import os
 from collections.abc import Callable, Hashable
 from itertools import pairwise
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.context import Context
+from vkdispatch.base.spirv_repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
 from vkdispatch.kompute.building import Dispatchable
@@ -51,7 +53,8 @@ class Commands:
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
         self._memories: dict[int, Memory] = {}
-        self._repeats = -1  # dispatches that merging would save at each run; -1: not counted yet
+        # Dispatches that merging would save at each run; -1: not counted yet; 0 also for one who wants none.
+        self._repeats = -1 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") != "0" else 0
         self._idle_repeats = 0  # that it would have saved so far
 
     # -- for operations
@@ -250,14 +253,22 @@ def merge(steps: list[Step]) -> list[Callable[[CommandGraph], None]] | None:
             while end < len(steps) and (other := steps[end][1]) is not None and other.key == repetition.key:
                 end += 1
             if end - position > 1:
-                repeated = repetition.built.repeated(end - position)
-                if repeated is not None:
-                    merged.append(_recording(repeated, repetition.constants))
+                together = _together(repetition, end - position)
+                if together:
+                    merged += together
                     position = end
                     continue
         merged += [each for each, _ in steps[position:end]]
         position = end
     return merged if len(merged) < len(steps) else None
+
+
+def _together(repetition: Repetition, count: int) -> list[Callable[[CommandGraph], None]]:
+    """Return as few dispatches as do what `count` do; none where that is not possible."""
+    rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
+    made = {each: repetition.built.repeated(each) for each in set(rounds)}
+    ready = [built for each in rounds if (built := made[each]) is not None]
+    return [_recording(built, repetition.constants) for built in ready] if len(ready) == len(rounds) else []
 
 
 def _recording(built: Dispatchable, constants: Array) -> Callable[[CommandGraph], None]:
