@@ -343,11 +343,14 @@ class CommandGraph(CommandList):
             super()._append(record)
             self._recorded.add(None, (), self._native.instance_size)
 
-    def run(self, queue_index: int) -> None:
-        """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
+    def start(self, queue_index: int) -> int:
+        """Submit to a queue what has no bound variables; return the number of the batch to wait for."""
         self._complete_instance()
-        value = self._native.submit(queue_index, self._instance, 1)
-        self.context._native.wait_for(queue_index, value, True)
+        return self._native.submit(queue_index, self._instance, 1)
+
+    def run(self, queue_index: int) -> None:
+        """Submit to a queue what has no bound variables, and wait for it."""
+        self.context._native.wait_for(queue_index, self.start(queue_index), True)
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.

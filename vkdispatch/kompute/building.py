@@ -164,19 +164,24 @@ class SpirvDispatch:
 
     def repeated(self, count: int) -> "SpirvDispatch | None":
         """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
-        loop = repeated_spirv(self.spirv)
+        context = self.plan.context
+        # A fence between rounds takes as long as a round on a CPU driver, and does nothing for it.
+        loop = repeated_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
         if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._shares(loop.written):
             return None
         made = copy(self)
-        made.plan = ComputePlan(
-            "",
-            self.plan.binding_list,
-            self.plan.pc_size,
-            f"{count} dispatches of an algorithm",
-            spirv=loop.spirv,
-            specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
-            context=self.plan.context,
-        )
+        try:
+            made.plan = ComputePlan(
+                "",
+                self.plan.binding_list,
+                self.plan.pc_size,
+                f"{count} dispatches of an algorithm",
+                spirv=loop.spirv,
+                specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
+                context=context,
+            )
+        except VkDispatchError:
+            return None  # the driver does not like it: the dispatches stay as they are
         return made
 
     def _shares(self, written: frozenset[int]) -> bool:

@@ -1,5 +1,6 @@
 """What operations record into: dispatches, copies and barriers of a sequence, in order."""
 
+import os
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.spirv_repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
 from vkdispatch.kompute.building import Dispatchable
@@ -63,7 +65,8 @@ class Commands:
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
         self._memories: dict[int, Memory] = {}
-        self._repeats = -1  # dispatches that merging would save at each run; -1: not counted yet
+        # Dispatches that merging would save at each run; -1: not counted yet; 0 also for one who wants none.
+        self._repeats = -1 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") != "0" else 0
         self._idle_repeats = 0  # that it would have saved so far
 
     # -- for operations
@@ -208,24 +211,22 @@ class Commands:
 
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
-        self._prepare(queue)
+        if self._memories:
+            self._context._native.wait_for(queue, self.submit(queue), True)
+            return
+        if self._repeats:
+            self._consider_merging()
         self.graph.run(queue)
 
     def submit(self, queue: int) -> int:
         """Run all of it on a queue; return the number of the batch to be waited for."""
-        self._prepare(queue)
-        self.graph.submit(None, queue)
-        return self._context._native.last_value(queue)
-
-    def _prepare(self, queue: int) -> None:
-        if self._context.queue_count > 1:
-            self._follow(queue)
         if self._repeats:
             self._consider_merging()
+        self._follow(queue)
+        return self._note_use(queue, self.graph.start(queue))
 
     def _follow(self, queue: int) -> None:
         """Have the queue wait, on the device, for what others were given that uses the same memory."""
-        engine = self._context._native
         points = {
             (other, value)
             for memory in self._memories.values()
@@ -233,10 +234,12 @@ class Commands:
             if other != queue
         }
         if points:
-            engine.follow(sorted(points), queue)
-        value = engine.last_value(queue) + 1
+            self._context._native.follow(sorted(points), queue)
+
+    def _note_use(self, queue: int, value: int) -> int:
         for memory in self._memories.values():
             memory._uses[queue] = value
+        return value
 
     def _consider_merging(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""
@@ -265,11 +268,19 @@ def merge(steps: list[Step]) -> list[Step] | None:
             while end < len(steps) and step.repeats(steps[end]):
                 end += 1
             if end - position > 1:
-                repeated = step.built.repeated(end - position)
-                if repeated is not None:
-                    merged.append(Dispatch(repeated, step.constants))
+                together = _together(step, end - position)
+                if together:
+                    merged += together
                     position = end
                     continue
         merged += steps[position:end]
         position = end
     return merged if len(merged) < len(steps) else None
+
+
+def _together(step: Dispatch, count: int) -> list[Step]:
+    """Return as few dispatches as do what `count` do; none where that is not possible."""
+    rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
+    made = {each: step.built.repeated(each) for each in set(rounds)}
+    ready = [built for each in rounds if (built := made[each]) is not None]
+    return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []
