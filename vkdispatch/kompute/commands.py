@@ -66,7 +66,7 @@ class Commands:
         self._steps: list[Step] = []
         self._memories: dict[int, Memory] = {}
         # Dispatches that merging would save at each run; -1: not counted yet; 0 also for one who wants none.
-        self._repeats = -1 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") != "0" else 0
+        self._repeats = _uncounted()
         self._idle_repeats = 0  # that it would have saved so far
 
     # -- for operations
@@ -207,7 +207,7 @@ class Commands:
         self.graph.reset()
         self._steps = []
         self._memories = {}
-        self._repeats, self._idle_repeats = -1, 0
+        self._repeats, self._idle_repeats = _uncounted(), 0
 
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
@@ -256,6 +256,11 @@ class Commands:
                 for step in merged:
                     step(graph)
                 self.graph = graph
+
+
+def _uncounted() -> int:
+    """Return -1, or 0 where merging is switched off."""
+    return 0 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") == "0" else -1
 
 
 def merge(steps: list[Step]) -> list[Step] | None:
