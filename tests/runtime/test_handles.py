@@ -111,9 +111,29 @@ def test_extensions_are_switched_on() -> None:
     context = vd.Context([0], [[0]], [*extra, *extra])
     assert set(context.handles.devices[0].extensions) == {*usual, *extra}
     context.close()
-    with pytest.raises(vd.VulkanError, match="EXTENSION_NOT_PRESENT"):
+    with pytest.raises(vd.UnsupportedError, match="has no VK_nobody_has_this"):
         vd.Context([0], [[0]], ["VK_nobody_has_this"])
+    with pytest.raises(vd.VulkanError, match="EXTENSION_NOT_PRESENT"):
+        native.Engine([0], [[0]], False, False, ["VK_nobody_has_this"])
     native.take_messages()
+    if "VK_EXT_buffer_device_address" in vd.get_devices()[0].extensions:
+        with pytest.raises(ValueError, match="beside bufferDeviceAddress"):
+            vd.Context([0], [[0]], ["VK_EXT_buffer_device_address"])
+
+
+def test_contexts_that_cannot_be_made() -> None:
+    count = len(vd.get_devices())
+    for devices, families, extensions, kind, message in (
+        ([count], [[0]], [], ValueError, "device_ids"),
+        ([], [], [], ValueError, "device_ids"),
+        ([0], [[99]], [], ValueError, "queue_families"),
+        ([0], [[]], [], ValueError, "queue_families"),
+        ([0], [[0], [0]], [], ValueError, "queue_families"),
+        ([0], [[0]], [1], TypeError, "extensions"),
+        ([0], [[0]], "VK_KHR_push_descriptor", TypeError, "extensions"),
+    ):
+        with pytest.raises(kind, match=message):
+            vd.Context(devices, families, extensions)  # type: ignore[arg-type]
 
 
 def test_extensions_of_make_context(run_python: RunPython) -> None:

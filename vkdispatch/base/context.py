@@ -48,21 +48,28 @@ class Context:
 
         Raises
         ------
+        TypeError, ValueError
+            There is no such device or family, or it cannot compute, or `extensions` are no names.
+        UnsupportedError
+            A device lacks something that vkdispatch needs, or one of the extensions.
         VulkanError
-            A device cannot be made, such as for want of an extension.
+            The driver refused to make a device.
         """
-        devices = get_devices()
-        infos = [devices[index] for index in device_ids]
-        families = [list(families) for families in queue_families]
+        chosen = explicit_devices(device_ids)
+        refuse_unusable(chosen)
+        families = choose_families(chosen, None, queue_families, False)
+        names = checked_names("extensions", extensions)
+        infos = [get_devices()[index] for index in chosen]
+        _refuse_extensions(names, infos)
         # None on the dummy backend, which has nothing to run on.
         engine = (
             None
             if is_dummy()
             else native.Engine(
-                [info.dev_index for info in infos], families, debug_enabled(), _force_staging(), extensions
+                [info.dev_index for info in infos], families, debug_enabled(), _force_staging(), names
             )
         )
-        self._begin(list(device_ids), infos, families, engine)
+        self._begin(chosen, infos, families, engine)
 
     @classmethod
     def from_handles(
@@ -382,15 +389,14 @@ def make_context(
         )
         refuse_unusable(chosen)
         families = choose_families(chosen, queue_counts, queue_families, multi_queue)
-        _refuse_extensions(names, chosen)
         context = Context(chosen, families, names)
         _announce(context)
         _context = context
         return context
 
 
-def _refuse_extensions(names: Sequence[str], device_ids: Sequence[int]) -> None:
-    check_extensions(names, (get_devices()[index] for index in device_ids))
+def _refuse_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
+    check_extensions(names, devices)
     if _OLD_ADDRESSES in names:
         raise ArgumentValueError(
             f"extensions: {_OLD_ADDRESSES} cannot be on beside bufferDeviceAddress, which took its place in "
