@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import itertools
 import os
-import threading
 import weakref
 from _thread import RLock, _local, allocate_lock
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,11 +1,11 @@
 """Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
 
 import struct
-import threading
+from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,13 +17,16 @@ from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record
-from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
+
+# A graph of SPIR-V has no use for the kernel language, which takes longer to import than all else.
+if TYPE_CHECKING:
+    from vkdispatch.base.image import Sampler
+    from vkdispatch.codegen.layout import ArgumentLayout
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 
 class Recorder(Protocol):
@@ -46,7 +49,7 @@ class Described(Protocol):
     def binding_type_list(self) -> Sequence[int]:
         """The type of each binding: 3 is the uniform block of arguments."""
 
-    def layout(self) -> ArgumentLayout:
+    def layout(self) -> "ArgumentLayout":
         """Return where the arguments lie."""
 
 
@@ -65,7 +68,7 @@ class BufferBindInfo:
 class ImageBindInfo:
     """A sampler, where a kernel finds it, and what the kernel does with its image."""
 
-    sampler: Sampler
+    sampler: "Sampler"
     binding: int
     read_access: bool
     write_access: bool
@@ -137,7 +140,7 @@ class CommandGraph(CommandList):
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
         # Held by every call that changes or replays the recording.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         # The argument bytes of one instance; bound variables are patched into a copy.
         self._instance = bytearray()
         self._slots: dict[str, list[_Slot]] = {}
@@ -159,7 +162,7 @@ class CommandGraph(CommandList):
         limit_is_groups: bool,
         resources: Sequence[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
-        probe: tuple[int, Probe] | None = None,
+        probe: "tuple[int, Probe] | None" = None,
         kernel: Fusible | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
@@ -495,9 +498,11 @@ class CommandGraph(CommandList):
                 self.reset()
 
     @property
-    def diagnostics(self) -> Diagnostics:
+    def diagnostics(self) -> "Diagnostics":
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+
             self._diagnostics = Diagnostics(prints=True)
         return self._diagnostics
 
@@ -606,7 +611,7 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
 
 
 def _filled(
-    who: str, layout: ArgumentLayout, exec_limits: Sequence[int], values: Mapping[str, object]
+    who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
 ) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
     """Return a dispatch's argument bytes, and where bound variables go in them."""
     block = bytearray(layout.size)
@@ -651,7 +656,7 @@ def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":
     return array
 
 
-class _ThreadGraphs(threading.local):
+class _ThreadGraphs(_local):
     """The graphs of the running thread."""
 
     chosen: CommandGraph | None = None
