@@ -70,6 +70,7 @@ _MODULES = (
     "execution_pipeline",
     "fft",
     "interpreter",
+    "kompute",
     "reduce",
     "rewrite",
     "vkfft",

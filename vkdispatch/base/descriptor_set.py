@@ -1,6 +1,7 @@
 """Which buffer or image lies at which binding of a plan."""
 
 import operator
+from typing import TYPE_CHECKING
 
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
@@ -9,7 +10,10 @@ from vkdispatch.base.context import elsewhere
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.image import Image, Sampler
+
+# Only who has images imports them.
+if TYPE_CHECKING:
+    from vkdispatch.base.image import Image, Sampler
 
 # Buffer, image or sampler, binding index, byte offset, byte range (0: the rest), reads, writes.
 Binding = tuple[native.Buffer | native.Image | native.Sampler, int, int, int, bool, bool]
@@ -74,7 +78,7 @@ class DescriptorSet(Handle):
         self.register_parent(buffer)
 
     def bind_sampler(
-        self, sampler: Sampler, binding: int, read_access: bool = True, write_access: bool = True
+        self, sampler: "Sampler", binding: int, read_access: bool = True, write_access: bool = True
     ) -> None:
         """Put an image, seen through a sampler, at a binding of set 0.
 
@@ -92,6 +96,8 @@ class DescriptorSet(Handle):
         ValueError
             The plan has no such binding, or it is of another type.
         """
+        from vkdispatch.base.image import Sampler
+
         self._check_usable(sampler, Sampler, "sampler")
         sampler.image.require_alive()
         binding = operator.index(binding)
@@ -100,7 +106,7 @@ class DescriptorSet(Handle):
         self.register_parent(sampler)
 
     def bind_image(
-        self, image: Image, binding: int, read_access: bool = True, write_access: bool = True
+        self, image: "Image", binding: int, read_access: bool = True, write_access: bool = True
     ) -> None:
         """Put an image at a binding of set 0 as a storage image.
 
@@ -116,6 +122,8 @@ class DescriptorSet(Handle):
         ValueError
             The plan has no such binding, it is of another type, or the image cannot be stored to.
         """
+        from vkdispatch.base.image import Image
+
         self._check_usable(image, Image, "image")
         binding = operator.index(binding)
         self._check_binding(binding, 4)

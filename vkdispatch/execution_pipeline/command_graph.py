@@ -1,7 +1,7 @@
 """Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
 
 import struct
-import threading
+from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -17,13 +17,14 @@ from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
 
+# A graph of SPIR-V has no use for the kernel language, which takes longer to import than all else.
 if TYPE_CHECKING:
+    from vkdispatch.base.image import Sampler
     from vkdispatch.codegen.layout import ArgumentLayout
     from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
@@ -67,7 +68,7 @@ class BufferBindInfo:
 class ImageBindInfo:
     """A sampler, where a kernel finds it, and what the kernel does with its image."""
 
-    sampler: Sampler
+    sampler: "Sampler"
     binding: int
     read_access: bool
     write_access: bool
@@ -138,7 +139,7 @@ class CommandGraph(CommandList):
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
         # Held by every call that changes or replays the recording.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         # The argument bytes of one instance; bound variables are patched into a copy.
         self._instance = bytearray()
         self._slots: dict[str, list[_Slot]] = {}
@@ -349,8 +350,9 @@ class CommandGraph(CommandList):
         return self._native.submit(queue_index, self._instance, 1)
 
     def run(self, queue_index: int) -> None:
-        """Submit to a queue what has no bound variables, and wait for it."""
-        self.context._native.wait_for(queue_index, self.start(queue_index), True)
+        """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
+        self._complete_instance()
+        self._native.evaluate(queue_index, self._instance, None)
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
@@ -657,7 +659,7 @@ def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":
     return array
 
 
-class _ThreadGraphs(threading.local):
+class _ThreadGraphs(_local):
     """The graphs of the running thread."""
 
     chosen: CommandGraph | None = None

@@ -1,6 +1,5 @@
 """The object that all others of Kompute are made by."""
 
-import logging
 import operator
 import weakref
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
+from vkdispatch.kompute import log
 from vkdispatch.kompute.algorithm import Algorithm, make_algorithm
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
@@ -31,7 +31,6 @@ from vkdispatch.kompute.memory import (
 from vkdispatch.kompute.named_operations import NamedEvaluations
 from vkdispatch.kompute.sequence import Sequence, make_sequence
 
-_log = logging.getLogger("kp")
 _DEVICE_TYPE = MemoryTypes.device
 _COMPUTE = 0x2
 _T = TypeVar("_T")
@@ -109,7 +108,7 @@ class Manager(NamedEvaluations):
             raise KomputeError("context: it was closed, or its device was lost")
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
-        _log.info("using device %d: %s", index, context.device_infos[0].device_name)
+        log.info("using device %d: %s", index, context.device_infos[0].device_name)
 
     # -- memory
 
@@ -478,7 +477,7 @@ def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple
             )
     missing = [name for name in extensions if name not in info.extensions]
     if missing:
-        _log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
+        log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
     extensions = [name for name in extensions if name in info.extensions]
     try:
         if not families and not extensions:

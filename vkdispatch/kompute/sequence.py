@@ -1,11 +1,11 @@
 """Operations recorded in order, and evaluated as one."""
 
-import logging
 import operator
 from typing import TYPE_CHECKING, TypeVar
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute import log
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.named_operations import NamedRecords
 from vkdispatch.kompute.opaque import Opaque
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from vkdispatch.execution_pipeline.command_graph import CommandGraph
     from vkdispatch.kompute.commands import Commands
 
-_log = logging.getLogger("kp")
 _S = TypeVar("_S", bound="Sequence")
 
 
@@ -253,7 +252,7 @@ class Sequence(NamedRecords, Opaque):
         if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
             raise ArgumentTypeError(f"wait_for: expected nanoseconds, an int of 0 or more, got {wait_for!r}")
         if not self._running:
-            _log.warning("eval_await: nothing is running")
+            log.warning("eval_await: nothing is running")
             return self
         seconds = None if wait_for is None else operator.index(wait_for) * 1e-9
         if self._context._native.wait_until([(self._queue, self._running)], seconds):
