@@ -176,7 +176,7 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from . import backends, base, codegen, compat, execution_pipeline  # noqa: F401
 
 if TYPE_CHECKING:
-    from vkdispatch import fft, reduce, vkfft
+    from vkdispatch import fft, orders, reduce, vkfft
     from vkdispatch.shader.copying import copyto
     from vkdispatch.shader.map import MappingFunction, map
     from vkdispatch.shader.profile import Profile, profile
@@ -196,7 +196,7 @@ _LAZY = {
     "spirv_kernel": "vkdispatch.shader.raw",
 }
 # So are these modules.
-_LAZY_MODULES = frozenset(("fft", "reduce", "vkfft"))
+_LAZY_MODULES = frozenset(("fft", "orders", "reduce", "vkfft"))
 
 
 def __getattr__(name: str) -> object:
@@ -350,6 +350,7 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "orders",
     "profile",
     "queue_wait_idle",
     "record_event",

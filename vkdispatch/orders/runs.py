@@ -1,0 +1,162 @@
+"""Runs that go on beside Python: one thread for each channel that has any, in order."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, WaitTimeoutError
+
+
+class Run:
+    """One run: to come, going on or over.
+
+    Attributes
+    ----------
+    id
+        What `Accel.run` returned.
+    error
+        What it raised, or None.
+    """
+
+    def __init__(self, run_id: int, work: Callable[[int], None], timeout: float | None) -> None:
+        self.id = run_id
+        self.error: BaseException | None = None
+        self._work: Callable[[int], None] | None = work
+        self._end = None if timeout is None else time.monotonic() + timeout
+        self._over = threading.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, one way or another."""
+        return self._over.is_set()
+
+    def perform(self) -> None:
+        """Do the work, in the thread of its channel."""
+        work, self._work = self._work, None
+        assert work is not None
+        try:
+            work(self.id)
+        except BaseException as error:  # whoever waits gets it
+            self.error = error
+        finally:
+            self._over.set()
+
+    def wait(self, end: float | None) -> None:
+        """Wait until it is over, until `end` or until its own time is up.
+
+        Raises
+        ------
+        WaitTimeoutError
+            It is not over by then. It goes on.
+        """
+        ends = [moment for moment in (end, self._end) if moment is not None]
+        left = max(0.0, min(ends) - time.monotonic()) if ends else None
+        if not self._over.wait(left):
+            raise WaitTimeoutError(
+                f"run {self.id} has not ended in the time given; it goes on, and may be waited for again"
+            )
+
+
+class Runs:
+    """The runs of one Accel."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[int, deque[Run]] = {}
+        self._runs: dict[int, Run] = {}
+        self._count = 0
+
+    def submit(self, work: Callable[[int], None], channel: int, timeout: float | None) -> int:
+        """Have work done after all that the channel has already; return the run's id."""
+        with self._lock:
+            run = Run(self._count, work, timeout)
+            self._count += 1
+            self._runs[run.id] = run
+            queue = self._queues.get(channel)
+            if queue is not None:
+                queue.append(run)
+                return run.id
+            queue = self._queues[channel] = deque([run])
+            thread = threading.Thread(
+                target=self._serve, args=(channel, queue), name=f"vkdispatch-order-{channel}"
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                # there may be no more threads, or Python is about to end
+                del self._queues[channel], self._runs[run.id]
+                raise
+        return run.id
+
+    def _serve(self, channel: int, queue: deque[Run]) -> None:
+        while True:
+            with self._lock:
+                if not queue:
+                    del self._queues[channel]
+                    return
+                run = queue.popleft()
+            run.perform()
+
+    def busy(self) -> bool:
+        """Whether any run is not over."""
+        with self._lock:
+            return any(not run.over for run in self._runs.values())
+
+    def wait(self, run_id: object, timeout: float | None) -> None:
+        """Wait for one run, and raise what it raised.
+
+        Raises
+        ------
+        ValueError
+            There is no such run, or it has been stopped.
+        WaitTimeoutError
+            It takes longer.
+        """
+        end = _end(timeout)
+        with self._lock:
+            run = self._runs.get(run_id) if isinstance(run_id, int) else None
+            if run is None:
+                known = ", ".join(map(str, self._runs)) or "none"
+                raise ArgumentValueError(
+                    f"run_id: there is no run {run_id!r} since the last stop; runs there are: {known}"
+                )
+        run.wait(end)
+        if run.error is not None:
+            error, run.error = run.error, None
+            raise error
+
+    def wait_all(self, timeout: float | None) -> BaseException | None:
+        """Wait for all runs, forget them, and return the first error that nobody has been told of.
+
+        Raises
+        ------
+        WaitTimeoutError
+            They take longer. They are not forgotten.
+        """
+        end = _end(timeout)
+        while True:
+            with self._lock:
+                runs = list(self._runs.values())
+            for run in runs:
+                run.wait(end)
+            with self._lock:
+                if all(run.over for run in self._runs.values()):
+                    errors = [run.error for run in self._runs.values() if run.error is not None]
+                    self._runs.clear()
+                    return errors[0] if errors else None
+
+
+def checked_timeout(timeout: object) -> float | None:
+    """Return a timeout in seconds, or None. Raises TypeError or ValueError for anything else."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
+    if not 0 <= timeout <= threading.TIMEOUT_MAX:
+        raise ArgumentValueError(f"timeout: expected seconds, none of them negative, got {timeout!r}")
+    return float(timeout)
+
+
+def _end(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
