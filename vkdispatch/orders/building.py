@@ -78,6 +78,11 @@ class Builder:
                 log_info(f"{self.order.label}: {model} cannot be built: {failure}")
         return None
 
+    def others(self, program: Program) -> tuple[Program, ...]:
+        """Build all sections but this one, and return those that can be built here."""
+        found = (self.built(model) for model in self.models() if model != program.model)
+        return tuple(other for other in found if other is not None)
+
     def error(self, attempts: Sequence[Attempt]) -> OrderBuildError:
         """Return the error that tells of failed attempts."""
         label = self.order.label

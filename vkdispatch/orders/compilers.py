@@ -60,6 +60,28 @@ class Compiler:
 
 
 @record
+class Source:
+    """What a compiler is given.
+
+    Attributes
+    ----------
+    text
+        The text.
+    suffix
+        That of its file, which says which language it is.
+    label
+        What messages call the order.
+    order
+        Its text.
+    """
+
+    text: str
+    suffix: str
+    label: str
+    order: str
+
+
+@record
 class Search:
     """How the compilers of a model are looked for.
 
@@ -131,7 +153,7 @@ def version_of(path: str) -> str:
     return known
 
 
-def compile_library(compiler: Compiler, options: Sequence[str], source: str, suffix: str) -> bytes:
+def compile_library(compiler: Compiler, options: Sequence[str], source: Source) -> bytes:
     """Compile a source text to a shared library, and return that.
 
     Raises
@@ -140,9 +162,14 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: str, suf
         It does not compile: what the compiler said.
     """
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
-        name = f"accelpy{suffix}"
-        with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(source)
+        name = f"accelpy{source.suffix}"
+        for path, text in ((name, source.text), (source.label, source.order)):
+            # Where the order has no file, messages find its lines in this one.
+            if not os.path.isabs(path):
+                with open(
+                    os.path.join(folder, path), "w", encoding="utf-8", errors="surrogateescape"
+                ) as file:
+                    file.write(text)
         command = [compiler.path, *options, name, *compiler.words, "-o", "accelpy.so"]
         try:
             done = subprocess.run(

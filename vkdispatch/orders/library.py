@@ -13,7 +13,7 @@ from typing import Any
 
 from vkdispatch.base import disk_cache
 from vkdispatch.orders import selftest
-from vkdispatch.orders.compilers import BuildFailure, Compiler, compile_library
+from vkdispatch.orders.compilers import BuildFailure, Compiler, Source, compile_library
 from vkdispatch.orders.grid import Grid
 
 _KIND = "orders"
@@ -67,7 +67,7 @@ class Library:
         return status, message.value.decode(errors="replace")
 
 
-def library_key(compiler: Compiler, options: Sequence[str], source: str) -> str:
+def library_key(compiler: Compiler, options: Sequence[str], source: Source) -> str:
     """Return the hash of all that a library follows from."""
     parts = (
         platform.machine(),
@@ -82,7 +82,7 @@ def library_key(compiler: Compiler, options: Sequence[str], source: str) -> str:
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def built(compiler: Compiler, options: Sequence[str], source: str, suffix: str) -> tuple[str, bytes]:
+def built(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[str, bytes]:
     """Return the key and the content of the library of a source: kept, or compiled now.
 
     Raises
@@ -93,12 +93,12 @@ def built(compiler: Compiler, options: Sequence[str], source: str, suffix: str) 
     key = library_key(compiler, options, source)
     content = disk_cache.load(_KIND, key)
     if content is None:
-        content = compile_library(compiler, options, source, suffix)
+        content = compile_library(compiler, options, source)
         disk_cache.store(_KIND, key, content)
     return key, content
 
 
-def library(compiler: Compiler, options: Sequence[str], source: str, suffix: str) -> Library:
+def library(compiler: Compiler, options: Sequence[str], source: Source) -> Library:
     """Return the library of a source, loaded. One that the process has already is not loaded again.
 
     Raises
@@ -110,11 +110,11 @@ def library(compiler: Compiler, options: Sequence[str], source: str, suffix: str
     with _lock:
         found = _loaded.get(key)
         if found is None:
-            found = _loaded[key] = Library(*built(compiler, options, source, suffix))
+            found = _loaded[key] = Library(*built(compiler, options, source))
     return found
 
 
-def test_compiler(compiler: Compiler, options: Sequence[str], source: str, suffix: str) -> None:
+def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) -> None:
     """Have a compiler build a copy of an array, and a process of its own run that: once for each version.
 
     Raises
@@ -127,7 +127,7 @@ def test_compiler(compiler: Compiler, options: Sequence[str], source: str, suffi
         if key in _tested or disk_cache.load(_KIND, key):
             _tested.add(key)
             return
-        _, content = built(compiler, options, source, suffix)
+        _, content = built(compiler, options, source)
         said = _tried(content)
         if said:
             raise BuildFailure(f"{compiler.title}: its self-test failed: {said}")

@@ -82,6 +82,8 @@ class Order:
     ----------
     text
         The text.
+    code
+        The text without the indentation that all its lines have.
     path
         The file that it comes from, or None.
     inputs, outputs
@@ -111,7 +113,8 @@ class Order:
         self.inputs: tuple[str, ...] | None = None
         self.outputs: tuple[str, ...] | None = None
         self.names: dict[str, Any] = {}
-        lines = textwrap.dedent(self.text).splitlines(keepends=True)
+        self.code = textwrap.dedent(self.text)
+        lines = self.code.splitlines(keepends=True)
         starts = [number for number, line in enumerate(lines) if line.startswith("[")]
         if not starts:
             raise ArgumentValueError(
@@ -226,7 +229,7 @@ def _text(source: object) -> tuple[str, str | None]:
         )
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read(), path
+            return file.read(), os.path.abspath(path)
     except UnicodeDecodeError as error:
         raise ArgumentValueError(f"source: {path} is no text in UTF-8 ({error})") from None
 

@@ -1,11 +1,15 @@
 """Runs that go on beside Python: one thread for each channel that has any, in order."""
 
+import atexit
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, WaitTimeoutError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, WaitTimeoutError
+
+_IDLE_S = 5.0
 
 
 class Run:
@@ -42,15 +46,15 @@ class Run:
         finally:
             self._over.set()
 
-    def wait(self, end: float | None) -> None:
-        """Wait until it is over, until `end` or until its own time is up.
+    def wait(self, end: float | None, *, own: bool = True) -> None:
+        """Wait until it is over, until `end` or, with `own`, until its own time is up.
 
         Raises
         ------
         WaitTimeoutError
             It is not over by then. It goes on.
         """
-        ends = [moment for moment in (end, self._end) if moment is not None]
+        ends = [moment for moment in (end, self._end if own else None) if moment is not None]
         left = max(0.0, min(ends) - time.monotonic()) if ends else None
         if not self._over.wait(left):
             raise WaitTimeoutError(
@@ -58,45 +62,74 @@ class Run:
             )
 
 
+class _Channel:
+    """Runs to come, and the thread that makes them one after another.
+
+    The thread stays for a while when there is nothing to do: OpenMP keeps a team of threads for each that
+    has asked for one.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._queue: deque[Run] = deque()
+        self._news = threading.Condition()
+        self._number = number
+        self._thread: threading.Thread | None = None
+
+    def put(self, run: Run) -> None:
+        with self._news:
+            self._queue.append(run)
+            # A fork leaves the thread behind.
+            if self._thread is not None and self._thread.is_alive():
+                self._news.notify()
+                return
+            self._thread = threading.Thread(
+                target=self._serve, name=f"vkdispatch-order-{self._number}", daemon=True
+            )
+            try:
+                self._thread.start()
+            except RuntimeError as error:
+                self._thread = None
+                self._queue.remove(run)
+                raise UsageError(f"run: there can be no more threads ({error})") from None
+
+    def _serve(self) -> None:
+        while True:
+            with self._news:
+                while not self._queue:
+                    if not self._news.wait(_IDLE_S) and not self._queue:
+                        self._thread = None
+                        return
+                run = self._queue.popleft()
+            run.perform()
+            del run  # and what it holds
+
+
 class Runs:
     """The runs of one Accel."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._queues: dict[int, deque[Run]] = {}
+        self._channels: dict[int, _Channel] = {}
         self._runs: dict[int, Run] = {}
         self._count = 0
+        _everywhere.add(self)
 
     def submit(self, work: Callable[[int], None], channel: int, timeout: float | None) -> int:
-        """Have work done after all that the channel has already; return the run's id."""
+        """Have work done after all that the channel has already; return the run's id.
+
+        Raises
+        ------
+        RuntimeError
+            There can be no more threads.
+        """
         with self._lock:
             run = Run(self._count, work, timeout)
-            self._count += 1
+            if channel not in self._channels:
+                self._channels[channel] = _Channel(channel)
+            self._channels[channel].put(run)
             self._runs[run.id] = run
-            queue = self._queues.get(channel)
-            if queue is not None:
-                queue.append(run)
-                return run.id
-            queue = self._queues[channel] = deque([run])
-            thread = threading.Thread(
-                target=self._serve, args=(channel, queue), name=f"vkdispatch-order-{channel}"
-            )
-            try:
-                thread.start()
-            except RuntimeError:
-                # there may be no more threads, or Python is about to end
-                del self._queues[channel], self._runs[run.id]
-                raise
+            self._count += 1
         return run.id
-
-    def _serve(self, channel: int, queue: deque[Run]) -> None:
-        while True:
-            with self._lock:
-                if not queue:
-                    del self._queues[channel]
-                    return
-                run = queue.popleft()
-            run.perform()
 
     def busy(self) -> bool:
         """Whether any run is not over."""
@@ -126,7 +159,7 @@ class Runs:
             error, run.error = run.error, None
             raise error
 
-    def wait_all(self, timeout: float | None) -> BaseException | None:
+    def wait_all(self, timeout: float | None, *, own: bool = True) -> BaseException | None:
         """Wait for all runs, forget them, and return the first error that nobody has been told of.
 
         Raises
@@ -139,12 +172,22 @@ class Runs:
             with self._lock:
                 runs = list(self._runs.values())
             for run in runs:
-                run.wait(end)
+                run.wait(end, own=own)
             with self._lock:
                 if all(run.over for run in self._runs.values()):
                     errors = [run.error for run in self._runs.values() if run.error is not None]
                     self._runs.clear()
                     return errors[0] if errors else None
+
+
+_everywhere: weakref.WeakSet[Runs] = weakref.WeakSet()
+
+
+@atexit.register
+def _settle() -> None:
+    """Wait for what is going on when Python ends: native code must not outlive the arrays."""
+    for runs in list(_everywhere):
+        runs.wait_all(None, own=False)
 
 
 def checked_timeout(timeout: object) -> float | None:

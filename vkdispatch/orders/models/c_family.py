@@ -80,7 +80,6 @@ MACROS = "".join(
 _HEAD = """\
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -95,10 +94,13 @@ _HEAD = """\
 #include <openacc.h>
 #endif
 """
+_COMPLEX = """\
+#include <complex>
+template <typename T> using accelpy_complex = std::complex<T>;
+"""
 _TYPES = """\
 #define ACCELPY_BOTH
 #define ACCELPY_ROUTINE
-template <typename T> using accelpy_complex = std::complex<T>;
 """
 _FLOAT16 = """\
 #if !defined(__FLT16_MAX__)
@@ -153,6 +155,11 @@ def type_name(parameter: Parameter) -> str:
 def float16_needed(parameters: Sequence[Parameter]) -> bool:
     """Whether any of them is of float16."""
     return any(parameter.dtype == np.float16 for parameter in parameters)
+
+
+def complex_needed(task: Task) -> bool:
+    """Whether a parameter or the body has complex numbers."""
+    return "complex" in task.section.body or any(p.dtype.kind == "c" for p in task.parameters)
 
 
 def check_names(parameters: Sequence[Parameter]) -> None:
@@ -227,8 +234,25 @@ def _file(task: Task, devices: str, function: str, run: str) -> str:
     check_names(task.parameters)
     includes, _ = body_parts(task)
     after = f"{includes}{RESUME}\n" if includes else ""
+    # That header takes longer than all the others.
+    complex_ = _COMPLEX if complex_needed(task) else ""
     half = _FLOAT16 if float16_needed(task.parameters) else ""
-    parts = (_HEAD, after, _TYPES, half, ARRAY, GRID, MACROS, _REPORT, devices, function, _RUN, run, "}\n")
+    parts = (
+        _HEAD,
+        complex_,
+        after,
+        _TYPES,
+        half,
+        ARRAY,
+        GRID,
+        MACROS,
+        _REPORT,
+        devices,
+        function,
+        _RUN,
+        run,
+        "}\n",
+    )
     return resumed("".join(parts))
 
 

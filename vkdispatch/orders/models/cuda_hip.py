@@ -16,6 +16,7 @@ from vkdispatch.orders.models.c_family import (
     RESUME,
     body_parts,
     check_names,
+    complex_needed,
     declared,
     float16_needed,
     resumed,
@@ -35,12 +36,16 @@ _HEAD = """\
 #include <limits>
 """
 _CUDA = """\
-#include <cuda/std/complex>
 #include <cuda_runtime.h>
+"""
+_CUDA_COMPLEX = """\
+#include <cuda/std/complex>
 template <typename T> using accelpy_complex = cuda::std::complex<T>;
 """
 _HIP = """\
 #include <hip/hip_runtime.h>
+"""
+_HIP_COMPLEX = """\
 #include <thrust/complex.h>
 template <typename T> using accelpy_complex = thrust::complex<T>;
 """
@@ -124,23 +129,25 @@ _LAUNCHED = """\
 def write_cuda(task: Task) -> str:
     """Write the source of a `cuda` section: the body is a kernel."""
     half = "#include <cuda_fp16.h>\ntypedef __half accelpy_float16;\n"
-    return _file(task, _CUDA, half, "cuda").replace("cudaDeviceProp_t", "cudaDeviceProp")
+    return _file(task, (_CUDA, _CUDA_COMPLEX, half), "cuda").replace("cudaDeviceProp_t", "cudaDeviceProp")
 
 
 def write_hip(task: Task) -> str:
     """Write the source of a `hip` section: the body is a kernel."""
     half = "#include <hip/hip_fp16.h>\ntypedef __half accelpy_float16;\n"
-    return _file(task, _HIP, half, "hip")
+    return _file(task, (_HIP, _HIP_COMPLEX, half), "hip")
 
 
-def _file(task: Task, head: str, half: str, runtime: str) -> str:
+def _file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
     check_names(task.parameters)
     includes, body = body_parts(task)
     after = f"{includes}{RESUME}\n" if includes else ""
     fixed = (_REPORT, _kernel(task.parameters, body), _RUN, _launch(task.parameters))
     report, kernel, run, launch = fixed
     report, run, launched = (text.replace("GPU", runtime) for text in (report, run, _LAUNCHED))
-    types = head + (half if float16_needed(task.parameters) else "") + _BOTH
+    head, complex_, half = heads
+    types = head + (complex_ if complex_needed(task) else "")
+    types += (half if float16_needed(task.parameters) else "") + _BOTH
     return resumed(
         "".join((_HEAD, after, types, ARRAY, GRID, MACROS, report, kernel, run, launch, launched)), FILE
     )
@@ -254,6 +261,10 @@ class GpuProgram:
         self.model = model
         self.description = description
         self.native = native
+
+    def devices(self) -> int:
+        """How many devices the library finds."""
+        return self.native.devices()[0]
 
     def place(self, arguments: Sequence[Argument], device: int) -> GpuPlacement:
         """Copy the arguments to the GPU."""

@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.orders.arguments import Argument, Parameter
-from vkdispatch.orders.compilers import BuildFailure, Compiler, Search, find_compilers
+from vkdispatch.orders.compilers import BuildFailure, Compiler, Search, Source, find_compilers
 from vkdispatch.orders.errors import OrderRunError
 from vkdispatch.orders.grid import Grid
 from vkdispatch.orders.library import Library, library, test_compiler
@@ -62,7 +62,7 @@ class NativeModel:
 
     def build(self, task: Task) -> Program:
         """Build a section with the first compiler that works. Raises BuildFailure."""
-        source = self.write(task)
+        source = self.source(task)
         failures = []
         for compiler in find_compilers(self.search, task.compile):
             try:
@@ -70,11 +70,15 @@ class NativeModel:
                 idle = self.ready()
                 if idle:
                     raise BuildFailure(f"{compiler.title} is here, but {idle}")
-                test_compiler(compiler, flags, self.write(_copy_task(self)), self.suffix)
-                return self.program(self.name, compiler.title, library(compiler, flags, source, self.suffix))
+                test_compiler(compiler, flags, self.source(_copy_task(self)))
+                return self.program(self.name, compiler.title, library(compiler, flags, source))
             except BuildFailure as failure:
                 failures.append(str(failure))
         raise BuildFailure("\n".join(dict.fromkeys(failures)))
+
+    def source(self, task: Task) -> Source:
+        """Write what the compiler is given. Raises BuildFailure."""
+        return Source(self.write(task), self.suffix, task.order.label, task.order.code)
 
     def flags_of(self, compiler: Compiler) -> tuple[str, ...]:
         """Return what this compiler is told. Raises BuildFailure if it cannot compile the model."""
@@ -93,6 +97,10 @@ class HostProgram:
         self.description = description
         self.native = native
         self.layout: Layout = layout
+
+    def devices(self) -> int:
+        """How many devices the library finds."""
+        return self.native.devices()[0]
 
     def place(self, arguments: Sequence[Argument], device: int) -> HostPlacement:
         """Make arrays contiguous that are not."""

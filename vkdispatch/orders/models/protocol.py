@@ -52,6 +52,9 @@ class Program(Protocol):
     def description(self) -> str:
         """What built it, in words."""
 
+    def devices(self) -> int:
+        """How many devices it can run on."""
+
     def place(self, arguments: Sequence[Argument], device: int) -> Placement:
         """Copy arguments to where the program can reach them, if they are not there already.
 
