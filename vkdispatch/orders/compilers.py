@@ -166,10 +166,7 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
         for path, text in ((name, source.text), (source.label, source.order)):
             # Where the order has no file, messages find its lines in this one.
             if not os.path.isabs(path):
-                with open(
-                    os.path.join(folder, path), "w", encoding="utf-8", errors="surrogateescape"
-                ) as file:
-                    file.write(text)
+                _write(os.path.join(folder, path), text)
         command = [compiler.path, *options, name, *compiler.words, "-o", "accelpy.so"]
         try:
             done = subprocess.run(
@@ -197,6 +194,11 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
 
 
 _versions: dict[str, str] = {}
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
 
 
 def _which(name: str, folders: Sequence[str]) -> str | None:

@@ -237,23 +237,8 @@ def _file(task: Task, devices: str, function: str, run: str) -> str:
     # That header takes longer than all the others.
     complex_ = _COMPLEX if complex_needed(task) else ""
     half = _FLOAT16 if float16_needed(task.parameters) else ""
-    parts = (
-        _HEAD,
-        complex_,
-        after,
-        _TYPES,
-        half,
-        ARRAY,
-        GRID,
-        MACROS,
-        _REPORT,
-        devices,
-        function,
-        _RUN,
-        run,
-        "}\n",
-    )
-    return resumed("".join(parts))
+    head = (_HEAD, complex_, after, _TYPES, half, ARRAY, GRID, MACROS, _REPORT)
+    return resumed("".join((*head, devices, function, _RUN, run, "}\n")))
 
 
 def _guarded(call: str) -> str:
