@@ -10,12 +10,13 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.logging import log_info
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Array, make_arguments, split
 from vkdispatch.orders.building import Builder
 from vkdispatch.orders.comparing import Verification, best_time, compare, outcome
 from vkdispatch.orders.errors import Attempt
-from vkdispatch.orders.grid import Workers, make_grid
-from vkdispatch.orders.models import Placement, Program
+from vkdispatch.orders.grid import Grid, Workers, make_grid
+from vkdispatch.orders.models import EngineProgram, Placement, Program
 from vkdispatch.orders.order import checked_compile
 from vkdispatch.orders.runs import Runs, checked_timeout
 
@@ -112,7 +113,14 @@ class Accel:
         values = tuple(item.value for item in self._arguments if item.parameter.output)
         return values[0] if len(values) == 1 else values
 
-    def run(self, *workers: Workers, device: int = 0, channel: int = 0, timeout: float | None = None) -> int:
+    def run(
+        self,
+        *workers: Workers,
+        device: int = 0,
+        channel: int = 0,
+        timeout: float | None = None,
+        graph: CommandGraph | None = None,
+    ) -> int:
         """Start the order, and return at once.
 
         Parameters
@@ -126,6 +134,10 @@ class Accel:
             Runs of one channel are made one after another; those of different channels at the same time.
         timeout
             Seconds from now, after which whoever waits for this run gets a WaitTimeoutError.
+        graph
+            Where to record the run, in place of making it: each submit of the graph makes it then. For the
+            models `glsl` and `vkdispatch`, and arrays that are `vd.Buffer` objects; scalars stay as they are
+            now, and the run has nothing to wait for.
 
         Returns
         -------
@@ -141,7 +153,14 @@ class Accel:
         number, lane = _checked_number(device, "device"), _checked_number(channel, "channel")
         with self._lock:
             program = self._program
+            if graph is not None:
+                return self._recorded(program, grid, number, graph)
             placement = self._placed(program, number)
+            if isinstance(program, EngineProgram) and not self._verifies:
+                # given to the device now, before whatever this thread gives it next
+                run_id = self._runs.reserve()
+                started = program.start(placement, grid, run_id)
+                return self._runs.submit(started, lane, seconds, run_id)
 
             def work(run_id: int) -> None:
                 if not grid.empty:
@@ -303,6 +322,18 @@ class Accel:
             for other, theirs in found
         }
         self.verification = Verification((model, *errors), errors, self.attempts)
+
+    def _recorded(self, program: Program, grid: Grid, device: int, graph: CommandGraph) -> int:
+        """Record a run, and return its id."""
+        if not isinstance(program, EngineProgram):
+            raise ArgumentValueError(
+                f"graph: the model {program.model} cannot be recorded; glsl and vkdispatch can, see kind="
+            )
+        if self._verifies:
+            raise ArgumentValueError("graph: verify compares runs, and recording makes none; leave one out")
+        run_id = self._runs.reserve()
+        program.record(self._placed(program, device), grid, run_id, graph)
+        return run_id
 
     def _placed(self, program: Program, device: int) -> Placement:
         """Return the arguments where this program can use them."""

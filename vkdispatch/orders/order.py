@@ -16,6 +16,8 @@ from vkdispatch.orders.header import Header, parse_header
 MODELS = (
     "cuda",
     "hip",
+    "vkdispatch",
+    "glsl",
     "openacc_cpp",
     "openacc_fortran",
     "omptarget_cpp",

@@ -114,8 +114,18 @@ class Runs:
         self._count = 0
         _everywhere.add(self)
 
-    def submit(self, work: Callable[[int], None], channel: int, timeout: float | None) -> int:
+    def reserve(self) -> int:
+        """Return the id of a run that is to be submitted later, or never."""
+        with self._lock:
+            self._count += 1
+            return self._count - 1
+
+    def submit(
+        self, work: Callable[[int], None], channel: int, timeout: float | None, run_id: int | None = None
+    ) -> int:
         """Have work done after all that the channel has already; return the run's id.
+
+        `run_id` is one that was reserved; None takes the next.
 
         Raises
         ------
@@ -123,12 +133,12 @@ class Runs:
             There can be no more threads.
         """
         with self._lock:
-            run = Run(self._count, work, timeout)
+            run = Run(self._count if run_id is None else run_id, work, timeout)
             if channel not in self._channels:
                 self._channels[channel] = _Channel(channel)
             self._channels[channel].put(run)
             self._runs[run.id] = run
-            self._count += 1
+            self._count += run_id is None
         return run.id
 
     def busy(self) -> bool:
