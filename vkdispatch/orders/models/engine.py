@@ -173,7 +173,7 @@ class EngineProgram:
             if _is_bound(argument) and not isinstance(argument.value, Buffer):
                 what = "output" if argument.parameter.output else "input"
                 raise ArgumentValueError(
-                    f"graph: the {what} {argument.parameter.name!r} is a NumPy array, which nobody would copy "
+                    f"graph: the {what} {argument.parameter.name!r} is a NumPy array, which nobody copies "
                     "when the graph is submitted; vd.asbuffer() makes a vd.Buffer of it"
                 )
         if not grid.empty:

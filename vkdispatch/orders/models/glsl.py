@@ -89,19 +89,19 @@ void main() {
 """
 _GROUP = 256
 
-_WORDS = frozenset(
-    (
-        "active asm atomic_uint attribute bool break buffer bvec2 bvec3 bvec4 case cast centroid class coherent "
-        "common const continue default discard dmat2 dmat3 dmat4 do double dvec2 dvec3 dvec4 else enum extern "
-        "external false filter fixed flat float for fvec2 fvec3 fvec4 goto half highp hvec2 hvec3 hvec4 if "
-        "image1D image2D image3D in inline inout input int interface invariant isampler2D ivec2 ivec3 ivec4 "
-        "layout long lowp main mat2 mat3 mat4 mediump namespace noinline noperspective out output partition "
-        "patch precise precision public readonly resource restrict return sample sampler sampler1D sampler2D "
-        "sampler3D shared short sizeof smooth static struct subroutine superp switch template texture this "
-        "true typedef uimage2D uint uniform union unsigned using uvec2 uvec3 uvec4 varying vec2 vec3 vec4 void "
-        "volatile while writeonly "
-    ).split()
+# Names that no argument can have.
+_RESERVED = (
+    "active asm atomic_uint attribute bool break buffer bvec2 bvec3 bvec4 case cast centroid class "
+    "coherent common const continue default discard dmat2 dmat3 dmat4 do double dvec2 dvec3 dvec4 else "
+    "enum extern external false filter fixed flat float for fvec2 fvec3 fvec4 goto half highp hvec2 hvec3 "
+    "hvec4 if image1D image2D image3D in inline inout input int interface invariant isampler2D ivec2 "
+    "ivec3 ivec4 layout long lowp main mat2 mat3 mat4 mediump namespace noinline noperspective out output "
+    "partition patch precise precision public readonly resource restrict return sample sampler sampler1D "
+    "sampler2D sampler3D shared short sizeof smooth static struct subroutine superp switch template "
+    "texture this true typedef uimage2D uint uniform union unsigned using uvec2 uvec3 uvec4 varying vec2 "
+    "vec3 vec4 void volatile while writeonly "
 )
+_WORDS = frozenset(_RESERVED.split())
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OWN_MAIN = re.compile(r"\bvoid\s+main\s*\(")
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*extension\b.*$", re.MULTILINE)
@@ -207,8 +207,6 @@ class GlslModel:
         program = kept(key, lambda: GlslProgram(task, context))
         try:
             program.build()
-        except ShaderBuildError as error:
-            raise BuildFailure(str(error)) from None
         except VkDispatchError as error:
             raise BuildFailure(str(error)) from None
         return program

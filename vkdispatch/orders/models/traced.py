@@ -184,7 +184,7 @@ def _function(task: Task) -> tuple[types.FunctionType, str]:
             raise BuildFailure(f"the argument's name {parameter.name} is a word of Python; another would do")
         if parameter.ndim > MOST_AXES:
             raise BuildFailure(
-                f"{parameter.name} has {parameter.ndim} dimensions, and buffers in a kernel {MOST_AXES} at most"
+                f"{parameter.name} has {parameter.ndim} dimensions, and buffers have {MOST_AXES} at most"
             )
     arguments = ", ".join(parameter.name for parameter in task.parameters)
     header = "\n" * (task.section.body_line - 2) + f"def {FUNCTION}({arguments}):\n"
