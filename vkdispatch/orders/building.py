@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.logging import log_info
+from vkdispatch.base.logging import log_info, log_warning
 from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure
+from vkdispatch.orders.compilers import BuildFailure, CompileFailure
 from vkdispatch.orders.errors import Attempt, OrderBuildError
 from vkdispatch.orders.models import TABLE, Program, Task
 from vkdispatch.orders.order import MODELS, Order, Section, options_of
@@ -28,6 +28,7 @@ class Builder:
     ) -> None:
         self.order = order
         self.attempts: list[Attempt] = []
+        self._refused: list[Attempt] = []
         self._parameters = tuple(parameters)
         self._compile = compile
         self._built: dict[str, Program] = {}
@@ -59,7 +60,9 @@ class Builder:
         for model in wanted:
             program = self.built(model)
             if program is not None:
+                self._warn()
                 return program
+        self._refused.clear()
         raise self.error(self.attempts[before:])
 
     def built(self, model: str) -> Program | None:
@@ -76,12 +79,24 @@ class Builder:
             except BuildFailure as failure:
                 self.attempts.append(Attempt(model, section.line, str(failure)))
                 log_info(f"{self.order.label}: {model} cannot be built: {failure}")
+                if isinstance(failure, CompileFailure):
+                    self._refused.append(self.attempts[-1])
         return None
 
     def others(self, program: Program) -> tuple[Program, ...]:
         """Build all sections but this one, and return those that can be built here."""
         found = (self.built(model) for model in self.models() if model != program.model)
-        return tuple(other for other in found if other is not None)
+        programs = tuple(other for other in found if other is not None)
+        self._warn()
+        return programs
+
+    def _warn(self) -> None:
+        """Tell of sections with errors that others stand in for, which would go unnoticed."""
+        refused, self._refused = self._refused, []
+        for attempt in refused:
+            log_warning(
+                f"{self.order.label}: {attempt.model} is left out, for it has errors: {attempt.message}"
+            )
 
     def error(self, attempts: Sequence[Attempt]) -> OrderBuildError:
         """Return the error that tells of failed attempts."""

@@ -29,6 +29,10 @@ class BuildFailure(Exception):
     """A section cannot be built; the message says why. What users see of it is an `OrderBuildError`."""
 
 
+class CompileFailure(BuildFailure):
+    """A compiler does not take the text of a section."""
+
+
 @record
 class Compiler:
     """A compiler of this machine.
@@ -56,7 +60,8 @@ class Compiler:
         lines = [line.strip() for line in self.version.splitlines() if line.strip()]
         if self.vendor == "nvcc":
             lines = [line for line in lines if line.startswith("Cuda compilation tools")] or lines
-        return f"{os.path.basename(self.path)} ({lines[0] if lines else 'no version'})"
+        name, said = os.path.basename(self.path), lines[0] if lines else "no version"
+        return said if said.startswith(name) else f"{name} ({said})"
 
 
 @record
@@ -159,7 +164,7 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
     Raises
     ------
     BuildFailure
-        It does not compile: what the compiler said.
+        It does not compile: what the compiler said. CompileFailure, if that is due to the text.
     """
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
         name = f"accelpy{source.suffix}"
@@ -185,7 +190,7 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             raise BuildFailure(f"{compiler.title}: it cannot be run ({error})") from None
         if done.returncode:
             said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
-            raise BuildFailure(f"{compiler.title}:\n{_shortened(said)}")
+            raise CompileFailure(f"{compiler.title}:\n{_shortened(said)}")
         try:
             with open(os.path.join(folder, "accelpy.so"), "rb") as library:
                 return library.read()

@@ -137,5 +137,7 @@ def _options(
     for keyword in call.keywords:
         if keyword.arg is None:
             raise fail(first, "** among the options; each is option=value")
+        if keyword.arg in options:
+            raise fail(first, f"the option {keyword.arg} is given twice")
         options[keyword.arg] = keyword.value
     return options

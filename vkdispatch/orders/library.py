@@ -69,16 +69,8 @@ class Library:
 
 def library_key(compiler: Compiler, options: Sequence[str], source: Source) -> str:
     """Return the hash of all that a library follows from."""
-    parts = (
-        platform.machine(),
-        compiler.path,
-        compiler.version,
-        *compiler.words,
-        "\n",
-        *options,
-        "\n",
-        source,
-    )
+    made_by = (platform.machine(), compiler.path, compiler.version, *compiler.words)
+    parts = (*made_by, "\n", *options, "\n", source.text)
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 

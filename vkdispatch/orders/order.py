@@ -115,8 +115,10 @@ class Order:
         self.inputs: tuple[str, ...] | None = None
         self.outputs: tuple[str, ...] | None = None
         self.names: dict[str, Any] = {}
-        self.code = textwrap.dedent(self.text)
-        lines = self.code.splitlines(keepends=True)
+        self.code = textwrap.dedent(self.text.replace("\r\n", "\n"))
+        # Not by splitlines, which has more ends of lines than compilers have.
+        lines = self.code.removesuffix("\n").split("\n")
+        lines = [line + "\n" for line in lines]
         starts = [number for number, line in enumerate(lines) if line.startswith("[")]
         if not starts:
             raise ArgumentValueError(

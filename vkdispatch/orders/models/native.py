@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.orders.arguments import Argument, Parameter
-from vkdispatch.orders.compilers import BuildFailure, Compiler, Search, Source, find_compilers
+from vkdispatch.orders.compilers import BuildFailure, CompileFailure, Compiler, Search, Source, find_compilers
 from vkdispatch.orders.errors import OrderRunError
 from vkdispatch.orders.grid import Grid
 from vkdispatch.orders.library import Library, library, test_compiler
@@ -63,7 +63,7 @@ class NativeModel:
     def build(self, task: Task) -> Program:
         """Build a section with the first compiler that works. Raises BuildFailure."""
         source = self.source(task)
-        failures = []
+        failures: list[BuildFailure] = []
         for compiler in find_compilers(self.search, task.compile):
             try:
                 flags = self.flags_of(compiler)
@@ -73,8 +73,10 @@ class NativeModel:
                 test_compiler(compiler, flags, self.source(_copy_task(self)))
                 return self.program(self.name, compiler.title, library(compiler, flags, source))
             except BuildFailure as failure:
-                failures.append(str(failure))
-        raise BuildFailure("\n".join(dict.fromkeys(failures)))
+                failures.append(failure)
+        refused = any(isinstance(failure, CompileFailure) for failure in failures)
+        said = "\n".join(dict.fromkeys(map(str, failures)))
+        raise CompileFailure(said) if refused else BuildFailure(said)
 
     def source(self, task: Task) -> Source:
         """Write what the compiler is given. Raises BuildFailure."""
