@@ -9,8 +9,8 @@ import numpy as np
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ShaderBuildError, VkDispatchError
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.errors import ShaderBuildError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Argument, Parameter
@@ -88,6 +88,7 @@ void main() {
 }
 """
 _GROUP = 256
+_INT8 = 39  # SPIR-V's capability
 
 # Names that no argument can have.
 _RESERVED = (
@@ -111,7 +112,7 @@ _OF_GROUPS = re.compile(
     r"gl_NumSubgroups|gl_Subgroup\w+|subgroup\w+|shared|barrier|groupMemoryBarrier|memoryBarrierShared)\b"
 )
 _SAID = re.compile(r"^(ERROR|WARNING): (.*):(\d+): (.*)$")
-_EMPTY = "'' :"
+_ENDED = "'' : compilation terminated"
 
 
 def write_glsl(task: Task, *, aliased: bool = False) -> str:
@@ -143,8 +144,11 @@ def write_glsl(task: Task, *, aliased: bool = False) -> str:
     )
     body = f'#line {section.body_line} "{label}"\n{_EXTENSION.sub("", section.body)}\n'
     main = _MAIN if _OF_GROUPS.search(plain) else _BOUNDED_MAIN
+    # what is missing at the end of a body is missed at its last line
+    last = section.body_line + section.body.rstrip().count("\n")
+    body += f'#line {last} "{label}"\n{closing}'
     line = before.count("\n") + body.count("\n") + 2
-    return f'{before}{body}#line {line} "{FILE}"\n{closing}{main}'
+    return f'{before}{body}#line {line} "{FILE}"\n{main}'
 
 
 class GlslProgram(EngineProgram):
@@ -158,8 +162,12 @@ class GlslProgram(EngineProgram):
         self._kernels = {(False, (1, 1, 1)): _compiled(task, aliased=False)}
 
     def build(self) -> None:
-        """Have the driver compile it. Raises what it says."""
-        self._kernel((1, 1, 1), aliased=False).build()
+        """Have the driver compile it. Raises what it says, or NotImplementedError."""
+        kernel = self._kernel((1, 1, 1), aliased=False)
+        for device in get_context().device_infos:
+            if _INT8 in kernel.interface.capabilities and "shaderInt8" not in device.features:
+                raise UnsupportedError(f"{NAME}: the device {device.device_name!r} has no 8-bit integers")
+        kernel.build()
 
     def _kernel(self, local_size: Counts, *, aliased: bool) -> RawKernel:
         with self._lock:
@@ -241,7 +249,7 @@ def _told(log: str, task: Task) -> str:
     told = ["glslang:"]
     for line in log.splitlines():
         match = _SAID.match(line)
-        if match is None or match[4].startswith(_EMPTY):
+        if match is None or match[4].startswith(_ENDED):
             continue
         told.append(f"{match[2]}:{match[3]}: {match[1].lower()}: {match[4].strip()}")
         number = int(match[3])
