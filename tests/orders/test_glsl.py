@@ -62,6 +62,20 @@ def test_workers_beyond_the_last_do_nothing() -> None:
         assert (count, last) == (np.prod(workers), np.prod(workers) - 1)
 
 
+def test_names_may_be_those_of_components() -> None:
+    text = """
+    set_argnames(("x", "y", "z", "s"), ("r", "w"))
+    [glsl]
+    uvec4 at = uvec4(gl_GlobalInvocationID, 3);
+    vec4 colour = vec4(x(at.x), y ? 1 : 0, z, s);
+    if (at.x == 4) { r = colour.r + colour.g; w(at.y, at.z) = colour.b + colour.a + ACCELPY_WORKER_DIM0; }
+    """
+    x, w, r = np.arange(5, dtype=np.float32), np.zeros((1, 1), np.float32), np.zeros((), np.float32)
+    with Accel(x, True, np.float32(0.5), np.int32(2), Order(text), r, w) as accel:
+        accel.run(5)
+    assert (r, w[0, 0]) == (5, 7.5)
+
+
 def test_extensions_and_bools() -> None:
     text = """
     set_argnames(("a", "flag"), ("b", "sums"))

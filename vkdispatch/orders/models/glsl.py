@@ -296,38 +296,38 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
         for n in ranks
     )
     text += "layout(binding = 0, scalar) restrict readonly buffer accelpy_facts_block {\n"
-    macros = ""
+    after = ""
     for parameter, _ in _in_block(parameters):
         name = parameter.name
         if parameter.ndim:
             text += f"  accelpy_attributes_{parameter.ndim} {name};\n"
         elif parameter.dtype.kind == "b":
             text += f"  {_type(parameter)} accelpy_bool_{name};\n"
-            macros += f"#define {name} (uint(accelpy_bool_{name}) != 0u)\n"
+            after += f"bool {name} = uint(accelpy_bool_{name}) != 0u;\n"
         else:
             text += f"  {_type(parameter)} {name};\n"
-    # a block has a member at least, and a last one that is no array
-    text += "  uint8_t accelpy_end;\n};\n"
+    # a block has a member at least
+    text += "  int accelpy_end;\n};\n"
     for number, parameter in enumerate(filter(_is_bound, parameters)):
-        name, memory = parameter.name, f"accelpy_data_{number}"
         access = "" if parameter.output or aliased else "readonly "
+        # names are macros where parentheses follow only: they may be those of components, such as x
+        memory = f"accelpy_data_{number}" if parameter.ndim else parameter.name
         text += (
             f"layout(binding = {number + 1}, scalar) {access}buffer accelpy_block_{number} "
-            f"{{ {_type(parameter)} {memory}[]; }};\n"
+            f"{{ {_type(parameter)} {memory}{'[]' if parameter.ndim else ''}; }};\n"
         )
-        element = f"{memory}[{_flat(parameter)}]"
-        if parameter.dtype.kind == "b" and not parameter.output:
-            element = f"(uint({element}) != 0u)"
-        indices = ", ".join(f"accelpy_i{d}" for d in range(parameter.ndim))
-        macros += (
-            f"#define {name}({indices}) {element}\n" if parameter.ndim else f"#define {name} {element}\n"
-        )
-    return text + macros
+        if parameter.ndim:
+            element = f"{memory}[{_flat(parameter)}]"
+            if parameter.dtype.kind == "b" and not parameter.output:
+                element = f"(uint({element}) != 0u)"
+            indices = ", ".join(f"accelpy_i{d}" for d in range(parameter.ndim))
+            after += f"#define {parameter.name}({indices}) {element}\n"
+    return text + after
 
 
 def _flat(parameter: Parameter) -> str:
     """Return the place of an element by its indices, the last of which is the fastest."""
-    text = "(accelpy_i0)" if parameter.ndim else "0"
+    text = "(accelpy_i0)"
     for d in range(1, parameter.ndim):
         text = f"({text} * {parameter.name}.shape[{d}] + (accelpy_i{d}))"
     return text
@@ -346,8 +346,9 @@ def _facts(placement: DevicePlacement) -> Buffer[Any]:
         else np.asarray(values[parameter.name], parameter.dtype).tobytes()
         for parameter, _ in _in_block([argument.parameter for argument in placement.arguments])
     ]
-    octets = b"".join((*parts, b"\0"))
-    octets += bytes(-len(octets) % 4)
+    octets = b"".join(parts)
+    # with the block's end, which is an int
+    octets += bytes(-len(octets) % 4 + 4)
     buffer: Buffer[Any] = Buffer(len(octets) // 4, dtype.uint32)
     # on every queue: a graph may be submitted to any
     buffer.write(octets)
