@@ -383,7 +383,7 @@ def test_recorded_into_a_graph(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ENGINE)
 def test_only_what_a_graph_can_follow_is_recorded(kind: str) -> None:
-    x, y = np.arange(10, dtype=np.float32), vd.asbuffer(np.zeros(10, np.float32))
+    x, y = np.arange(10, dtype=np.float32), vd.asbuffer(np.ones(10, np.float32))
     graph = vd.CommandGraph()
     order, by = Order(ACCUMULATE), np.float32(3)
     with pytest.raises(ValueError, match=r"graph: the input 'x' is a NumPy array.*vd.asbuffer"):
@@ -404,8 +404,7 @@ def test_only_what_a_graph_can_follow_is_recorded(kind: str) -> None:
         assert vd.global_graph() is graph
     finally:
         vd.set_global_graph(None)
-    graph.submit()
-    np.testing.assert_array_equal(x, np.arange(10))
+    np.testing.assert_array_equal(x, np.arange(10) + 3)
 
 
 def test_swapped_in_the_middle() -> None:
@@ -510,6 +509,11 @@ for kind in ("glsl", "vkdispatch"):
     Accel(vd.asbuffer(x), by, Order(text), z, kind=kind).run(300, graph=graph)
     graph.submit()
     assert (z.read() == 2 * x).all()
+    last = len(context.device_infos) - 1
+    with Accel(x, by, Order(text), z, kind=kind) as accel:
+        accel.run(300, device=last)
+    # on the first queue of that device alone
+    assert [(row == 4 * x).all() for row in z.read()] == [queue == last for queue in range(2)]
 assert not native.take_messages()
 print(len(context.device_infos), "good")
 """
