@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
-from vkdispatch.base.logging import log_info
+from vkdispatch.base.logging import log_info, log_warning
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Array, make_arguments, split
 from vkdispatch.orders.building import Builder
@@ -74,10 +74,12 @@ class Accel:
         self.order = order
         self._arguments = make_arguments(order, inputs, outputs)
         self._builder = Builder(order, [item.parameter for item in self._arguments], checked_compile(compile))
-        self._program: Program = self._builder.first(kind)
         self._tolerance = _checked_tolerance(verify)
+        self._program: Program = self._builder.first() if kind is None else self._builder.chosen(kind)
         self._verifies = self._tolerance != _OFF
         self._verified = self._builder.others(self._program) if self._verifies else ()
+        if self._verifies and not self._verified:
+            log_warning(f"{order.label}: verify has nothing to compare {self.model} with: see attempts")
         self.verification: Verification | None = None
         self._runs = Runs()
         self._lock = threading.RLock()
@@ -244,7 +246,7 @@ class Accel:
         TypeError, ValueError
             `kind` names no model of the order.
         """
-        program = self._builder.first(kind)
+        program = self._builder.chosen(kind)
         with self._lock:
             # there need not be such a device in the other model
             device = self._device if self._placement is None or program.model == self.model else 0

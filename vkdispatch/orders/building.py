@@ -11,8 +11,6 @@ from vkdispatch.orders.errors import Attempt, OrderBuildError
 from vkdispatch.orders.models import TABLE, Program, Task
 from vkdispatch.orders.order import MODELS, Order, Section, options_of
 
-Kind = str | Sequence[str] | None
-
 
 class Builder:
     """Builds the sections of one order, for arguments of one kind.
@@ -43,8 +41,23 @@ class Builder:
         written = {model for section in self.order.sections if section.enabled for model in section.models}
         return [model for model in MODELS if model in written]
 
-    def first(self, kind: Kind) -> Program:
-        """Build the first section of these models, or of all, that can be built here.
+    def first(self) -> Program:
+        """Build the first section, in the library's order, that can be built here.
+
+        Raises
+        ------
+        OrderBuildError
+            None can.
+        ValueError
+            All are switched off.
+        """
+        wanted = self.models()
+        if not wanted:
+            raise ArgumentValueError(f"{self.order.label}: every section of the order says enable=False")
+        return self._first_of(wanted)
+
+    def chosen(self, kind: object) -> Program:
+        """Build a section of a model, or of the first of several that can be built here.
 
         Raises
         ------
@@ -53,9 +66,9 @@ class Builder:
         TypeError, ValueError
             `kind` names no model of the order.
         """
-        wanted = self.models() if kind is None else self._checked(kind)
-        if not wanted:
-            raise ArgumentValueError(f"{self.order.label}: every section of the order says enable=False")
+        return self._first_of(self._checked(kind))
+
+    def _first_of(self, wanted: Sequence[str]) -> Program:
         before = len(self.attempts)
         for model in wanted:
             program = self.built(model)

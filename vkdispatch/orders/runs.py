@@ -1,9 +1,9 @@
 """Runs that go on beside Python: one thread for each channel that has any, in order."""
 
 import atexit
+import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
 
@@ -44,7 +44,15 @@ class Run:
         except BaseException as error:  # whoever waits gets it
             self.error = error
         finally:
+            del work  # with all that it holds: this thread may sleep for a while
+            _going_on.discard(self)
             self._over.set()
+
+    def abandon(self) -> None:
+        """Be over, in a child of a fork."""
+        self.error = UsageError(f"run {self.id} was started before a fork; it is the parent's")
+        self._over = threading.Event()  # whose lock nobody holds
+        self._over.set()
 
     def wait(self, end: float | None, *, own: bool = True) -> None:
         """Wait until it is over, until `end` or, with `own`, until its own time is up.
@@ -78,6 +86,7 @@ class _Channel:
     def put(self, run: Run) -> None:
         with self._news:
             self._queue.append(run)
+            _going_on.add(run)
             # A fork leaves the thread behind.
             if self._thread is not None and self._thread.is_alive():
                 self._news.notify()
@@ -90,6 +99,7 @@ class _Channel:
             except RuntimeError as error:
                 self._thread = None
                 self._queue.remove(run)
+                _going_on.discard(run)
                 raise UsageError(f"run: there can be no more threads ({error})") from None
 
     def _serve(self) -> None:
@@ -112,7 +122,6 @@ class Runs:
         self._channels: dict[int, _Channel] = {}
         self._runs: dict[int, Run] = {}
         self._count = 0
-        _everywhere.add(self)
 
     def reserve(self) -> int:
         """Return the id of a run that is to be submitted later, or never."""
@@ -169,7 +178,7 @@ class Runs:
             error, run.error = run.error, None
             raise error
 
-    def wait_all(self, timeout: float | None, *, own: bool = True) -> BaseException | None:
+    def wait_all(self, timeout: float | None) -> BaseException | None:
         """Wait for all runs, forget them, and return the first error that nobody has been told of.
 
         Raises
@@ -182,7 +191,7 @@ class Runs:
             with self._lock:
                 runs = list(self._runs.values())
             for run in runs:
-                run.wait(end, own=own)
+                run.wait(end)
             with self._lock:
                 if all(run.over for run in self._runs.values()):
                     errors = [run.error for run in self._runs.values() if run.error is not None]
@@ -190,14 +199,24 @@ class Runs:
                     return errors[0] if errors else None
 
 
-_everywhere: weakref.WeakSet[Runs] = weakref.WeakSet()
+_going_on: set[Run] = set()
 
 
 @atexit.register
 def _settle() -> None:
     """Wait for what is going on when Python ends: native code must not outlive the arrays."""
-    for runs in list(_everywhere):
-        runs.wait_all(None, own=False)
+    for run in list(_going_on):
+        run.wait(None, own=False)
+
+
+def _forget() -> None:
+    """End the parent's runs for a child: a fork leaves the threads behind that make them."""
+    for run in _going_on:
+        run.abandon()
+    _going_on.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def checked_timeout(timeout: object) -> float | None:
