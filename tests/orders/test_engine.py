@@ -512,8 +512,8 @@ for kind in ("glsl", "vkdispatch"):
     last = len(context.device_infos) - 1
     with Accel(x, by, Order(text), z, kind=kind) as accel:
         accel.run(300, device=last)
-    # on the first queue of that device alone
-    assert [(row == 4 * x).all() for row in z.read()] == [queue == last for queue in range(2)]
+    # on the first queue of that device alone: each has two
+    assert [(row == 4 * x).all() for row in z.read()] == [queue == 2 * last for queue in range(2 * last + 2)]
 assert not native.take_messages()
 print(len(context.device_infos), "good")
 """
