@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +134,13 @@ def test_another_device_gets_the_data_and_memory_is_given_back(gpu: tuple[str, s
     accel.run(5, device=1)
     accel.stop()
     np.testing.assert_array_equal(y, 5 * x)
+    # one that is dropped, and was not stopped
+    dropped = Accel(x, Order(text), y, kind=kind, compile=compiler)
+    dropped.wait(dropped.run(5))
+    assert loaded.emulated_allocations() == 2
+    del dropped
+    gc.collect()
+    assert loaded.emulated_allocations() == 0
 
 
 def test_a_task_moves_between_processor_and_gpu(gpu: tuple[str, str]) -> None:

@@ -4,6 +4,7 @@ The names and the behaviour are those of accelpy 0.3: `import vkdispatch.orders 
 """
 
 from vkdispatch.orders.accel import Accel
+from vkdispatch.orders.comparing import Verification
 from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
 from vkdispatch.orders.order import Order, Section
 
@@ -15,4 +16,5 @@ __all__ = [
     "OrderMismatchError",
     "OrderRunError",
     "Section",
+    "Verification",
 ]

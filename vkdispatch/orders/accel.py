@@ -213,15 +213,16 @@ class Accel:
         error = None
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
-            error = error or self._runs.wait_all(left)
+            late = self._runs.wait_all(left)
+            error = error or late
             with self._lock:
                 # another thread may have started one more
                 if self._runs.busy():
                     continue
                 try:
                     self._leave()
-                except VkDispatchError as late:
-                    error = error or late
+                except VkDispatchError as failure:
+                    error = error or failure
                 break
         if error is not None:
             raise error

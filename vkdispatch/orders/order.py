@@ -139,7 +139,7 @@ class Order:
     @property
     def label(self) -> str:
         """What messages call the order: its file, or `<order>`."""
-        return self.path or TEXT
+        return self.path.replace("\n", " ") if self.path else TEXT
 
     def __repr__(self) -> str:
         models = ", ".join(model for section in self.sections for model in section.models)

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import weakref
 from collections.abc import Sequence
 
 from vkdispatch.orders.arguments import Argument, Parameter
@@ -208,6 +209,9 @@ class GpuPlacement:
         self._native = native
         self._host = HostPlacement(arguments, "C")
         self._places: list[int] = []
+        # A task may be dropped that nobody stopped. When Python ends, the driver frees everything by itself.
+        self._free = weakref.finalize(self, _free, native, device, self._places)
+        self._free.atexit = False
         self.extents = self._host.extents
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(*self._host.pointers)
         try:
@@ -228,9 +232,7 @@ class GpuPlacement:
 
     def close(self) -> None:
         """Free the memory."""
-        places, self._places = self._places, []
-        for place in places:
-            self._native.call("accelpy_free", ctypes.c_int32(self.device), ctypes.c_void_p(place))
+        self._free()
 
     def _allocated(self, i: int) -> int:
         place = ctypes.c_void_p()
@@ -252,6 +254,11 @@ class GpuPlacement:
         said = self._native.call(name, *args)
         if said:
             raise OrderRunError(f"{self.side}, device {self.device}: {said}")
+
+
+def _free(native: Library, device: int, places: Sequence[int]) -> None:
+    for place in places:
+        native.call("accelpy_free", ctypes.c_int32(device), ctypes.c_void_p(place))
 
 
 class GpuProgram:
