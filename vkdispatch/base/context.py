@@ -558,7 +558,6 @@ def new_context(
     chosen = explicit_devices(device)
     refuse_unusable(chosen)
     families = choose_families(chosen, None, None if queue_families is None else [queue_families], False)
-    _refuse_extensions(extensions, chosen)
     return Context(chosen, families, extensions)
 
 
