@@ -8,6 +8,7 @@ documentation.
 
 import logging as _logging
 
+from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute.algorithm import Algorithm
 from vkdispatch.kompute.enums import DataTypes, MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
@@ -44,9 +45,13 @@ def log_level(level: int) -> None:
 
     Raises
     ------
+    TypeError
+        `level` is no int.
     RuntimeError
         `level` is none of these.
     """
+    if not hasattr(level, "__index__"):
+        raise ArgumentTypeError(f"level: expected an int, 0 to 4, got {level!r}")
     if level not in range(len(_LEVELS)):
         raise KomputeError(
             f"level: expected 0 (trace), 1 (debug), 2 (info), 3 (warnings) or 4 (errors), got {level!r}"

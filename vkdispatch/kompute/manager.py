@@ -4,7 +4,7 @@ import logging
 import operator
 import weakref
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from vkdispatch.kompute.sequence import Sequence, make_sequence
 _log = logging.getLogger("kp")
 _DEVICE_TYPE = MemoryTypes.device
 _COMPUTE = 0x2
+_MOST_QUEUES = 64
 _T = TypeVar("_T")
 
 
@@ -66,6 +67,8 @@ class Manager(NamedEvaluations):
     Managers of the same device and default queues share one context, which is `vd.get_context()` where that
     is on the same device: their tensors can be used together, and by native kernels.
     """
+
+    __slots__ = ("__weakref__", "_finalizer", "_owned")
 
     def __init__(
         self,
@@ -110,6 +113,10 @@ class Manager(NamedEvaluations):
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
         _log.info("using device %d: %s", index, context.device_infos[0].device_name)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
+        raise ArgumentTypeError("kp.Manager cannot be pickled or copied: it is about a device")
 
     # -- memory
 
@@ -184,7 +191,10 @@ class Manager(NamedEvaluations):
             As `tensor_t`.
         """
         count = _index("size", size)
-        kind = np.dtype(dtype)
+        try:
+            kind = np.dtype(dtype)
+        except TypeError as error:
+            raise ArgumentTypeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}: {error}") from None
         if kind.name not in TENSOR_TYPES or not kind.isnative:
             raise KomputeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}, got {kind}")
         return self._keep(make_tensor(self._context(), count, kind, checked_memory_type(memory_type)))
@@ -407,13 +417,14 @@ class Manager(NamedEvaluations):
 
     def destroy(self) -> None:
         """Destroy all that this Manager made: sequences, algorithms, memory. Idempotent."""
-        self._owned = None
-        self._finalizer()
+        if hasattr(self, "_finalizer"):
+            self._owned = None
+            self._finalizer()
 
     def _alive(self) -> _Owned:
-        owned = self._owned
+        owned = getattr(self, "_owned", None)  # a class of one's own may have forgotten super().__init__()
         if owned is None:
-            raise KomputeError("this kp.Manager was destroyed; make a new one")
+            raise KomputeError("this kp.Manager was destroyed, or never initialized; make a new one")
         return owned
 
     def _context(self) -> Context:
@@ -476,6 +487,10 @@ def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple
             raise KomputeError(
                 f"family_queue_indices: {info.device_name} has no queue family {family} that can compute"
             )
+    if len(families) > _MOST_QUEUES:
+        raise KomputeError(
+            f"family_queue_indices: expected {_MOST_QUEUES} queues or less, got {len(families)}"
+        )
     missing = [name for name in extensions if name not in info.extensions]
     if missing:
         _log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))

@@ -79,7 +79,7 @@ class Memory(Opaque):
         self._uses = {}
 
     def _host_block(self, kind: str) -> Any:
-        """Give the host its view: zeros that are the memory itself, or a copy that operations bring over."""
+        """Give the host its view, of any values: the memory itself, or a copy that operations bring over."""
         block: Any = native.HostBlock(self._context._native, 0, self._size * self._dtype.itemsize, kind)
         shown = np.frombuffer(block, self._dtype, self._size)
         self._interface = {
@@ -185,7 +185,7 @@ def as_floats(argument: str, data: object) -> Array:
     """
     try:
         return np.asarray(data).astype(np.float32).ravel()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
 
@@ -247,11 +247,16 @@ class Tensor(Memory):
 
         Raises
         ------
+        TypeError
+            `data` are no numbers.
         RuntimeError
             The tensor has no view, or `data` has another number of elements.
         """
         view = self.data()
-        values = np.asarray(data).ravel()
+        try:
+            values = np.asarray(data).ravel().astype(view.dtype, copy=False)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentTypeError(f"data: expected numbers, got {type(data).__name__}: {error}") from None
         if values.size != view.size:
             raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
         view[:] = values
@@ -290,8 +295,8 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
                 made._host_block("upload")
     except OutOfDeviceMemoryError as error:
         raise _out_of_memory(length, error) from None
-    if made._interface and not isinstance(data, int):
-        np.asarray(made)[:] = data
+    if made._interface:
+        np.asarray(made)[:] = 0 if isinstance(data, int) else data
     return made
 
 
