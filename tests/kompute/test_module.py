@@ -13,20 +13,9 @@ import pytest
 import vkdispatch.kompute as kp
 
 CLASSES = [
-    "Algorithm",
-    "DataTypes",
-    "Image",
-    "Manager",
-    "Memory",
-    "MemoryTypes",
-    "OpAlgoDispatch",
-    "OpBase",
-    "OpCopy",
-    "OpMult",
-    "OpSyncDevice",
-    "OpSyncLocal",
-    "Sequence",
-    "Tensor",
+    *("Algorithm", "Image", "Manager", "Memory", "Sequence", "Tensor"),
+    *("OpAlgoDispatch", "OpBase", "OpCopy", "OpMult", "OpSyncDevice", "OpSyncLocal"),
+    *("DataTypes", "MemoryTypes"),
 ]
 DATA_TYPES = ["bool", "int", "uint", "float", "double", "custom", "short", "ushort", "char", "uchar"]
 MEMORY_TYPES = ["device", "host", "storage", "deviceAndHost"]

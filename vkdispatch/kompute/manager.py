@@ -422,7 +422,9 @@ class Manager(NamedEvaluations):
             self._finalizer()
 
     def _alive(self) -> _Owned:
-        owned = getattr(self, "_owned", None)  # a class of one's own may have forgotten super().__init__()
+        owned: _Owned | None = getattr(
+            self, "_owned", None
+        )  # a class of one's own may have forgotten super().__init__()
         if owned is None:
             raise KomputeError("this kp.Manager was destroyed, or never initialized; make a new one")
         return owned

@@ -55,6 +55,7 @@ class Memory(Opaque):
         "_dtype",
         "_initialized",
         "_interface",
+        "_is_borrowed",
         "_memory_type",
         "_native",
         "_size",
@@ -74,6 +75,7 @@ class Memory(Opaque):
         self._size = size
         self._memory_type = memory_type
         self._initialized = True
+        self._is_borrowed = False
         self._block = None
         self._interface: dict[str, Any] = {}
         self._uses = {}
@@ -144,11 +146,13 @@ class Memory(Opaque):
     def destroy(self) -> None:
         """Free the device memory as soon as the device is done with it. Idempotent.
 
-        Arrays of `data()` keep the host's view alive.
+        Arrays of `data()` keep the host's view alive. The memory of a `vd.Buffer` that a tensor was made on
+        stays that buffer's.
         """
         if self._initialized:
             self._initialized = False
-            self._native.destroy()
+            if not self._is_borrowed:
+                self._native.destroy()
 
     def _require(self) -> None:
         """Raise RuntimeError where this was destroyed."""
@@ -309,6 +313,7 @@ def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
     made._set_up(buffer.context, kind, buffer.mem_size // kind.itemsize, MemoryTypes.device)
     made._buffer = buffer
     made._native = buffer._native
+    made._is_borrowed = True
     made._host_block("upload")
     buffer._native.read_into(0, np.asarray(made).view(np.uint8))
     return made
