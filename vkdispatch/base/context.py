@@ -4,8 +4,8 @@ import atexit
 import contextlib
 import itertools
 import os
+import threading
 import weakref
-from _thread import RLock, _local, allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
 
 import vkdispatch_native as native
@@ -26,7 +26,7 @@ from vkdispatch.base.logging import log_info, log_warning
 
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
 _numbers = itertools.count(1)
-_numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
+_numbers_lock = threading.Lock()  # without a GIL the count may give a number twice
 
 
 class Context:
@@ -311,13 +311,13 @@ def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-class _Chosen(_local):
+class _Chosen(threading.local):
     """What `use_context` has chosen for the running thread."""
 
     context: Context | None = None
 
 
-_lock = RLock()
+_lock = threading.RLock()
 _context: Context | None = None
 _chosen = _Chosen()
 

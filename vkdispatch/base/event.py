@@ -3,8 +3,8 @@
 import atexit
 import contextlib
 import os
+import threading
 import weakref
-from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
@@ -160,7 +160,7 @@ class ReadFuture(_Moment[Array]):
         super().__init__(context, points)
         self._array = array
         self._convert = convert
-        self._converting = allocate_lock()
+        self._converting = threading.Lock()
 
     def result(self, timeout: float | None = None) -> Array:
         """Wait, at most `timeout` seconds, and return the array; every call returns the same one.
@@ -312,13 +312,13 @@ def _sleep_on(moment: "_Moment[Any]") -> None:
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
-_watchers_lock = allocate_lock()
+_watchers_lock = threading.Lock()
 
 
 def _forget_watchers() -> None:
     """In a forked process: their threads did not come along, and may have held the locks."""
     global _watchers, _watchers_lock
-    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), allocate_lock()
+    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), threading.Lock()
 
 
 def _stop_watchers() -> None:

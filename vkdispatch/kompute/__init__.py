@@ -10,7 +10,7 @@ As with `vkdispatch` itself, a name brings the module that it lives in when it i
 
 from importlib import import_module
 
-from vkdispatch.kompute import log
+from vkdispatch.kompute.log import log_level as log_level  # as in Kompute, the import sets logging up
 
 __version__ = "0.9.0"
 
@@ -59,7 +59,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-# As Kompute does when it is imported: what the logger "kp" says is seen.
-log.get_ready()

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.constants import as_constants, kept
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
 from vkdispatch.kompute.opaque import Opaque
@@ -68,7 +68,7 @@ class Algorithm(Opaque):
 
     def set_workgroup(self, workgroup: Sequence[int]) -> None:
         """Have what is recorded from now on dispatch as many workgroups; raises as `kp.Manager.algorithm`."""
-        groups = _checked_workgroup(workgroup, self._memories)
+        groups = _groups(_checked_workgroup(workgroup), self._memories)
         if self._built is not None:
             self._built = self._built.regrouped(groups)
         self._workgroup = groups
@@ -108,10 +108,12 @@ class Algorithm(Opaque):
     ) -> None:
         """Build, then take over: where that raises, nothing has changed."""
         memories = checked_memories(context, "tensors", tensors)
-        groups = _checked_workgroup(workgroup, memories)
+        counts = _checked_workgroup(workgroup)
+        groups = _groups(counts, memories)
         built: Dispatchable | None = None
+        spec_consts = kept("spec_consts", spec_consts)
+        push_consts = kept("push_consts", push_consts)
         push = as_constants("push_consts", push_consts, frozenset())
-        as_constants("spec_consts", spec_consts, frozenset())
         is_code = isinstance(spirv, (bytes, str))
         if not is_code and not hasattr(spirv, "shader_description"):
             raise ArgumentTypeError(
@@ -121,7 +123,7 @@ class Algorithm(Opaque):
         if memories and (spirv or not is_code):
             from vkdispatch.kompute.building import build
 
-            chosen = groups if operator.index(workgroup[0]) else None
+            chosen = groups if counts[0] else None
             built, push = build(context, memories, spirv, chosen, spec_consts, push_consts)
         self._context, self._memories, self._code, self._workgroup = context, memories, spirv, groups
         self._built, self._push, self._spec = built, push, spec_consts
@@ -185,8 +187,8 @@ def checked_memories(context: Context, argument: str, given: object) -> tuple[Me
     return found
 
 
-def _checked_workgroup(given: object, memories: Sequence[Memory]) -> Groups:
-    """Return workgroups along x, y and z. Raises TypeError unless they are three counts."""
+def _checked_workgroup(given: object) -> Groups:
+    """Return three counts. Raises TypeError for anything else."""
     try:
         if isinstance(given, (str, bytes)):
             raise TypeError
@@ -195,7 +197,12 @@ def _checked_workgroup(given: object, memories: Sequence[Memory]) -> Groups:
             raise TypeError
     except TypeError:
         raise ArgumentTypeError(f"workgroup: expected three counts, 0 or more, got {given!r}") from None
-    x, y, z = sizes
+    return sizes
+
+
+def _groups(counts: Groups, memories: Sequence[Memory]) -> Groups:
+    """Return workgroups along x, y and z: with 0 along x, one for each element of the first memory."""
+    x, y, z = counts
     if x == 0:
         return (len(memories[0]) if memories else 0, 1, 1)
     return (x, max(y, 1), max(z, 1))

@@ -63,13 +63,24 @@ def as_constants(argument: str, values: object, declared: "frozenset[tuple[str, 
     raise KomputeError(f"{argument}: {given.tolist()} do not all fit the {wanted} that the shader declares")
 
 
+def kept(argument: str, values: Any) -> Any:
+    """Return constants such that they can be looked at more than once. Raises TypeError for no numbers."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ArgumentTypeError(f"{argument}: expected an array or a list of numbers, got {values!r}")
+    found = values.copy() if isinstance(values, np.ndarray) else list(values)
+    _as_array(argument, found)
+    return found
+
+
 def _as_array(argument: str, values: object) -> Array:
     """Return numbers as a flat, contiguous array of the dtype that NumPy gives them."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ArgumentTypeError(f"{argument}: expected an array or a list of numbers, got {values!r}")
     try:
         made = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values)).ravel()
-    except ValueError as error:
+        if made.dtype.kind == "O" and all(isinstance(value, (int, float)) for value in made):
+            made = made.astype(np.float64)  # of more bits than integers of NumPy have
+    except (ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {values!r}: {error}") from None
     if made.size == 0:
         return made.astype(np.float32)

@@ -1,33 +1,16 @@
-"""Python's logger "kp", without the import of `logging` where nobody could see a line: that takes 6 ms."""
+"""Python's logger "kp"."""
 
-import sys
-from typing import TYPE_CHECKING
+import logging
 
-if TYPE_CHECKING:
-    import logging
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.errors import KomputeError
 
-# TRACE, which is ours, to ERROR: numbers of the module logging.
-_LEVELS = (5, 10, 20, 30, 40)
+# As Kompute does when it is imported: what its logger lets through is seen.
+logging.basicConfig()
+logger = logging.getLogger("kp")
 
-_ready = False
-
-
-def get_ready() -> None:
-    """See to it that lines of the logger are shown, as Kompute does: once `logging` is imported."""
-    global _ready
-    if not _ready and "logging" in sys.modules:
-        import logging
-
-        _ready = True
-        logging.basicConfig()
-
-
-def logger() -> "logging.Logger":
-    """Return the logger."""
-    import logging
-
-    get_ready()
-    return logging.getLogger("kp")
+_TRACE = 5
+_LEVELS = (_TRACE, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
 def log_level(level: int) -> None:
@@ -35,30 +18,15 @@ def log_level(level: int) -> None:
 
     Raises
     ------
+    TypeError
+        `level` is no int.
     RuntimeError
         `level` is none of these.
     """
+    if not hasattr(level, "__index__"):
+        raise ArgumentTypeError(f"level: expected an int, 0 to 4, got {level!r}")
     if level not in range(len(_LEVELS)):
-        from vkdispatch.kompute.errors import KomputeError
-
         raise KomputeError(
             f"level: expected 0 (trace), 1 (debug), 2 (info), 3 (warnings) or 4 (errors), got {level!r}"
         )
-    logger().setLevel(_LEVELS[level])
-
-
-def info(message: str, *values: object) -> None:
-    """Log at level INFO."""
-    # Without the module there is nobody who could have asked for lines below the level of a warning.
-    if "logging" in sys.modules:
-        logger().info(message, *values)
-
-
-def warning(message: str, *values: object) -> None:
-    """Log at level WARNING."""
-    logger().warning(message, *values)
-
-
-def error(message: str, *values: object) -> None:
-    """Log at level ERROR."""
-    logger().error(message, *values)
+    logger.setLevel(_LEVELS[level])

@@ -3,7 +3,7 @@
 import operator
 import weakref
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
-from vkdispatch.kompute import log
 from vkdispatch.kompute.algorithm import Algorithm, make_algorithm
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.log import logger
 from vkdispatch.kompute.memory import (
     _FORMATS,
     TENSOR_TYPES,
@@ -33,6 +33,7 @@ from vkdispatch.kompute.sequence import Sequence, make_sequence
 
 _DEVICE_TYPE = MemoryTypes.device
 _COMPUTE = 0x2
+_MOST_QUEUES = 64
 _T = TypeVar("_T")
 
 
@@ -65,6 +66,8 @@ class Manager(NamedEvaluations):
     Managers of the same device and default queues share one context, which is `vd.get_context()` where that
     is on the same device: their tensors can be used together, and by native kernels.
     """
+
+    __slots__ = ("__weakref__", "_finalizer", "_owned")
 
     def __init__(
         self,
@@ -108,7 +111,11 @@ class Manager(NamedEvaluations):
             raise KomputeError("context: it was closed, or its device was lost")
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
-        log.info("using device %d: %s", index, context.device_infos[0].device_name)
+        logger.info("using device %d: %s", index, context.device_infos[0].device_name)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
+        raise ArgumentTypeError("kp.Manager cannot be pickled or copied: it is about a device")
 
     # -- memory
 
@@ -183,7 +190,10 @@ class Manager(NamedEvaluations):
             As `tensor_t`.
         """
         count = _index("size", size)
-        kind = np.dtype(dtype)
+        try:
+            kind = np.dtype(dtype)
+        except TypeError as error:
+            raise ArgumentTypeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}: {error}") from None
         if kind.name not in TENSOR_TYPES or not kind.isnative:
             raise KomputeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}, got {kind}")
         return self._keep(make_tensor(self._context(), count, kind, checked_memory_type(memory_type)))
@@ -406,13 +416,16 @@ class Manager(NamedEvaluations):
 
     def destroy(self) -> None:
         """Destroy all that this Manager made: sequences, algorithms, memory. Idempotent."""
-        self._owned = None
-        self._finalizer()
+        if hasattr(self, "_finalizer"):
+            self._owned = None
+            self._finalizer()
 
     def _alive(self) -> _Owned:
-        owned = self._owned
+        owned: _Owned | None = getattr(
+            self, "_owned", None
+        )  # a class of one's own may have forgotten super().__init__()
         if owned is None:
-            raise KomputeError("this kp.Manager was destroyed; make a new one")
+            raise KomputeError("this kp.Manager was destroyed, or never initialized; make a new one")
         return owned
 
     def _context(self) -> Context:
@@ -475,9 +488,13 @@ def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple
             raise KomputeError(
                 f"family_queue_indices: {info.device_name} has no queue family {family} that can compute"
             )
+    if len(families) > _MOST_QUEUES:
+        raise KomputeError(
+            f"family_queue_indices: expected {_MOST_QUEUES} queues or less, got {len(families)}"
+        )
     missing = [name for name in extensions if name not in info.extensions]
     if missing:
-        log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
+        logger.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
     extensions = [name for name in extensions if name in info.extensions]
     try:
         if not families and not extensions:

@@ -55,6 +55,7 @@ class Memory(Opaque):
         "_dtype",
         "_initialized",
         "_interface",
+        "_is_borrowed",
         "_memory_type",
         "_native",
         "_size",
@@ -74,12 +75,13 @@ class Memory(Opaque):
         self._size = size
         self._memory_type = memory_type
         self._initialized = True
+        self._is_borrowed = False
         self._block = None
         self._interface: dict[str, Any] = {}
         self._uses = {}
 
     def _host_block(self, kind: str) -> Any:
-        """Give the host its view: zeros that are the memory itself, or a copy that operations bring over."""
+        """Give the host its view, of any values: the memory itself, or a copy that operations bring over."""
         block: Any = native.HostBlock(self._context._native, 0, self._size * self._dtype.itemsize, kind)
         shown = np.frombuffer(block, self._dtype, self._size)
         self._interface = {
@@ -144,11 +146,13 @@ class Memory(Opaque):
     def destroy(self) -> None:
         """Free the device memory as soon as the device is done with it. Idempotent.
 
-        Arrays of `data()` keep the host's view alive.
+        Arrays of `data()` keep the host's view alive. The memory of a `vd.Buffer` that a tensor was made on
+        stays that buffer's.
         """
         if self._initialized:
             self._initialized = False
-            self._native.destroy()
+            if not self._is_borrowed:
+                self._native.destroy()
 
     def _require(self) -> None:
         """Raise RuntimeError where this was destroyed."""
@@ -185,7 +189,7 @@ def as_floats(argument: str, data: object) -> Array:
     """
     try:
         return np.asarray(data).astype(np.float32).ravel()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
 
@@ -247,11 +251,16 @@ class Tensor(Memory):
 
         Raises
         ------
+        TypeError
+            `data` are no numbers.
         RuntimeError
             The tensor has no view, or `data` has another number of elements.
         """
         view = self.data()
-        values = np.asarray(data).ravel()
+        try:
+            values = np.asarray(data).ravel().astype(view.dtype, copy=False)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentTypeError(f"data: expected numbers, got {type(data).__name__}: {error}") from None
         if values.size != view.size:
             raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
         view[:] = values
@@ -290,8 +299,8 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
                 made._host_block("upload")
     except OutOfDeviceMemoryError as error:
         raise _out_of_memory(length, error) from None
-    if made._interface and not isinstance(data, int):
-        np.asarray(made)[:] = data
+    if made._interface:
+        np.asarray(made)[:] = 0 if isinstance(data, int) else data
     return made
 
 
@@ -304,6 +313,7 @@ def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
     made._set_up(buffer.context, kind, buffer.mem_size // kind.itemsize, MemoryTypes.device)
     made._buffer = buffer
     made._native = buffer._native
+    made._is_borrowed = True
     made._host_block("upload")
     buffer._native.read_into(0, np.asarray(made).view(np.uint8))
     return made

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.errors import KomputeError
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.memory import Memory
@@ -49,7 +50,12 @@ def algo_data(
     from vkdispatch.kompute.algorithm import make_algorithm
     from vkdispatch.kompute.operations import OpAlgoDispatch
 
-    code = bytes(data) if isinstance(data, (bytearray, memoryview, list)) else data
+    code = data
+    if isinstance(data, (bytearray, memoryview, list)):
+        try:
+            code = bytes(data)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"data: expected the bytes of a SPIR-V module: {error}") from None
     return OpAlgoDispatch(make_algorithm(context, tensors, code, workgroup, spec_consts, push_consts))
 
 
@@ -61,15 +67,18 @@ def algo_file(
     spec_consts: Any = (),
     push_consts: Any = (),
 ) -> "OpBase":
-    """Return the dispatch of the SPIR-V in a file, or of GLSL in one whose name does not end with .spv."""
+    """Return the dispatch of the SPIR-V, or the GLSL, that a file holds."""
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"path: expected the path of a SPIR-V or GLSL file, got {path!r}")
     with open(path, "rb") as file:
         code = file.read()
-    is_module = code[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
-    return algo_data(
-        context, tensors, code if is_module else code.decode(), workgroup, spec_consts, push_consts
-    )
+    if code[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+        return algo_data(context, tensors, code, workgroup, spec_consts, push_consts)
+    try:
+        text = code.decode()
+    except UnicodeDecodeError:
+        raise KomputeError(f"path: {path} is neither a SPIR-V module nor GLSL text") from None
+    return algo_data(context, tensors, text, workgroup, spec_consts, push_consts)
 
 
 def algo_mult(context: Context, tensors: "Sequence[Memory]") -> "OpBase":

@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
-from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.constants import kept
 from vkdispatch.kompute.enums import DataTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
@@ -88,6 +88,16 @@ def _checked(memories: object, who: str) -> tuple[Memory, ...]:
     return tuple(memories)
 
 
+def _set_in_init(op: OpBase, name: str) -> Any:
+    """Return what an operation was made with. Raises RuntimeError where a derived class left that out."""
+    try:
+        return getattr(op, name)
+    except AttributeError:
+        raise KomputeError(
+            f"{type(op).__name__}: its __init__ has to call that of the operation that it derives from"
+        ) from None
+
+
 class OpSyncDevice(_OnMemory):
     """Copies the host's view of tensors and images of type `device` to the device."""
 
@@ -95,7 +105,7 @@ class OpSyncDevice(_OnMemory):
 
     def record(self, commands: "Commands") -> None:
         """Record the copies."""
-        for memory in self._memories:
+        for memory in _set_in_init(self, "_memories"):
             commands.copy_to_device(memory)
 
 
@@ -106,7 +116,7 @@ class OpSyncLocal(_OnMemory):
 
     def record(self, commands: "Commands") -> None:
         """Record the copies."""
-        for memory in self._memories:
+        for memory in _set_in_init(self, "_memories"):
             commands.copy_to_host(memory)
 
 
@@ -119,7 +129,7 @@ class OpCopy(_OnMemory):
 
     def record(self, commands: "Commands") -> None:
         """Record the copies. Raises RuntimeError for other types or numbers of elements."""
-        source, *targets = self._memories
+        source, *targets = _set_in_init(self, "_memories")
         for target in targets:
             commands.copy(source, target)
 
@@ -155,23 +165,16 @@ class OpAlgoDispatch(OpBase):
         if not isinstance(algorithm, Algorithm):
             raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
         self._algorithm = algorithm
-        self._push_consts = push_consts if push_consts is NO_CONSTANTS else _kept(push_consts)
+        if push_consts is not NO_CONSTANTS:
+            push_consts = kept("push_consts", push_consts)
+        self._push_consts = push_consts if len(push_consts) else NO_CONSTANTS
 
     def record(self, commands: "Commands") -> None:
         """Record the dispatch.
 
         Raises RuntimeError where the algorithm is empty or the constants do not fit.
         """
-        commands.dispatch(self._algorithm, self._push_consts)
-
-
-def _kept(values: Any) -> Any:
-    """Return push constants such that they can be looked at more than once."""
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise ArgumentTypeError(f"push_consts: expected an array or a list of numbers, got {values!r}")
-    kept = values.copy() if isinstance(values, np.ndarray) else list(values)
-    as_constants("push_consts", kept, frozenset())
-    return kept if len(kept) else NO_CONSTANTS
+        commands.dispatch(_set_in_init(self, "_algorithm"), self._push_consts)
 
 
 _MULTIPLY = """#version 450
@@ -218,7 +221,7 @@ class OpMult(OpBase):
 
     def record(self, commands: "Commands") -> None:
         """Record the dispatch."""
-        commands.dispatch(self._algorithm)
+        commands.dispatch(_set_in_init(self, "_algorithm"))
 
 
 class OpMemoryBarrier(OpBase):
@@ -264,6 +267,6 @@ class OpMemoryBarrier(OpBase):
 
     def record(self, commands: "Commands") -> None:
         """Record the barrier."""
-        for memory in self._memories:
+        for memory in _set_in_init(self, "_memories"):
             memory._require()
         commands.barrier()

@@ -34,22 +34,52 @@ VkFormat format_of(uint32_t spirv_format) {
       return VK_FORMAT_UNDEFINED;
     case 1:
       return VK_FORMAT_R32G32B32A32_SFLOAT;
+    case 2:
+      return VK_FORMAT_R16G16B16A16_SFLOAT;
     case 3:
       return VK_FORMAT_R32_SFLOAT;
     case 6:
       return VK_FORMAT_R32G32_SFLOAT;
+    case 7:
+      return VK_FORMAT_R16G16_SFLOAT;
+    case 9:
+      return VK_FORMAT_R16_SFLOAT;
     case 21:
       return VK_FORMAT_R32G32B32A32_SINT;
+    case 22:
+      return VK_FORMAT_R16G16B16A16_SINT;
+    case 23:
+      return VK_FORMAT_R8G8B8A8_SINT;
     case 24:
       return VK_FORMAT_R32_SINT;
     case 25:
       return VK_FORMAT_R32G32_SINT;
+    case 26:
+      return VK_FORMAT_R16G16_SINT;
+    case 27:
+      return VK_FORMAT_R8G8_SINT;
+    case 28:
+      return VK_FORMAT_R16_SINT;
+    case 29:
+      return VK_FORMAT_R8_SINT;
     case 30:
       return VK_FORMAT_R32G32B32A32_UINT;
+    case 31:
+      return VK_FORMAT_R16G16B16A16_UINT;
+    case 32:
+      return VK_FORMAT_R8G8B8A8_UINT;
     case 33:
       return VK_FORMAT_R32_UINT;
     case 35:
       return VK_FORMAT_R32G32_UINT;
+    case 36:
+      return VK_FORMAT_R16G16_UINT;
+    case 37:
+      return VK_FORMAT_R8G8_UINT;
+    case 38:
+      return VK_FORMAT_R16_UINT;
+    case 39:
+      return VK_FORMAT_R8_UINT;
     default:
       return kNoFormatOfOurs;
   }

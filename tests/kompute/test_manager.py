@@ -1,0 +1,289 @@
+"""Managers: their arguments, what they make, and that all of it ends with them."""
+
+import gc
+import logging
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.kompute as kp
+
+from .kernels import ADD_ONE
+
+PROPERTIES = {
+    "device_name": str,
+    "max_work_group_count": tuple,
+    "max_work_group_invocations": int,
+    "max_work_group_size": tuple,
+    "timestamps_supported": bool,
+}
+
+
+def works(manager: kp.Manager, queue: int = 0) -> bool:
+    tensor = manager.tensor([1, 2, 3])
+    sequence = manager.sequence(queue).record(kp.OpSyncDevice([tensor]))
+    sequence.record(kp.OpAlgoDispatch(manager.algorithm([tensor], ADD_ONE)))
+    sequence.record(kp.OpSyncLocal([tensor])).eval()
+    return tensor.data().tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("device", [0, np.int32(0), np.uint8(0), False])
+def test_devices_are_whole_numbers(device: Any) -> None:
+    assert works(kp.Manager(device)) and works(kp.Manager(device=device))
+
+
+@pytest.mark.parametrize("device", [-1, 0.0, "0", None, [0]])
+def test_other_devices_are_refused(device: Any) -> None:
+    with pytest.raises(TypeError, match="device: expected an int"):
+        kp.Manager(device)
+
+
+@pytest.mark.parametrize("device", [99, 2**70])
+def test_a_device_that_is_not_there(device: int) -> None:
+    with pytest.raises(RuntimeError, match=r"device: expected 0 to \d+, got"):
+        kp.Manager(device)
+
+
+@pytest.mark.parametrize("families", [[0], (0, 0), range(1), np.array([0, 0, 0])])
+def test_queues_by_family(families: Any) -> None:
+    manager = kp.Manager(0, families)
+    for queue in range(len(families)):
+        assert works(manager, queue)
+    with pytest.raises(RuntimeError, match="queue_index: expected 0 to"):
+        manager.sequence(len(families))
+
+
+@pytest.mark.parametrize("families", ["0", 0, None, [-1], [0.0], ["0"]])
+def test_families_of_the_wrong_type(families: Any) -> None:
+    with pytest.raises(TypeError, match="family_queue_indices"):
+        kp.Manager(0, families)
+
+
+@pytest.mark.parametrize("families", [[99], [0, 99], [0] * 100])
+def test_families_that_are_not_there(families: Any) -> None:
+    with pytest.raises(RuntimeError, match="family_queue_indices"):
+        kp.Manager(0, families)
+
+
+def test_extensions_that_are_missing_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    offered = "VK_KHR_16bit_storage"
+    manager = kp.Manager(0, [], [offered, "VK_NO_such"])
+    (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert record.name == "kp" and "VK_NO_such" in record.message and offered not in record.message
+    assert works(manager)
+
+
+@pytest.mark.parametrize("extensions", ["VK_KHR_16bit_storage", 3, None, [3], [None]])
+def test_extensions_of_the_wrong_type(extensions: Any) -> None:
+    with pytest.raises(TypeError, match="desired_extensions"):
+        kp.Manager(0, [], extensions)
+
+
+def test_keywords() -> None:
+    assert works(kp.Manager(device=0, family_queue_indices=[], desired_extensions=[]))
+    with pytest.raises(TypeError):
+        kp.Manager(queue=0)  # type: ignore[call-arg]
+
+
+def test_properties(manager: kp.Manager) -> None:
+    devices = manager.list_devices()
+    own = manager.get_device_properties()
+    assert own in devices and len(devices) == len(vd.get_devices())
+    for each in devices:
+        assert {name: type(value) for name, value in each.items()} == PROPERTIES
+        for name in ("max_work_group_count", "max_work_group_size"):
+            assert len(each[name]) == 3 and all(isinstance(count, int) for count in each[name])
+    assert own["device_name"] == vd.get_context().device_infos[0].device_name
+    assert manager.timestamp_period > 0
+
+
+@pytest.mark.parametrize("arguments", [(-1,), (0.5,), ("0",), (None,), (0, -1), (0, 0.5), (0, None)])
+def test_sequences_of_the_wrong_type(manager: kp.Manager, arguments: Any) -> None:
+    with pytest.raises(TypeError, match="queue_index" if len(arguments) == 1 else "total_timestamps"):
+        manager.sequence(*arguments)
+
+
+def test_a_queue_that_is_not_there(manager: kp.Manager) -> None:
+    for queue in (manager.context.queue_count, 2**70):
+        with pytest.raises(RuntimeError, match=f"queue_index: .* got {queue}"):
+            manager.sequence(queue)
+    assert manager.sequence(queue_index=0, total_timestamps=3).is_init()
+
+
+# -- the end
+
+
+def made_by(manager: kp.Manager) -> list[Any]:
+    tensor = manager.tensor([1])
+    algorithm = manager.algorithm([tensor], ADD_ONE)
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+    return [tensor, manager.image([1], 1, 1, 1), algorithm, sequence, manager.create_sequence("named")]
+
+
+def test_destroy_ends_all_objects() -> None:
+    manager = kp.Manager()
+    made = made_by(manager)
+    assert all(each.is_init() for each in made)
+    manager.destroy()
+    assert not any(each.is_init() for each in made)
+    manager.destroy()
+    calls: list[Any] = [
+        lambda: manager.tensor([1]),
+        lambda: manager.tensor_t(np.zeros(1, np.float32)),
+        lambda: manager.empty_tensor(1),
+        lambda: manager.image([1], 1, 1, 1),
+        lambda: manager.image_t(np.zeros(1, np.float32), 1, 1, 1),
+        lambda: manager.algorithm([], b""),
+        manager.sequence,
+        manager.list_devices,
+        manager.get_device_properties,
+        manager.clear,
+        lambda: manager.context,
+        lambda: manager.timestamp_period,
+        lambda: manager.build_tensor([1]),
+        lambda: manager.create_sequence("named"),
+        lambda: manager.eval_await("named"),
+        manager.eval_await_def,
+        lambda: manager.eval_tensor_sync_local_def([]),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match=r"Manager was destroyed.*make a new one"):
+            call()
+
+
+def test_dropping_the_last_reference_ends_all_objects() -> None:
+    manager = kp.Manager()
+    made = made_by(manager)
+    del manager
+    gc.collect()
+    assert not any(each.is_init() for each in made)
+    # not within an assert, where pytest keeps what is in between
+    sequence, tensor = kp.Manager().sequence(), kp.Manager(0, [0]).tensor([1])
+    assert not sequence.is_init() and not tensor.is_init()
+
+
+def test_dropping_objects_ends_them_alone(manager: kp.Manager) -> None:
+    made = made_by(manager)
+    gone = [weakref.ref(each) for each in made[:4]]
+    del made
+    gc.collect()
+    manager.clear()
+    assert all(each() is None for each in gone)
+    assert works(manager)
+
+
+def test_one_manager_ends_without_the_other() -> None:
+    one, other = kp.Manager(), kp.Manager()
+    kept = other.tensor([1])
+    one.destroy()
+    assert kept.is_init() and works(other)
+    other.destroy()
+
+
+def test_destroy_waits_for_what_runs(manager: kp.Manager) -> None:
+    tensor = manager.tensor(np.zeros(1 << 18))
+    algorithm = manager.algorithm([tensor], ADD_ONE, (65535, 1, 1))
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+    sequence.eval_async(blocking=False)
+    assert sequence.is_running()
+    manager.destroy()
+    assert not sequence.is_running() and not sequence.is_init()
+
+
+def test_what_runs_outlives_the_references_to_it(manager: kp.Manager) -> None:
+    kept = manager.tensor(np.zeros(1000), kp.host)
+    for _ in range(5):
+        dropped = manager.tensor(np.zeros(1000))
+        algorithm = manager.algorithm([kept, dropped], ADD_ONE)
+        manager.sequence().eval_async(kp.OpAlgoDispatch(algorithm))
+        del dropped, algorithm
+    gc.collect()
+    manager.sequence().record(kp.OpCopy([kept, manager.tensor(np.zeros(1000))])).eval()
+    assert set(kept.data().tolist()) == {5}
+
+
+# -- classes and contexts of one's own
+
+
+class Mine(kp.Manager):
+    def __init__(self, name: str) -> None:
+        super().__init__(0)
+        self.name = name
+
+    def ones(self, count: int) -> kp.Tensor:
+        return self.tensor(np.ones(count))
+
+
+class Forgetful(kp.Manager):
+    def __init__(self) -> None:
+        pass
+
+
+def test_a_class_of_ones_own() -> None:
+    mine = Mine("mine")
+    assert mine.name == "mine" and mine.ones(3).data().tolist() == [1, 1, 1]
+    assert works(mine)
+    with pytest.raises(RuntimeError, match="never initialized"):
+        Forgetful().tensor([1])
+    Forgetful().destroy()
+
+
+def test_a_manager_on_a_context() -> None:
+    context = vd.get_context()
+    manager = kp.Manager(context=context)
+    assert manager.context is context and works(manager)
+    kept = manager.tensor([1])
+    manager.destroy()
+    assert not kept.is_init() and context.usable
+    for wrong in (3, "context", kp.Manager):
+        with pytest.raises(TypeError, match="context: expected a context"):
+            kp.Manager(context=wrong)  # type: ignore[arg-type]
+
+
+def test_a_manager_whose_context_was_closed() -> None:
+    own = kp.Manager(0, [0])
+    guest = kp.Manager(context=own.context)
+    kept, context = guest.tensor([1, 2]), guest.context
+    view = kept.data()
+    own.destroy()
+    with pytest.raises(RuntimeError, match=r"context of this kp\.Manager was closed"):
+        guest.tensor([1])
+    with pytest.raises(RuntimeError, match="context: it was closed"):
+        kp.Manager(context=context)
+    with pytest.raises(RuntimeError):
+        guest.sequence()
+    guest.destroy()
+    assert view.tolist() == [1, 2]
+
+
+def test_managers_of_other_queues_do_not_mix(manager: kp.Manager) -> None:
+    other = kp.Manager(0, [0])
+    mine, foreign = manager.tensor([1]), other.tensor([1])
+    algorithm = other.algorithm([foreign], ADD_ONE)
+    with pytest.raises(RuntimeError, match=r"tensors: .* another device or queues"):
+        manager.algorithm([foreign], ADD_ONE)
+    for operation in (
+        kp.OpSyncDevice([foreign]),
+        kp.OpSyncLocal([mine, foreign]),
+        kp.OpCopy([mine, foreign]),
+        kp.OpCopy([foreign, mine]),
+        kp.OpAlgoDispatch(algorithm),
+    ):
+        with pytest.raises(RuntimeError, match="another device or queues"):
+            manager.sequence().record(operation)
+
+
+def test_managers_of_one_context_mix(manager: kp.Manager) -> None:
+    other = kp.Manager()
+    assert manager.context is other.context
+    tensor = other.tensor([1, 2])
+    algorithm = manager.algorithm([tensor], ADD_ONE)
+    sequence = manager.sequence().record(kp.OpSyncDevice([tensor])).record(kp.OpAlgoDispatch(algorithm))
+    sequence.record(kp.OpSyncLocal([tensor])).eval()
+    assert tensor.data().tolist() == [2, 3]
+    other.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        manager.sequence().record(kp.OpAlgoDispatch(algorithm))
