@@ -4,7 +4,7 @@ import click
 
 from vkdispatch import __version__
 from vkdispatch.base import disk_cache
-from vkdispatch.base.context import default_device
+from vkdispatch.base.choosing import default_device
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize
 from vkdispatch.base.logging import LogLevel

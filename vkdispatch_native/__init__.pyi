@@ -39,8 +39,24 @@ def device_properties() -> list[dict[str, Any]]:
     The additional key `missing` lists what the engine needs and the device lacks, as text.
     """
 
-def compile_glsl(source: str) -> bytes:
-    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
+def foreign_properties(instance: int, physical_device: int) -> dict[str, Any]:
+    """As an entry of `device_properties`, of a physical device of somebody else's instance.
+
+    Raises ValueError where one of the two is seen not to be what it should.
+    """
+
+def known_features() -> list[tuple[str, bool, str | None]]:
+    """Return the features of Vulkan that the engine and kernels use.
+
+    By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
+    """
+
+def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
+    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log.
+
+    `path` is that of its file: what messages call it, and what files that it includes are found beside.
+    Without it nothing can be included. The SPIR-V is that of Vulkan 1.0, 1.1 or 1.2.
+    """
 
 def compiler_identity() -> str:
     """Return what SPIR-V follows from besides the source: the compiler's version and how it is used."""
@@ -111,7 +127,47 @@ class Engine:
         queue_families: Sequence[Sequence[int]],
         debug: bool,
         force_staging: bool,
-    ) -> None: ...
+        extensions: Sequence[str] = (),
+    ) -> None:
+        """Make devices. `extensions` are switched on for every one of them, besides those that are used.
+
+        Raises the Vulkan error class where a device lacks one of them.
+        """
+
+    @staticmethod
+    def on_handles(
+        instance: int,
+        physical_device: int,
+        device: int,
+        queues: Sequence[tuple[int, int, int]],
+        extensions: Sequence[str],
+        features: Sequence[str],
+        debug: bool,
+        force_staging: bool,
+    ) -> Engine:
+        """Return an engine on somebody else's device, which is left as it is at the end.
+
+        Queues are (family, index, handle); a handle of 0 means the queue with that index. Extensions and
+        features are those of the device that were enabled when it was made. Raises ValueError where handles
+        are seen not to be what they should.
+        """
+
+    @property
+    def handles(
+        self,
+    ) -> tuple[
+        int,
+        list[tuple[int, int, list[tuple[int, int | None, int]], list[list[tuple[int, int | None, int]]]]],
+    ]:
+        """The VkInstance, and of each device VkPhysicalDevice, VkDevice, queues, and the twins of each queue.
+
+        A queue is family, index (None: unknown), VkQueue.
+        """
+
+    @property
+    def device_properties(self) -> list[dict[str, Any]]:
+        """As the function, of the engine's devices: features and extensions are those that are on."""
+
     @property
     def queue_count(self) -> int: ...
     @property
@@ -162,7 +218,7 @@ class Engine:
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
-        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes).
+        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks.
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:

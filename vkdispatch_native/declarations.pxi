@@ -1,7 +1,10 @@
 # What of the C++ engine the wrapper calls.
 
 cdef extern from "libs/vulkan.hpp" nogil:
+    ctypedef void* VkInstance
     ctypedef void* VkPhysicalDevice
+    ctypedef void* VkDevice
+    ctypedef void* VkQueue
     ctypedef struct VkPhysicalDeviceLimits:
         uint32_t maxComputeWorkGroupSize[3]
         uint32_t maxComputeWorkGroupInvocations
@@ -14,6 +17,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t maxUniformBufferRange
         uint64_t minUniformBufferOffsetAlignment
         uint32_t maxComputeSharedMemorySize
+        uint32_t timestampComputeAndGraphics
+        float timestampPeriod
     ctypedef struct VkPhysicalDeviceProperties:
         uint32_t apiVersion
         uint32_t driverVersion
@@ -91,8 +96,39 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
         VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
         vector[VkQueueFamilyProperties] queue_families
+        vector[string] extensions
         vector[string] missing
     CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
+    const uint32_t UNKNOWN_INDEX "vkd::kUnknownIndex"
+    cdef cppclass CppQueueHandle "vkd::QueueHandle":
+        VkQueue handle
+        uint32_t family
+        uint32_t index
+    cdef cppclass CppForeignQueue "vkd::ForeignDevice::Queue":
+        uint32_t family
+        uint32_t index
+        VkQueue handle
+    cdef cppclass CppForeignDevice "vkd::ForeignDevice":
+        VkPhysicalDevice physical
+        VkDevice handle
+        vector[CppForeignQueue] queues
+        vector[string] extensions
+        vector[string] features
+    cdef cppclass CppDevice "vkd::Device":
+        VkPhysicalDevice physical()
+        VkDevice handle()
+        const CppDeviceProperties& properties()
+        const vector[CppQueueHandle]& queues()
+        const vector[vector[CppQueueHandle]]& transfer_queues()
+        cbool borrowed()
+
+cdef extern from "context/features.hpp" namespace "vkd" nogil:
+    cdef cppclass CppFeature "vkd::Feature":
+        const char* name
+        uint32_t* value
+        const char* extension
+        cbool required
+    vector[CppFeature] features_of(CppDeviceProperties& properties)
 
 cdef extern from "context/instance.hpp" namespace "vkd" nogil:
     cdef cppclass CppInstance "vkd::Instance":
@@ -104,6 +140,9 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         shared_ptr[CppInstance] get() except +raise_error
         @staticmethod
         cbool exists()
+        @staticmethod
+        shared_ptr[CppInstance] borrow(VkInstance handle, VkPhysicalDevice physical, cbool debug) except +raise_error
+        VkInstance handle()
         cbool validation()
         const vector[VkPhysicalDevice]& physical_devices()
     vector[pair[int, string]] cpp_take_messages "vkd::take_messages"()
@@ -113,7 +152,10 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     cbool allocations_are_counted()
 
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
-    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source) except +raise_error
+    cdef cppclass GlslOptions "vkd::GlslOptions":
+        string path
+        int vulkan_minor
+    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source, const GlslOptions& options) except +raise_error
     string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
     uint64_t cpp_compile_count "vkd::compile_count"()
     void cpp_prepare_compiler "vkd::prepare_compiler"()
@@ -342,14 +384,19 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t live_objects
         uint64_t waiting_frees
         uint64_t device_memory
+        uint64_t pinned_blocks
     cdef cppclass CppLimits "vkd::Limits":
         uint64_t storage_range
         uint64_t uniform_range
         uint64_t storage_alignment
         uint64_t uniform_alignment
     cdef cppclass CppEngine "vkd::Engine":
-        CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families, cbool debug,
+        CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families,
+                  const vector[string]& extensions, cbool debug, cbool force_staging) except +raise_error
+        CppEngine(const shared_ptr[CppInstance]& instance, const CppForeignDevice& device, cbool debug,
                   cbool force_staging) except +raise_error
+        const CppInstance& instance()
+        const vector[shared_ptr[CppDevice]]& devices()
         size_t queue_count()
         const CppLimits& limits()
         cbool lost()

@@ -72,31 +72,60 @@ double tick_length(const Device& device, uint32_t family, const Calibration& fir
   return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
 }
 
+std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
+                                                  const std::vector<uint32_t>& indices,
+                                                  const std::vector<std::vector<uint32_t>>& queue_families,
+                                                  const std::vector<std::string>& extensions,
+                                                  bool force_staging) {
+  const std::vector<VkPhysicalDevice>& physical = instance.physical_devices();
+  if (indices.empty() || indices.size() != queue_families.size()) {
+    throw Error(ErrorKind::invalid_value, "an engine needs devices, and the queue families of each");
+  }
+  std::vector<std::shared_ptr<Device>> devices;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] >= physical.size() || queue_families[i].empty()) {
+      throw Error(ErrorKind::invalid_value,
+                  "device " + std::to_string(indices[i]) + " does not exist or was given no queue");
+    }
+    devices.push_back(std::make_shared<Device>(instance.handle(), physical[indices[i]], queue_families[i],
+                                               extensions, force_staging));
+  }
+  return devices;
+}
+
+std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDevice& foreign,
+                                      bool force_staging) {
+  if (foreign.queues.empty()) {
+    throw Error(ErrorKind::invalid_value, "queues: an engine needs at least one");
+  }
+  return std::make_shared<Device>(instance.handle(), foreign, force_staging);
+}
+
 }  // namespace
 
 Engine::Engine(const std::vector<uint32_t>& device_indices,
-               const std::vector<std::vector<uint32_t>>& queue_families, bool debug, bool force_staging)
-    : instance_(Instance::get()) {
+               const std::vector<std::vector<uint32_t>>& queue_families,
+               const std::vector<std::string>& extensions, bool debug, bool force_staging)
+    : Engine(Instance::get(),
+             make_devices(*Instance::get(), device_indices, queue_families, extensions, force_staging),
+             debug) {}
+
+Engine::Engine(const std::shared_ptr<Instance>& instance, const ForeignDevice& device, bool debug,
+               bool force_staging)
+    : Engine(instance, {borrow_device(*instance, device, force_staging)}, debug) {}
+
+Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug)
+    : instance_(std::move(instance)), devices_(std::move(devices)) {
   shared_.debug = debug;
-  const std::vector<VkPhysicalDevice>& physical = instance_->physical_devices();
-  if (device_indices.empty() || device_indices.size() != queue_families.size()) {
-    throw Error(ErrorKind::invalid_value, "an engine needs devices, and the queue families of each");
-  }
-  for (size_t i = 0; i < device_indices.size(); ++i) {
-    if (device_indices[i] >= physical.size() || queue_families[i].empty()) {
-      throw Error(ErrorKind::invalid_value,
-                  "device " + std::to_string(device_indices[i]) + " does not exist or was given no queue");
-    }
-    devices_.push_back(std::make_shared<Device>(instance_->handle(), physical[device_indices[i]],
-                                                queue_families[i], force_staging));
-    const VkPhysicalDeviceLimits& device = devices_.back()->properties().core.limits;
-    limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, device.maxStorageBufferRange);
-    limits_.uniform_range = std::min<VkDeviceSize>(limits_.uniform_range, device.maxUniformBufferRange);
-    limits_.storage_alignment = std::max(limits_.storage_alignment, device.minStorageBufferOffsetAlignment);
-    limits_.uniform_alignment = std::max(limits_.uniform_alignment, device.minUniformBufferOffsetAlignment);
-    for (size_t q = 0; q < queue_families[i].size(); ++q) {
-      queue_devices_.push_back(devices_.back().get());
-      timelines_.push_back(std::make_unique<Timeline>(*devices_.back()));
+  for (const auto& device : devices_) {
+    const VkPhysicalDeviceLimits& limits = device->properties().core.limits;
+    limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, limits.maxStorageBufferRange);
+    limits_.uniform_range = std::min<VkDeviceSize>(limits_.uniform_range, limits.maxUniformBufferRange);
+    limits_.storage_alignment = std::max(limits_.storage_alignment, limits.minStorageBufferOffsetAlignment);
+    limits_.uniform_alignment = std::max(limits_.uniform_alignment, limits.minUniformBufferOffsetAlignment);
+    for (size_t q = 0; q < device->queues().size(); ++q) {
+      queue_devices_.push_back(device.get());
+      timelines_.push_back(std::make_unique<Timeline>(*device));
     }
   }
   const size_t count = queue_devices_.size();
@@ -637,7 +666,7 @@ void Engine::close() noexcept {
   for_each_queue([](Queue& queue) { queue.close(); });
   // All has been waited for, but Mesa's own threads still look at a semaphore that a submit waited for.
   for (const auto& device : devices_) {
-    device->fn().vkDeviceWaitIdle(device->handle());
+    device->wait_idle();
   }
   std::lock_guard lock(live_mutex_);
   for (CommandList* list : lists_) {
@@ -767,6 +796,10 @@ Statistics Engine::statistics() {
   {
     std::lock_guard lock(live_mutex_);
     s.live_objects = live_.size();
+  }
+  {
+    std::lock_guard lock(pinned_mutex_);
+    s.pinned_blocks = pinned_.size();
   }
   s.waiting_frees = graveyard_->size();
   for (const auto& device : devices_) {

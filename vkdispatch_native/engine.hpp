@@ -29,6 +29,7 @@ struct Statistics {
   uint64_t live_objects = 0;
   uint64_t waiting_frees = 0;
   uint64_t device_memory = 0;
+  uint64_t pinned_blocks = 0;
 };
 
 struct Timings {
@@ -38,14 +39,21 @@ struct Timings {
 
 class Engine {
  public:
-  // One entry of queue_families for each device: the family of each of its queues.
+  // One entry of queue_families for each device: the family of each of its queues. `extensions` are switched
+  // on for every device, beside those that the engine uses.
   Engine(const std::vector<uint32_t>& device_indices,
-         const std::vector<std::vector<uint32_t>>& queue_families, bool debug, bool force_staging);
+         const std::vector<std::vector<uint32_t>>& queue_families, const std::vector<std::string>& extensions,
+         bool debug, bool force_staging);
+  // On somebody else's device, which has to last until close() is over.
+  Engine(const std::shared_ptr<Instance>& instance, const ForeignDevice& device, bool debug,
+         bool force_staging);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   size_t queue_count() const noexcept { return queue_devices_.size(); }
+  const Instance& instance() const noexcept { return *instance_; }  // of an open engine
+  const std::vector<std::shared_ptr<Device>>& devices() const noexcept { return devices_; }  // likewise
   const Limits& limits() const noexcept { return limits_; }
   uint32_t image_features(int format) const;  // VkFormatFeatureFlags that every device has
   bool lost() const noexcept { return shared_.lost.load(); }
@@ -137,6 +145,8 @@ class Engine {
 
  private:
   class Use;
+
+  Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug);
 
   std::vector<Calibration> calibrations();  // by slot
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.

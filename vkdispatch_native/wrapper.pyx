@@ -12,7 +12,7 @@ from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_FillInfo, Py
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_AsDouble
 from cpython.number cimport PyNumber_Index
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
 from libcpp.atomic cimport atomic
@@ -101,38 +101,6 @@ def allocation_count():
     return cpp_allocation_count() if allocations_are_counted() else None
 
 
-cdef dict _optional(CppDeviceProperties& p):
-    """Vulkan features that kernels may need beyond those with an attribute of their own."""
-    return {
-        "shaderInt8": p.features12.shaderInt8,
-        "storageBuffer8BitAccess": p.features12.storageBuffer8BitAccess,
-        "uniformAndStorageBuffer8BitAccess": p.features12.uniformAndStorageBuffer8BitAccess,
-        "storagePushConstant8": p.features12.storagePushConstant8,
-        "shaderBufferInt64Atomics": p.features12.shaderBufferInt64Atomics,
-        "shaderSharedInt64Atomics": p.features12.shaderSharedInt64Atomics,
-        "bufferDeviceAddress": p.features12.bufferDeviceAddress,
-        "shaderSubgroupExtendedTypes": p.features12.shaderSubgroupExtendedTypes,
-        "shaderBufferFloat32Atomics": p.atomic_float.shaderBufferFloat32Atomics,
-        "shaderBufferFloat32AtomicAdd": p.atomic_float.shaderBufferFloat32AtomicAdd,
-        "shaderBufferFloat64Atomics": p.atomic_float.shaderBufferFloat64Atomics,
-        "shaderBufferFloat64AtomicAdd": p.atomic_float.shaderBufferFloat64AtomicAdd,
-        "shaderSharedFloat32Atomics": p.atomic_float.shaderSharedFloat32Atomics,
-        "shaderSharedFloat32AtomicAdd": p.atomic_float.shaderSharedFloat32AtomicAdd,
-        "shaderSharedFloat64Atomics": p.atomic_float.shaderSharedFloat64Atomics,
-        "shaderSharedFloat64AtomicAdd": p.atomic_float.shaderSharedFloat64AtomicAdd,
-        "shaderBufferFloat16Atomics": p.atomic_float2.shaderBufferFloat16Atomics,
-        "shaderBufferFloat16AtomicAdd": p.atomic_float2.shaderBufferFloat16AtomicAdd,
-        "shaderBufferFloat16AtomicMinMax": p.atomic_float2.shaderBufferFloat16AtomicMinMax,
-        "shaderBufferFloat32AtomicMinMax": p.atomic_float2.shaderBufferFloat32AtomicMinMax,
-        "shaderBufferFloat64AtomicMinMax": p.atomic_float2.shaderBufferFloat64AtomicMinMax,
-        "shaderSharedFloat16Atomics": p.atomic_float2.shaderSharedFloat16Atomics,
-        "shaderSharedFloat16AtomicAdd": p.atomic_float2.shaderSharedFloat16AtomicAdd,
-        "shaderSharedFloat16AtomicMinMax": p.atomic_float2.shaderSharedFloat16AtomicMinMax,
-        "shaderSharedFloat32AtomicMinMax": p.atomic_float2.shaderSharedFloat32AtomicMinMax,
-        "shaderSharedFloat64AtomicMinMax": p.atomic_float2.shaderSharedFloat64AtomicMinMax,
-    }
-
-
 cdef dict _properties(int index, CppDeviceProperties& p):
     cdef uint32_t version = p.core.apiVersion
     limits = p.core.limits
@@ -149,6 +117,7 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "device_name": (<bytes>p.core.deviceName).decode("utf-8", "replace"),
         "shader_buffer_float32_atomics": p.atomic_float.shaderBufferFloat32Atomics,
         "shader_buffer_float32_atomic_add": p.atomic_float.shaderBufferFloat32AtomicAdd,
+        "timestamp_period": p.core.limits.timestampPeriod if p.core.limits.timestampComputeAndGraphics else 0.0,
         "float_64_support": p.features.shaderFloat64,
         "float_16_support": p.features12.shaderFloat16,
         "int_64_support": p.features.shaderInt64,
@@ -180,7 +149,8 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "sampler_mirror_clamp_to_edge": p.features12.samplerMirrorClampToEdge,
         "storage_buffer_8_bit_access": p.features12.storageBuffer8BitAccess,
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
-        "features": frozenset([name for name, has in _optional(p).items() if has]),
+        "features": frozenset([feature.name.decode() for feature in features_of(p) if feature.value[0]]),
+        "extensions": tuple([text.decode("utf-8", "replace") for text in p.extensions]),
     }
 
 
@@ -195,11 +165,37 @@ def device_properties():
     return result
 
 
-def compile_glsl(str source not None):
+def foreign_properties(uint64_t instance, uint64_t physical_device):
+    cdef VkPhysicalDevice physical = <VkPhysicalDevice><uintptr_t>physical_device
+    cdef CppDeviceProperties properties
+    CppInstance.borrow(<VkInstance><uintptr_t>instance, physical, False)
+    properties = query_properties(physical)
+    return _properties(0, properties)
+
+
+def known_features():
+    cdef CppDeviceProperties none
+    return [
+        (feature.name.decode(), feature.required, feature.extension.decode() if feature.extension != NULL else None)
+        for feature in features_of(none)
+    ]
+
+
+cdef vector[string] _texts(names):
+    cdef vector[string] result
+    for name in names:
+        result.push_back(name.encode())
+    return result
+
+
+def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
     cdef string text = source.encode()
+    cdef GlslOptions options
+    options.path = path.encode("utf-8", "surrogateescape")
+    options.vulkan_minor = vulkan_minor
     cdef vector[uint32_t] spirv
     with nogil:
-        spirv = cpp_compile_glsl(text)
+        spirv = cpp_compile_glsl(text, options)
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
@@ -231,22 +227,82 @@ def _finish_preparing():
 # ---- engine
 
 
+cdef list _queues(vector[CppQueueHandle] queues):
+    return [(queue.family, queue.index if queue.index != UNKNOWN_INDEX else None, <uintptr_t>queue.handle)
+            for queue in queues]
+
+
 cdef class Engine:
     cdef shared_ptr[CppEngine] ptr
     cdef object samplers  # settings -> SamplerState: devices grant a few thousand samplers only
     cdef object __weakref__
 
-    def __init__(self, device_indices, queue_families, bint debug, bint force_staging):
+    def __init__(self, device_indices, queue_families, bint debug, bint force_staging, extensions=()):
         cdef vector[uint32_t] devices = device_indices
         cdef vector[vector[uint32_t]] families = queue_families
+        cdef vector[string] names = _texts(extensions)
+        self.begin()
+        with nogil:
+            self.ptr.reset(new CppEngine(devices, families, names, debug, force_staging))
+        _engines.add(self)
+
+    @staticmethod
+    def on_handles(uint64_t instance, uint64_t physical_device, uint64_t device, queues, extensions, features, bint debug,
+                   bint force_staging):
+        cdef CppForeignDevice foreign
+        cdef CppForeignQueue queue
+        cdef VkInstance instance_handle = <VkInstance><uintptr_t>instance
+        cdef uint32_t index
+        cdef uint64_t handle
+        foreign.physical = <VkPhysicalDevice><uintptr_t>physical_device
+        foreign.handle = <VkDevice><uintptr_t>device
+        for queue.family, index, handle in queues:
+            queue.index = index
+            queue.handle = <VkQueue><uintptr_t>handle
+            foreign.queues.push_back(queue)
+        foreign.extensions = _texts(extensions)
+        foreign.features = _texts(features)
+        cdef Engine self = Engine.__new__(Engine)
+        cdef shared_ptr[CppInstance] borrowed
+        self.begin()
+        with nogil:
+            borrowed = CppInstance.borrow(instance_handle, foreign.physical, debug)
+            self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging))
+        _engines.add(self)
+        return self
+
+    cdef int begin(self) except -1:
         if self.ptr.get() != NULL:
             raise RuntimeError("an engine is initialized once")
         if _ending:
             raise RuntimeError("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
         self.samplers = weakref.WeakValueDictionary()
-        with nogil:
-            self.ptr.reset(new CppEngine(devices, families, debug, force_staging))
-        _engines.add(self)
+        return 0
+
+    @property
+    def handles(self):
+        cdef CppEngine* engine = self.open()
+        cdef const CppDevice* device
+        cdef vector[vector[CppQueueHandle]] transfers
+        cdef size_t i
+        devices = []
+        for i in range(engine.devices().size()):
+            device = engine.devices()[i].get()
+            transfers = device.transfer_queues()
+            devices.append((<uintptr_t>device.physical(), <uintptr_t>device.handle(), _queues(device.queues()),
+                            [_queues(twins) for twins in transfers]))
+        return <uintptr_t>engine.instance().handle(), devices
+
+    @property
+    def device_properties(self):
+        cdef CppEngine* engine = self.open()
+        cdef CppDeviceProperties properties
+        cdef size_t i
+        result = []
+        for i in range(engine.devices().size()):
+            properties = engine.devices()[i].get().properties()
+            result.append(_properties(i, properties))
+        return result
 
     def __dealloc__(self):
         cdef CppEngine* engine = self.ptr.get()
@@ -369,7 +425,8 @@ cdef class Engine:
     def statistics(self):
         cdef CppStatistics s = self.open().statistics()
         return {"commands": s.commands, "submits": s.submits, "barriers": s.barriers, "live_objects": s.live_objects,
-                "waiting_frees": s.waiting_frees, "device_memory": s.device_memory}
+                "waiting_frees": s.waiting_frees, "device_memory": s.device_memory,
+                "pinned_blocks": s.pinned_blocks}
 
     def set_barriers_enabled(self, bint enabled):
         self.open().set_barriers_enabled(enabled)

@@ -68,11 +68,12 @@ def test_real(n: int) -> None:
 
 def test_a_graph_that_is_submitted_between_two_steps_of_a_call() -> None:
     # as another thread may do at any time
-    a, b = complex_signal(3, N), complex_signal(3, N, seed=1)
+    n = 8 * N  # several steps on every device
+    a, b = complex_signal(3, n), complex_signal(3, n, seed=1)
     first, second = vd.asbuffer(a), vd.asbuffer(b)
     graph = vd.CommandGraph()
     vd.fft.fft(second, graph=graph)
-    program = vd.fft.make_fft_shader((3, N))
+    program = vd.fft.make_fft_shader((3, n))
     assert isinstance(program, Program)
 
     def submitting(kernel: Any) -> Any:

@@ -258,6 +258,19 @@ def test_the_compiler_gets_ready_for_new_programs_only(
     assert calls == [1, 1, 1]
 
 
+def test_a_context_that_compiles_nothing_leaves_the_compiler_alone(run_python: RunPython) -> None:
+    done = run_python(
+        "import vkdispatch_native as native, vkdispatch as vd\n"
+        "calls = []\n"
+        "native.prepare_compiler = lambda: calls.append(1)\n"
+        "context = vd.make_context(compiles=False)\n"
+        "print(calls, vd.make_context() is context)\n"
+        "vd.base.context.destroy_context(); vd.get_context(); print(calls)",
+        VKDISPATCH_CACHE="off",
+    )
+    assert (done.stdout, done.stderr) == ("[] True\n[1]\n", "")
+
+
 def test_threads_compile_at_once() -> None:
     codes: list[bytes] = []
     threads = [

@@ -13,18 +13,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from vkdispatch.base import context as context_module
+from vkdispatch.base import choosing as choosing_module
 from vkdispatch.base import devices as devices_module
 from vkdispatch.base import init
+from vkdispatch.base.choosing import default_device, find_device, select_queue_families
 from vkdispatch.base.context import (
-    default_device,
-    find_device,
     get_context,
     get_context_handle,
     is_context_initialized,
     make_context,
     queue_wait_idle,
-    select_queue_families,
 )
 from vkdispatch.base.devices import DeviceInfo, by_preference
 from vkdispatch.base.errors import BackendUnavailableError, UnsupportedError, VkDispatchError
@@ -64,7 +62,7 @@ def _device(kind: int, name: str, **changes: Any) -> DeviceInfo:
 
 
 def _with_devices(monkeypatch: pytest.MonkeyPatch, devices: list[DeviceInfo]) -> None:
-    monkeypatch.setattr(context_module, "get_devices", lambda: devices)
+    monkeypatch.setattr(choosing_module, "get_devices", lambda: devices)
 
 
 def test_preference() -> None:
@@ -91,7 +89,7 @@ def test_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_automatic_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = context_module._automatic_devices
+    choose = choosing_module.automatic_devices
     monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
     _with_devices(monkeypatch, [_device(4, "cpu"), _device(2, "a"), _device(2, "b")])
     assert choose(None, False, True) == [1, 2]
@@ -111,7 +109,7 @@ def test_a_device_that_lacks_something_is_refused(monkeypatch: pytest.MonkeyPatc
     _with_devices(monkeypatch, [old])
     assert default_device() == 0
     with pytest.raises(UnsupportedError, match=r"Old GPU.*timeline semaphores"):
-        context_module._refuse_unusable([0])
+        choosing_module.refuse_unusable([0])
 
 
 def test_find_device_prefers_usable_ones() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pwd
 import re
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from vkdispatch.base import disk_cache, logging
@@ -307,3 +309,21 @@ def test_no_home_and_no_current_folder(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert disk_cache.load("spirv", "a") is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere platformdirs itself is asked")
+@pytest.mark.parametrize("home", ["/home/somebody", "relative"])
+@pytest.mark.parametrize("chosen", ["", " ", "/somewhere/else", "relative", "~/no", "/trailing/"])
+def test_the_folder_is_the_one_that_platformdirs_names(
+    chosen: str, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VKDISPATCH_CACHE", "")
+    monkeypatch.setattr(disk_cache, "_roots", {})
+    monkeypatch.setenv("XDG_CACHE_HOME", chosen)
+    monkeypatch.setenv("HOME", home)
+    assert str(disk_cache.folder()) == platformdirs.user_cache_dir("vkdispatch", appauthor=False)
+
+
+def test_the_hash_is_that_of_hashlib() -> None:
+    expected = hashlib.blake2b(b"some data", digest_size=16).digest()
+    assert disk_cache._hash(b"some ", b"data", size=16) == expected

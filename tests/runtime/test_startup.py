@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.kompute as kp
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -23,7 +30,8 @@ before = set(sys.modules)
 compiled = []
 import re
 re._compiler.compile, compile = lambda *args: compiled.append(args[0]) or compile(*args), re._compiler.compile
-import vkdispatch, vkdispatch.codegen
+import vkdispatch as vd, vkdispatch.codegen
+vd.shader, vd.Buffer, vd.CommandGraph, vd.float32
 new = set(sys.modules) - before
 print(sorted(new & set({HEAVY + SELDOM!r})), compiled)
 """
@@ -37,3 +45,171 @@ def test_an_import_brings_nothing_heavy_along(run_python: RunPython) -> None:
 def test_what_is_imported_late_is_there(run_python: RunPython) -> None:
     done = run_python("import vkdispatch as vd; print(all(hasattr(vd, name) for name in vd.__all__))")
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_the_package_alone_imports_next_to_nothing(run_python: RunPython) -> None:
+    done = run_python(
+        "import sys; import numpy; before = set(sys.modules); import vkdispatch; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    assert (done.stdout, done.stderr) == ("['vkdispatch']\n", "")
+
+
+# What stands on SPIR-V of its own: neither the kernel language nor what starts other programs.
+NATIVE = """
+import sys
+import numpy
+before = set(sys.modules)
+import vkdispatch.base.context, vkdispatch.base.buffer, vkdispatch.base.spirv_reflection
+import vkdispatch.base.command_list
+heavy = ("threading", "logging", "subprocess", "shutil", "asyncio", "inspect", "vkdispatch.codegen",
+         "vkdispatch.shader")
+print([name for name in heavy if name in set(sys.modules) - before])
+"""
+
+
+def test_the_runtime_objects_import_little(run_python: RunPython) -> None:
+    done = run_python(NATIVE)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_stub_and_package_name_the_same() -> None:
+    stub = ast.parse(Path(vd.__file__).with_suffix(".pyi").read_text())
+    homes = {}
+    names: list[str] = []
+    modules = set()
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "vkdispatch":
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            homes |= {alias.name: node.module for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            names = ast.literal_eval(node.value)
+    assert homes == vd._HOMES
+    assert modules == set(vd._MODULES)
+    assert sorted(names) == sorted(vd.__all__)
+    assert set(names) == {*homes, "__version__", "fft", "reduce", "vkfft"}
+
+
+def test_stub_and_kompute_name_the_same() -> None:
+    stub = ast.parse(Path(kp.__file__).with_suffix(".pyi").read_text())
+    homes, older, members = {}, {}, {}
+    names: list[str] = []
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            homes |= {alias.name: node.module for alias in node.names if not alias.asname}
+            older |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.AnnAssign):
+            members[ast.unparse(node.target)] = ast.unparse(node.annotation)
+        elif isinstance(node, ast.Assign):
+            names = ast.literal_eval(node.value)
+    assert members.pop("__version__") == "str"
+    assert (homes, older, members) == (kp._HOMES, kp._OLDER, kp._CLASSES)
+    assert sorted(names) == sorted(kp.__all__) == sorted({*homes, *older, *members, "__version__"})
+    assert all(getattr(kp, name).name == name for name in members)
+    assert all(getattr(kp, name) is getattr(kp, now) for name, now in older.items())
+    assert set(kp.__all__) <= set(dir(kp))
+
+
+def test_kompute_imports_next_to_nothing(run_python: RunPython) -> None:
+    done = run_python(
+        "import sys; import numpy; before = set(sys.modules); import vkdispatch.kompute; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    assert (done.stdout, done.stderr) == (
+        "['vkdispatch', 'vkdispatch.kompute', 'vkdispatch.kompute.log']\n",
+        "",
+    )
+
+
+def test_a_program_for_kompute_never_imports_the_kernel_language(run_python: RunPython) -> None:
+    done = run_python(
+        "import sys; import numpy; before = set(sys.modules)\n"
+        "import vkdispatch.kompute as kp\n"
+        "m = kp.Manager(); t = m.tensor([1, 2, 3]); s = m.sequence()\n"
+        "s.record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t])).eval(); print(t.data())\n"
+        "heavy = ('logging', 'pathlib', 'threading', 'vkdispatch.codegen', 'vkdispatch.shader', 'hashlib')\n"
+        "print([name for name in heavy if name in set(sys.modules) - before])"
+    )
+    assert (done.stdout, done.stderr) == ("[1. 2. 3.]\n[]\n", "")
+
+
+LOGGED = """
+import sys, numpy
+{first}
+import vkdispatch.kompute as kp
+import logging
+assert bool(logging.getLogger().handlers) == bool({first!r})
+{then}
+kp.Manager()
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import logging"])
+def test_the_logger_is_kp_and_is_shown(first: str, run_python: RunPython) -> None:
+    level = "logging.getLogger('kp').setLevel(logging.INFO)"
+    for then, lines in (("", 0), (level, 1), ("kp.log_level(2)", 1), ("kp.log_level(3)", 0)):
+        done = run_python(LOGGED.format(first=first, then=then))
+        assert done.stdout == ""
+        assert len(done.stderr.splitlines()) == lines, done.stderr
+        assert done.stderr.startswith("INFO:kp:using device 0") == bool(lines)
+
+
+def test_every_name_comes_from_where_the_table_says_and_is_kept(run_python: RunPython) -> None:
+    done = run_python(
+        "import vkdispatch as vd, importlib\n"
+        "for name, home in vd._HOMES.items():\n"
+        "    assert name in dir(vd) and name not in vars(vd), name\n"
+        "    value = getattr(vd, name)\n"
+        "    assert vars(vd)[name] is value is getattr(importlib.import_module(home), name), name\n"
+        "for name in vd._MODULES:\n"
+        "    assert getattr(vd, name).__name__ == f'vkdispatch.{name}' and name in dir(vd)\n"
+        "try:\n"
+        "    vd.nothing\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+    )
+    assert (done.stdout, done.stderr) == ("module 'vkdispatch' has no attribute 'nothing'\n", "")
+
+
+def test_the_decorator_is_not_hidden_by_the_folder_of_its_name(run_python: RunPython) -> None:
+    # The import system sets a folder as an attribute of the package, at the latest moment.
+    done = run_python(
+        "import vkdispatch.shader.map, vkdispatch.reduce, vkdispatch as vd\n"
+        "from vkdispatch import shader\n"
+        "import vkdispatch.shader.decorator\n"
+        "print(shader is vd.shader is vkdispatch.shader, shader.__module__)"
+    )
+    assert (done.stdout, done.stderr) == ("True vkdispatch.shader.decorator\n", "")
+
+
+def test_star_import_gives_all_names(run_python: RunPython) -> None:
+    done = run_python(
+        "from vkdispatch import *; import vkdispatch; print(set(vkdispatch.__all__) <= set(dir()))"
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_modules_are_reached_as_attributes(run_python: RunPython) -> None:
+    done = run_python(
+        "import vkdispatch as vd\n"
+        "print(vd.base.command_list.CommandList.__name__)\n"
+        "print(vd.execution_pipeline.command_graph.CommandGraph.__name__)\n"
+        "print(hasattr(vd.base, 'nothing'), hasattr(vd.base, '__path__'), hasattr(vd.base, '_nothing'))"
+    )
+    assert (done.stdout, done.stderr) == ("CommandList\nCommandGraph\nFalse True False\n", "")
+
+
+def test_threads_may_ask_for_names_at_once(run_python: RunPython) -> None:
+    done = run_python(
+        "import vkdispatch as vd, threading\n"
+        "start, found = threading.Barrier(8), []\n"
+        "def ask(names):\n"
+        "    start.wait()\n"
+        "    found.append([getattr(vd, name) for name in names])\n"
+        "names = vd.__all__\n"
+        "threads = [threading.Thread(target=ask, args=(names[i * 9:] + names[:i * 9],)) for i in range(8)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "print(len(found), len({frozenset(map(id, values)) for values in found}))\n"
+    )
+    assert (done.stdout, done.stderr) == ("8 1\n", "")

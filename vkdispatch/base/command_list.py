@@ -1,11 +1,11 @@
 """Recorded dispatches that are submitted again and again."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import checked_queue
+from vkdispatch.base.context import Context, checked_queue, elsewhere
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
@@ -13,14 +13,16 @@ from vkdispatch.base.handle import Handle
 ALL_QUEUES = -2
 ANY_QUEUE = -1
 Rows = bytes | bytearray | memoryview
+# What is copied from or to.
+Copied = native.Buffer | native.HostBlock
 
 
 class CommandList(Handle):
     """Dispatches in order. A submit takes a snapshot: the list may be changed or reset at once."""
 
-    def __init__(self) -> None:
-        """Make an empty list."""
-        super().__init__()
+    def __init__(self, context: Context | None = None) -> None:
+        """Make an empty list, in the current context unless another is given."""
+        super().__init__(context)
         self._native = native.CommandList(self.context._native)
 
     def get_instance_size(self) -> int:
@@ -49,8 +51,9 @@ class CommandList(Handle):
                 f"descriptor_set: expected a DescriptorSet, got {type(descriptor_set).__name__}"
             )
         plan.require_alive()
-        if plan.context is not self.context or descriptor_set.context is not self.context:
-            raise UsageError("plan, descriptor_set: they belong to a context that is gone; make them again")
+        for name, given in (("plan", plan), ("descriptor_set", descriptor_set)):
+            if given.context is not self.context:
+                raise UsageError(f"{name}: it {elsewhere(given.context)}")
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
         groups = self._checked_blocks(blocks)
@@ -70,6 +73,45 @@ class CommandList(Handle):
         if any(not 1 <= count <= most for count, most in zip((x, y, z), limit, strict=True)):
             raise ArgumentValueError(f"blocks: expected 1 to {limit} workgroups, got {(x, y, z)}")
         return (x, y, z)
+
+    def record_copy(
+        self, source: Copied, target: Copied, size: int, source_offset: int = 0, target_offset: int = 0
+    ) -> None:
+        """Append a copy of `size` bytes between buffers, or between a buffer and pinned memory.
+
+        Raises
+        ------
+        ValueError
+            The bytes reach beyond the end, or overlap.
+        """
+        self._append(lambda: self._native.record_copy(source, source_offset, target, target_offset, size))
+
+    def record_texel_copy(self, image: native.Image, other: Copied, *, to_image: bool) -> None:
+        """Append a copy between the mip level 0 of an image and a buffer or pinned memory, without gaps."""
+        self._append(lambda: self._native.record_image_copy(image, other, 0, to_image))
+
+    def record_image_copy(self, source: native.Image, target: native.Image) -> None:
+        """Append a copy between the mip levels 0 of two images of one shape and size of texels."""
+        self._append(lambda: self._native.record_image_to_image(source, target))
+
+    def record_barrier(self) -> None:
+        """Append a barrier between all that was recorded before and all that comes after.
+
+        What is recorded needs none: barriers stand where two commands ask for one.
+        """
+        self._append(self._native.record_barrier)
+
+    def record_timestamp(self) -> None:
+        """Append a note of the device's time, when all that was recorded before is done; see `timestamps`."""
+        self._append(self._native.record_timestamp)
+
+    def timestamps(self, queue_index: int = 0) -> list[int]:
+        """Return the ticks that the last submit to a queue noted; it is done, the caller has seen to that."""
+        return self._native.timestamps(queue_index)
+
+    def _append(self, record: Callable[[], None]) -> None:
+        """Append what has no arguments."""
+        record()
 
     def reset(self) -> None:
         """Forget every recorded dispatch. Work already submitted goes on."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import vkdispatch_native as native
 from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
+from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
 
@@ -40,6 +41,7 @@ class ComputePlan(Handle):
         spirv: bytes | None = None,
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
+        context: Context | None = None,
     ) -> None:
         """Compile `shader_source`, or take it as compiled already.
 
@@ -60,6 +62,8 @@ class ComputePlan(Handle):
             The function of the code that is run.
         specialization
             Specialization constants to be replaced: id and bytes of each.
+        context
+            Where it is to run; None: the current context.
 
         Raises
         ------
@@ -83,7 +87,7 @@ class ComputePlan(Handle):
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)
-        super().__init__()
+        super().__init__(context)
         keys = pipeline_keys(
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
         )

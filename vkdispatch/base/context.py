@@ -1,26 +1,32 @@
-"""The one global context: the devices in use, their limits, their queues, and the objects made on them."""
+"""Contexts: devices with their queues, limits, and the objects made on them; one context is current."""
 
 import atexit
+import contextlib
 import itertools
-import operator
 import os
-import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from _thread import RLock, _local, allocate_lock
+from collections.abc import Iterable, Iterator, Sequence
 
 import vkdispatch_native as native
+from vkdispatch.base.choosing import as_int as as_int
+from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
 from vkdispatch.base.compiler import context_comes_up, context_ends
-from vkdispatch.base.devices import DeviceInfo, by_preference
-from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, UnsupportedError, UsageError
-from vkdispatch.base.init import debug_enabled, get_devices, initialize, is_dummy, is_vulkan, no_driver_error
+from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, DeviceLostError, UsageError
+from vkdispatch.base.init import debug_enabled, device_info, get_devices, initialize, is_dummy, is_vulkan
+from vkdispatch.base.interop import (
+    ContextHandles,
+    check_extensions,
+    checked_names,
+    foreign_engine,
+    handles_of,
+)
 from vkdispatch.base.logging import log_info, log_warning
 
-_COMPUTE = 0x2
-_GRAPHICS = 0x1
-# Each queue has a thread and a copy of every buffer.
-_MAX_QUEUES = 64
+_OLD_ADDRESSES = "VK_EXT_buffer_device_address"
 _numbers = itertools.count(1)
-_numbers_lock = threading.Lock()  # without a GIL the count may give a number twice
+_numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
 class Context:
@@ -29,23 +35,99 @@ class Context:
     Limits are the smallest over the devices (`uniform_buffer_alignment` the largest); memory sizes are bytes.
     """
 
-    def __init__(self, device_ids: Sequence[int], queue_families: Sequence[Sequence[int]]) -> None:
-        devices = get_devices()
-        self.device_ids = list(device_ids)
-        self.mapped_device_ids = [devices[index].dev_index for index in device_ids]
-        self.device_infos = [devices[index] for index in device_ids]
-        self.queue_families = [list(families) for families in queue_families]
-        self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
-        self.closed = False
-        force_staging = os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
+    def __init__(
+        self,
+        device_ids: Sequence[int],
+        queue_families: Sequence[Sequence[int]],
+        extensions: Sequence[str] = (),
+    ) -> None:
+        """Take devices, by their index in `get_devices()`, with a queue for each family that is named.
+
+        Vulkan's `extensions` are switched on for every device, beside those that are used anyway. The context
+        is not the current one: see `make_current` and `use_context`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            There is no such device or family, or it cannot compute, or `extensions` are no names.
+        UnsupportedError
+            A device lacks something that vkdispatch needs, or one of the extensions.
+        VulkanError
+            The driver refused to make a device.
+        """
+        chosen = explicit_devices(device_ids)
+        refuse_unusable(chosen)
+        families = choose_families(chosen, None, queue_families, False)
+        names = checked_names("extensions", extensions)
+        infos = [get_devices()[index] for index in chosen]
+        _refuse_extensions(names, infos)
         # None on the dummy backend, which has nothing to run on.
-        self._engine = (
+        engine = (
             None
             if is_dummy()
-            else native.Engine(self.mapped_device_ids, self.queue_families, debug_enabled(), force_staging)
+            else native.Engine(
+                [info.dev_index for info in infos], families, debug_enabled(), _force_staging(), names
+            )
         )
+        self._begin(chosen, infos, families, engine)
+
+    @classmethod
+    def from_handles(
+        cls,
+        instance: object,
+        physical_device: object,
+        device: object,
+        queues: Sequence[object],
+        extensions: Iterable[str] = (),
+        features: Iterable[str] = (),
+    ) -> "Context":
+        """Return a context on a VkDevice that somebody else made; see `vd.make_context_from_handles`."""
+        initialize()
+        if is_dummy():
+            raise UsageError("the dummy backend has no use for a device")
+        engine = foreign_engine(
+            instance,
+            physical_device,
+            device,
+            queues,
+            extensions,
+            features,
+            debug=debug_enabled(),
+            force_staging=_force_staging(),
+        )
+        (entry,) = engine.device_properties
+        devices = get_devices()
+        # The same physical device, as an index: there is none if this process sees it by other drivers.
+        same = [
+            i for i, known in enumerate(devices) if known.uuid == entry["uuid"] and known.uuid is not None
+        ]
+        index = same[0] if same else -1
+        self = cls.__new__(cls)
+        self.borrowed = True
+        info = device_info(index, entry)
+        families = [queue.family for queue in handles_of(engine).devices[0].queues]
+        self._begin([index], [info], [families], engine)
+        return self
+
+    # Whether the devices are somebody else's.
+    borrowed = False
+
+    def _begin(
+        self,
+        device_ids: list[int],
+        infos: list[DeviceInfo],
+        families: list[list[int]],
+        engine: native.Engine | None,
+    ) -> None:
+        self.device_ids = device_ids
+        self.mapped_device_ids = [info.dev_index for info in infos]
+        self.device_infos = infos
+        self.queue_families = families
+        self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+        self.closed = False
+        self._engine = engine
         self._handle = id(self)
-        self.queue_count = sum(map(len, self.queue_families))
+        self.queue_count = sum(map(len, families))
         self.refresh_limits_from_device_infos()
 
     @property
@@ -89,8 +171,64 @@ class Context:
         """Whether any of the devices is one of Apple's."""
         return any(info.is_apple() for info in self.device_infos)
 
+    @property
+    def handles(self) -> ContextHandles:
+        """Vulkan's own handles of instance, devices and queues, to be used beside this context until it ends.
+
+        Vulkan wants one thread at a time to submit to a queue, and the context does so whenever it has work:
+        call `vd.queue_wait_idle()` first, and give it none meanwhile. Nothing of it may be destroyed.
+
+        Raises
+        ------
+        RuntimeError
+            The context was closed, or the backend is the dummy one.
+        """
+        return handles_of(self._native)
+
+    def make_current(self) -> "Context | None":
+        """Make this the global context, that of all threads; return the one before, which stays as it is.
+
+        Raises
+        ------
+        RuntimeError
+            This context was closed, or its device lost.
+        """
+        global _context
+        self.require_usable()
+        with _lock:
+            before, _context = _context, self
+        return before
+
+    def require_usable(self) -> None:
+        """Raise UsageError, or DeviceLostError where that is why, when this context takes no more work."""
+        if self.lost:
+            raise DeviceLostError("the device of this context was lost; make a new one")
+        if self.closed:
+            raise UsageError("this context was closed; make a new one")
+
     def close(self) -> None:
-        """Destroy every object of this context, then the devices. Idempotent."""
+        """Destroy every object of this context, then the devices, unless somebody else made them. Idempotent.
+
+        Raises
+        ------
+        RuntimeError
+            The device is somebody else's, and arrays of `vd.empty_pinned` still look at memory of it. Nothing
+            is closed.
+        """
+        self._require_unpinned()
+        self._end()
+
+    def _require_unpinned(self) -> None:
+        if not self.borrowed or self.closed or self._engine is None:
+            return
+        count = self._engine.statistics()["pinned_blocks"]
+        if count:
+            raise UsageError(
+                f"arrays still look at {count} block(s) of pinned memory (vd.empty_pinned), which end with "
+                "the device: drop or copy them before the context is closed"
+            )
+
+    def _end(self) -> None:
         if self.closed:
             return
         self.closed = True
@@ -99,6 +237,10 @@ class Context:
         if self._engine is not None:
             self._engine.close()
             context_ends()
+
+
+def _force_staging() -> bool:
+    return os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
 
 
 class Handle:
@@ -169,18 +311,15 @@ def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-def as_int(value: object) -> int | None:
-    """Return a Python or NumPy integer as an int; None for everything else, truth values included."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None  # an array of several integers, say
+class _Chosen(_local):
+    """What `use_context` has chosen for the running thread."""
+
+    context: Context | None = None
 
 
-_lock = threading.RLock()
+_lock = RLock()
 _context: Context | None = None
+_chosen = _Chosen()
 
 
 def make_context(
@@ -191,6 +330,8 @@ def make_context(
     use_cpu: bool = False,
     multi_device: bool = False,
     multi_queue: bool = False,
+    extensions: Sequence[str] = (),
+    compiles: bool = True,
 ) -> Context:
     """Make the global context, or return it, arguments ignored, when it exists.
 
@@ -206,40 +347,145 @@ def make_context(
         Queues per device (default 1; with `multi_queue` what suits the device).
     queue_families
         A list of queue family indices per device.
+    extensions
+        Vulkan's names of device extensions to switch on, besides those that are used anyway. What each device
+        has is `DeviceInfo.extensions`.
+    compiles
+        Whether there will be GLSL to compile, for which the compiler gets ready on another thread. False is
+        for programs that have SPIR-V.
 
     Raises
     ------
+    TypeError
+        `extensions` are no names.
     ValueError
         An index, count or family is out of range, or VKDISPATCH_DEVICE matches no device.
     BackendUnavailableError
         This machine has no Vulkan driver or no device.
     UnsupportedError
-        The device lacks something that vkdispatch needs.
+        The device lacks something that vkdispatch needs, or one of the `extensions`.
+    RuntimeError
+        The global context was made before, without one of the `extensions`.
     """
     global _context
+    names = checked_names("extensions", extensions)
     with _lock:
         if _context is not None and _context.usable:
+            _require_enabled(_context, names)
             return _context
-        if is_vulkan():
+        if compiles and is_vulkan():
             context_comes_up()
         initialize()
-        lost, _context = _context, None
-        if lost is not None:
+        gone, _context = _context, None
+        if gone is not None and gone.lost:
             log_warning("the device was lost; making a new context")
-            lost.close()
+            gone._end()
         if queue_families is not None and device_ids is None:
             raise ArgumentValueError("queue_families: needs device_ids, to know whose families they are")
         chosen = (
-            _explicit_devices(device_ids)
+            explicit_devices(device_ids)
             if device_ids is not None
-            else _automatic_devices(device_count, use_cpu, multi_device)
+            else automatic_devices(device_count, use_cpu, multi_device)
         )
-        _refuse_unusable(chosen)
-        families = _queue_families(chosen, queue_counts, queue_families, multi_queue)
-        context = Context(chosen, families)
+        refuse_unusable(chosen)
+        families = choose_families(chosen, queue_counts, queue_families, multi_queue)
+        context = Context(chosen, families, names)
         _announce(context)
         _context = context
         return context
+
+
+def _refuse_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
+    check_extensions(names, devices)
+    if _OLD_ADDRESSES in names:
+        raise ArgumentValueError(
+            f"extensions: {_OLD_ADDRESSES} cannot be on beside bufferDeviceAddress, which took its place in "
+            "Vulkan 1.2 and is on"
+        )
+
+
+def _require_enabled(context: Context, names: Sequence[str]) -> None:
+    if not names or context._engine is None:
+        return
+    missing = [
+        name for name in names if any(name not in device.extensions for device in context.handles.devices)
+    ]
+    if missing:
+        raise UsageError(
+            f"extensions: the global context was made without {', '.join(missing)}; ask for it in the first "
+            "call of make_context"
+        )
+
+
+def make_context_from_handles(
+    instance: object,
+    physical_device: object,
+    device: object,
+    queues: Sequence[object],
+    extensions: Iterable[str] = (),
+    features: Iterable[str] = (),
+    make_current: bool = False,
+) -> Context:
+    """Make a context that runs on a VkDevice which somebody else made, beside what else runs there.
+
+    The device is used until `Context.close()` has returned, or the last reference to the context is gone, and
+    neither it nor the instance is destroyed then. Whoever made them destroys them later than that.
+
+    Parameters
+    ----------
+    instance, physical_device, device
+        Vulkan's handles: ints, pointers of ctypes or cffi, or what has `__int__`. The instance must be made
+        with Vulkan 1.2 or later as `apiVersion`, the device with what `vd.required_device_features()` lists.
+    queues
+        The queues to use, as (family, index) or (family, VkQueue): at least one; each family must be able to
+        compute. The context submits to them whenever it has work, from threads of its own; nobody else may
+        at the same moment, save other contexts of vkdispatch.
+    extensions
+        Vulkan's names of the extensions that were enabled on the device. VK_KHR_push_descriptor makes
+        launches faster.
+    features
+        Vulkan's names of features that were enabled on the device, as far as vkdispatch knows them:
+        `vd.optional_device_features()`. Vulkan cannot be asked; kernels that need others are refused.
+    make_current
+        Make it the global context as well, see `Context.make_current`.
+
+    Raises
+    ------
+    TypeError
+        An argument is no handle, list of queues or list of names.
+    ValueError
+        A handle is null or is seen not to be one; the physical device is none of the instance's; a queue or
+        family does not exist, or cannot compute; a feature is unknown, or its extension is not on.
+    UnsupportedError
+        The physical device lacks what vkdispatch needs, or an extension or feature that is named.
+    """
+    context = Context.from_handles(instance, physical_device, device, queues, extensions, features)
+    if make_current:
+        context.make_current()
+    return context
+
+
+@contextlib.contextmanager
+def use_context(context: Context) -> Iterator[Context]:
+    """Make a context the current one of this thread, in place of the global one, inside a `with` block.
+
+    Buffers, graphs and all else that is made there belongs to it.
+
+    Raises
+    ------
+    TypeError
+        It is no context.
+    RuntimeError
+        It was closed, or its device lost.
+    """
+    if not isinstance(context, Context):
+        raise ArgumentTypeError(f"context: expected a vd.Context, got {type(context).__name__}")
+    context.require_usable()
+    before, _chosen.context = _chosen.context, context
+    try:
+        yield context
+    finally:
+        _chosen.context = before
 
 
 def _announce(context: Context) -> None:
@@ -248,211 +494,82 @@ def _announce(context: Context) -> None:
         log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")
 
 
-def _explicit_devices(device_ids: int | Sequence[int]) -> list[int]:
-    given = _as_list("device_ids", device_ids)
-    count = len(get_devices())
-    if not given:
-        raise ArgumentValueError("device_ids: at least one device is needed, got an empty list")
-    indices = []
-    for item in given:
-        index = as_int(item)
-        if index is None or not 0 <= index < count:
-            raise ArgumentValueError(f"device_ids: expected indices from 0 to {count - 1}, got {item!r}")
-        indices.append(index)
-    if len(set(indices)) != len(indices):
-        raise ArgumentValueError(f"device_ids: each device may be named once, got {indices}")
-    return indices
-
-
-def _as_list(argument: str, value: object) -> list[object]:
-    """Return the items of a sequence, or one integer as a list."""
-    if as_int(value) is not None:
-        return [value]
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise ArgumentValueError(f"{argument}: expected an int or a list of ints, got {value!r}")
-    return list(value)
-
-
-def _automatic_devices(device_count: int | None, use_cpu: bool, multi_device: bool) -> list[int]:
-    devices = get_devices()
-    if not devices:
-        raise no_driver_error("the loader found no device")
-    wanted = os.environ.get("VKDISPATCH_DEVICE", "").strip()
-    if wanted:
-        return [find_device(wanted, devices)]
-    order = by_preference(devices)
-    if not order:
-        # Every device lacks something: name the first one and what it lacks.
-        return [0]
-    gpus = [index for index in order if not devices[index].is_cpu()]
-    candidates = order if use_cpu or not gpus else gpus
-    if device_count is None:
-        return candidates if multi_device else candidates[:1]
-    count = as_int(device_count)
-    if count is None or not 1 <= count <= len(candidates):
-        raise ArgumentValueError(
-            f"device_count: expected 1 to {len(candidates)} (devices available), got {device_count!r}"
-        )
-    return candidates[:count]
-
-
-def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
-    """Return the position of the device with this index, or with this text in its name (any case).
-
-    Raises
-    ------
-    ValueError
-        No device matches.
-    """
-    if wanted.isdigit() and int(wanted) < len(devices):
-        return int(wanted)
-    matches = [index for index in range(len(devices)) if wanted.lower() in devices[index].device_name.lower()]
-    if not matches:
-        names = "; ".join(f"{index}: {device.device_name}" for index, device in enumerate(devices))
-        raise ArgumentValueError(f"VKDISPATCH_DEVICE: no device matches {wanted!r}; there are {names}")
-    usable = [index for index in matches if not devices[index].missing]
-    return (usable or matches)[0]
-
-
-def default_device() -> int:
-    """Return the index of the device that `get_context()` would choose."""
-    return _automatic_devices(None, False, False)[0]
-
-
-def _refuse_unusable(device_ids: Sequence[int]) -> None:
-    devices = get_devices()
-    for index in device_ids:
-        if devices[index].missing:
-            raise UnsupportedError(
-                f"device {index} ({devices[index].device_name}) cannot be used: it lacks "
-                f"{', '.join(devices[index].missing)}; a newer driver may help, or pick another device with "
-                "VKDISPATCH_DEVICE"
-            )
-
-
-def _queue_families(
-    device_ids: Sequence[int],
-    queue_counts: int | Sequence[int] | None,
-    queue_families: Sequence[Sequence[int]] | None,
-    multi_queue: bool,
-) -> list[list[int]]:
-    if queue_families is not None:
-        return _explicit_families(device_ids, queue_families)
-    if queue_counts is None:
-        return [select_queue_families(index, None if multi_queue else 1) for index in device_ids]
-    counts = _as_list("queue_counts", queue_counts)
-    if as_int(queue_counts) is not None:
-        counts *= len(device_ids)
-    if len(counts) != len(device_ids):
-        raise ArgumentValueError(
-            f"queue_counts: {len(device_ids)} devices need as many counts, got {len(counts)}"
-        )
-    return [
-        select_queue_families(index, _checked_count(count))
-        for index, count in zip(device_ids, counts, strict=True)
-    ]
-
-
-def _checked_count(value: object) -> int:
-    count = as_int(value)
-    if count is None or not 1 <= count <= _MAX_QUEUES:
-        raise ArgumentValueError(f"queue_count: expected 1 to {_MAX_QUEUES} queues, got {value!r}")
-    return count
-
-
-def _explicit_families(device_ids: Sequence[int], queue_families: Sequence[Sequence[int]]) -> list[list[int]]:
-    lists = _as_list("queue_families", queue_families)
-    if len(lists) != len(device_ids):
-        raise ArgumentValueError(
-            f"queue_families: {len(device_ids)} devices need as many lists, got {len(lists)}"
-        )
-    return [_families_of(index, families) for index, families in zip(device_ids, lists, strict=True)]
-
-
-def _families_of(device_index: int, families: object) -> list[int]:
-    if isinstance(families, (str, bytes)) or not isinstance(families, Iterable):
-        raise ArgumentValueError(
-            f"queue_families: expected a list of family indices per device, got {families!r}"
-        )
-    properties = get_devices()[device_index].queue_properties
-    checked = []
-    for item in families:
-        family = as_int(item)
-        if family is None or not 0 <= family < len(properties):
-            raise ArgumentValueError(
-                f"queue_families: device {device_index} has families 0 to {len(properties) - 1}, got {item!r}"
-            )
-        if not properties[family][1] & _COMPUTE:
-            raise ArgumentValueError(
-                f"queue_families: family {family} of device {device_index} cannot compute"
-            )
-        checked.append(family)
-    if not 1 <= len(checked) <= _MAX_QUEUES:
-        raise ArgumentValueError(
-            f"queue_families: device {device_index} needs 1 to {_MAX_QUEUES} families, got {len(checked)}"
-        )
-    return checked
-
-
-def select_queue_families(device_index: int, queue_count: int | None = None) -> list[int]:
-    """Return the queue family of each queue to make on a device, compute-only families first.
-
-    Parameters
-    ----------
-    device_index
-        Index into `get_devices()`.
-    queue_count
-        Number of queues; None takes 1 where compute and graphics share a family, else 2 (NVIDIA: 3).
-
-    Raises
-    ------
-    ValueError
-        The index or count is out of range, or the device has no compute queue.
-    """
-    device = get_devices()[_explicit_devices(device_index)[0]]
-    compute, graphics = _compute_family(device), _graphics_family(device)
-    if queue_count is None:
-        queue_count = 1 if compute == graphics else (3 if device.is_nvidia() else 2)
-    queue_count = _checked_count(queue_count)
-    if device.is_nvidia():
-        return [graphics if position == 1 else compute for position in range(queue_count)]
-    return [graphics if position % 2 else compute for position in range(queue_count)]
-
-
-def _compute_family(device: DeviceInfo) -> int:
-    flags = [flags for _, flags in device.queue_properties]
-    preferred = [index for index, value in enumerate(flags) if value in (6, 14)]
-    compute_only = [index for index, value in enumerate(flags) if value & _COMPUTE and not value & _GRAPHICS]
-    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
-    if not compute:
-        raise ArgumentValueError(f"device_index: {device.device_name} has no queue family that can compute")
-    return (preferred or compute_only or compute)[0]
-
-
-def _graphics_family(device: DeviceInfo) -> int:
-    flags = [flags for _, flags in device.queue_properties]
-    preferred = [index for index, value in enumerate(flags) if value in (7, 15)]
-    both = [index for index, value in enumerate(flags) if value & _COMPUTE and value & _GRAPHICS]
-    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
-    return (preferred or both or compute)[0]
-
-
 def get_context() -> Context:
-    """Return the global context, made with the defaults of `make_context` when there is none."""
+    """Return the current context: the thread's, see `use_context`, else the global one.
+
+    That is made with the defaults of `make_context` when there is none.
+
+    Raises
+    ------
+    RuntimeError
+        The context that this thread chose was closed, or its device lost.
+    """
+    context = _chosen.context
+    if context is not None:
+        if not context.usable:
+            context.require_usable()
+        return context
     context = _context
     if context is not None and context.usable:
         return context
     return make_context()
 
 
+def is_current(context: Context) -> bool:
+    """Whether this is the current context, without making one."""
+    return context is (_chosen.context or _context)
+
+
+def context_of(values: Iterable[object]) -> Context | None:
+    """Return the context of the first buffer, image or graph among these."""
+    return next((value.context for value in values if isinstance(value, Handle)), None)
+
+
+def elsewhere(context: Context) -> str:
+    """Return what messages say of an object of this context, where it was expected to be of another one."""
+    if context.usable:
+        return "belongs to another context; what is used together must be made in one"
+    return "belongs to a context that is gone; make it again"
+
+
+def get_context_on(device: int) -> Context | None:
+    """Return the current context where it is on this one device, made if there is none; else None.
+
+    Raises
+    ------
+    ValueError, UnsupportedError
+        As `make_context`.
+    """
+    context = get_context() if is_context_initialized() else make_context(device)
+    return context if context.device_ids == [device] else None
+
+
+def new_context(
+    device: int, queue_families: Sequence[int] | None = None, extensions: Sequence[str] = ()
+) -> Context:
+    """Return a context beside the global one; whoever asked for it closes it.
+
+    Raises
+    ------
+    ValueError, UnsupportedError
+        As `make_context`.
+    """
+    initialize()
+    chosen = explicit_devices(device)
+    refuse_unusable(chosen)
+    families = choose_families(chosen, None, None if queue_families is None else [queue_families], False)
+    _refuse_extensions(extensions, chosen)
+    return Context(chosen, families, extensions)
+
+
 def get_context_handle() -> int:
-    """Return a number that identifies the global context."""
+    """Return a number that identifies the current context."""
     return get_context()._handle
 
 
 def is_context_initialized() -> bool:
-    """Whether there is a global context."""
-    return _context is not None
+    """Whether there is a current context."""
+    return _context is not None or _chosen.context is not None
 
 
 def queue_wait_idle(queue_index: int | None = None, context: Context | None = None) -> None:
@@ -489,7 +606,10 @@ def destroy_context() -> None:
     """Destroy the global context and every object made in it. The next use makes a new one."""
     global _context
     with _lock:
-        context, _context = _context, None
+        context = _context
+        if context is not None:
+            context._require_unpinned()
+        _context = None
     if context is not None:
         context.close()
 
@@ -499,5 +619,11 @@ def stop_threads() -> None:
     destroy_context()
 
 
+def _at_exit() -> None:
+    context = _context
+    if context is not None:
+        context._end()
+
+
 # Registered here so that objects still alive at interpreter exit go before the driver's library is unloaded.
-atexit.register(destroy_context)
+atexit.register(_at_exit)

@@ -19,9 +19,12 @@ _ARITHMETIC_OPERATIONS = 0x4
 class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
+    `timestamp_period` is nanoseconds of a tick of timestamps; 0 where not all queues have them.
     `device_type` is 0 other, 1 integrated, 2 discrete, 3 virtual, 4 CPU. `missing` lists what vkdispatch
-    needs and the device lacks; such a device is listed but cannot be used. `features` has the names of
-    further Vulkan features that kernels may use, such as "shaderBufferInt64Atomics".
+    needs and the device lacks; such a device is listed but cannot be used. `features` has Vulkan's names of
+    those features that vkdispatch or its kernels may use, such as "shaderBufferInt64Atomics", and
+    `extensions` the names of its extensions. Of a device that somebody else made, all this is what is
+    enabled.
     """
 
     dev_index: int
@@ -68,6 +71,8 @@ class DeviceInfo:
     max_bound_storage_buffers: int = 4
     missing: list[str] = field(factory=list)
     features: frozenset[str] = frozenset()
+    extensions: tuple[str, ...] = ()
+    timestamp_period: float = 0.0
 
     def is_nvidia(self) -> bool:
         """Whether the device is one of NVIDIA's."""
@@ -140,7 +145,8 @@ class DeviceInfo:
             f"\t\tUniform Buffer Alignment: {self.uniform_buffer_alignment} bytes",
             f"\t\tMax Bound Descriptor Sets: {self.max_bound_descriptor_sets}",
             f"\t\tSubgroup Stages: {self.supported_stages:#x}   Operations: {self.supported_operations:#x}",
-            f"\t\tFurther Features: {', '.join(sorted(self.features)) or 'none'}",
+            f"\t\tFeatures: {', '.join(sorted(self.features)) or 'none'}",
+            f"\t\tExtensions: {', '.join(sorted(self.extensions)) or 'none'}",
         ]
 
     def __repr__(self) -> str:

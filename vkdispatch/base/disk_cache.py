@@ -9,8 +9,10 @@ The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` dis
 """
 
 import errno
+import functools
 import os
 import stat
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from vkdispatch.base.record import record
 
 # Paths are plain text here: pathlib takes longer to import than a warm start has.
 if TYPE_CHECKING:
+    import hashlib
     from pathlib import Path
 
 LIMIT = 256 << 20
@@ -180,6 +183,14 @@ def _root() -> str | None:
 
 
 def _user_folder() -> str:
+    # On Linux that is XDG_CACHE_HOME or ~/.cache. To ask platformdirs takes longer than all of our import.
+    if sys.platform.startswith("linux") and not ({"ANDROID_ROOT", "ANDROID_DATA"} & os.environ.keys()):
+        for base in (
+            os.environ.get("XDG_CACHE_HOME", ""),
+            os.path.join(os.environ.get("HOME", ""), ".cache"),
+        ):
+            if os.path.isabs(base):
+                return os.path.join(base, "vkdispatch")
     from platformdirs import user_cache_dir
 
     return user_cache_dir("vkdispatch", appauthor=False)
@@ -194,10 +205,18 @@ def _open_file(path: str, flags: int) -> int:
     return descriptor
 
 
-def _hash(*parts: bytes, size: int) -> bytes:
-    import hashlib
+@functools.cache
+def _blake2b() -> "type[hashlib.blake2b]":
+    try:
+        # hashlib's own. By that name OpenSSL is loaded as well, which takes 4 ms.
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b
 
-    state = hashlib.blake2b(digest_size=size)
+
+def _hash(*parts: bytes, size: int) -> bytes:
+    state = _blake2b()(digest_size=size)
     for part in parts:
         state.update(part)
     return state.digest()

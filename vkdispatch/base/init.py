@@ -1,7 +1,7 @@
 """Choosing the backend, loading Vulkan once, and listing devices."""
 
 import os
-import threading
+from _thread import RLock
 
 import vkdispatch_native as native
 from vkdispatch.base.compiler import vulkan_comes_up
@@ -20,7 +20,7 @@ from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
 
-_lock = threading.RLock()
+_lock = RLock()
 _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False
@@ -160,7 +160,7 @@ def get_devices() -> list[DeviceInfo]:
         if _devices is None and _active_backend == "dummy":
             _devices = [dummy_device()]
         elif _devices is None:
-            _devices = [_device_info(index, entry) for index, entry in enumerate(native.device_properties())]
+            _devices = [device_info(index, entry) for index, entry in enumerate(native.device_properties())]
         return list(_devices)
 
 
@@ -169,6 +169,7 @@ def get_cuda_device_map() -> dict[int, int]:
     return {}
 
 
-def _device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
+def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
+    """Return what the engine says of a device, under this index."""
     known = {name: entry[name] for name in DeviceInfo.__match_args__ if name in entry}
     return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]

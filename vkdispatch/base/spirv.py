@@ -6,8 +6,6 @@ the structure sound: the header, the lengths of instructions, identifiers, funct
 it is installed.
 """
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -297,6 +295,10 @@ def validate(code: bytes, argument: str = "spirv") -> None:
     ValueError
         It found an error; the message has what it says.
     """
+    # Here, as they take longer to import than all else that a program with SPIR-V of its own needs.
+    import shutil
+    import subprocess
+
     validator = shutil.which("spirv-val")
     if validator is None:
         return

@@ -1,28 +1,32 @@
 """Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
 
 import struct
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from _thread import RLock, _local
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.descriptor_set import DescriptorSet
+from vkdispatch.base.context import Context, is_current
+from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record
-from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
+
+# A graph of SPIR-V has no use for the kernel language, which takes longer to import than all else.
+if TYPE_CHECKING:
+    from vkdispatch.base.image import Sampler
+    from vkdispatch.codegen.layout import ArgumentLayout
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 
 class Recorder(Protocol):
@@ -45,7 +49,7 @@ class Described(Protocol):
     def binding_type_list(self) -> Sequence[int]:
         """The type of each binding: 3 is the uniform block of arguments."""
 
-    def layout(self) -> ArgumentLayout:
+    def layout(self) -> "ArgumentLayout":
         """Return where the arguments lie."""
 
 
@@ -64,7 +68,7 @@ class BufferBindInfo:
 class ImageBindInfo:
     """A sampler, where a kernel finds it, and what the kernel does with its image."""
 
-    sampler: Sampler
+    sampler: "Sampler"
     binding: int
     read_access: bool
     write_access: bool
@@ -114,7 +118,12 @@ class CommandGraph(CommandList):
         What `record_shader` has bound.
     """
 
-    def __init__(self, reset_on_submit: bool = False, submit_on_record: bool = False) -> None:
+    def __init__(
+        self,
+        reset_on_submit: bool = False,
+        submit_on_record: bool = False,
+        context: Context | None = None,
+    ) -> None:
         """Make an empty graph.
 
         Parameters
@@ -123,12 +132,14 @@ class CommandGraph(CommandList):
             Forget the recording after each submit.
         submit_on_record
             Submit after each recorded call.
+        context
+            Where; None: the current context.
         """
-        super().__init__()
+        super().__init__(context)
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
         # Held by every call that changes or replays the recording.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         # The argument bytes of one instance; bound variables are patched into a copy.
         self._instance = bytearray()
         self._slots: dict[str, list[_Slot]] = {}
@@ -150,7 +161,7 @@ class CommandGraph(CommandList):
         limit_is_groups: bool,
         resources: Sequence[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
-        probe: tuple[int, Probe] | None = None,
+        probe: "tuple[int, Probe] | None" = None,
         kernel: Fusible | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
@@ -307,6 +318,42 @@ class CommandGraph(CommandList):
             super().record_compute_plan(plan, descriptor_set, blocks)
             self._recorded.add(None, tuple(descriptor_set.parents.values()), offset)
 
+    def record_bindings(
+        self, plan: ComputePlan, bindings: Sequence[Binding], groups: tuple[int, int, int], arguments: bytes
+    ) -> None:
+        """Append a dispatch with all that it needs at hand; the caller has checked it.
+
+        Parameters
+        ----------
+        bindings
+            One for each of the plan's.
+        groups
+            Workgroups along x, y and z.
+        arguments
+            As many bytes as the plan has of push constants.
+        """
+        with self._lock:
+            offset = self._native.record(plan._native, bindings, groups, len(arguments))
+            self._keep_block(offset, arguments)
+            self._recorded.add(None, (), offset)
+            if plan._handle not in self.parents:
+                self.register_parent(plan)
+
+    def _append(self, record: Callable[[], None]) -> None:
+        with self._lock:
+            super()._append(record)
+            self._recorded.add(None, (), self._native.instance_size)
+
+    def start(self, queue_index: int) -> int:
+        """Submit to a queue what has no bound variables; return the number of the batch to wait for."""
+        self._complete_instance()
+        return self._native.submit(queue_index, self._instance, 1)
+
+    def run(self, queue_index: int) -> None:
+        """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
+        self._complete_instance()
+        self._native.evaluate(queue_index, self._instance, None)
+
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
 
@@ -454,10 +501,12 @@ class CommandGraph(CommandList):
                 self.reset()
 
     @property
-    def diagnostics(self) -> Diagnostics:
+    def diagnostics(self) -> "Diagnostics":
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
-            self._diagnostics = Diagnostics(prints=True)
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
+
+            self._diagnostics = Diagnostics(self.context, prints=True)
         return self._diagnostics
 
     def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
@@ -565,7 +614,7 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
 
 
 def _filled(
-    who: str, layout: ArgumentLayout, exec_limits: Sequence[int], values: Mapping[str, object]
+    who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
 ) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
     """Return a dispatch's argument bytes, and where bound variables go in them."""
     block = bytearray(layout.size)
@@ -610,7 +659,7 @@ def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":
     return array
 
 
-class _ThreadGraphs(threading.local):
+class _ThreadGraphs(_local):
     """The graphs of the running thread."""
 
     chosen: CommandGraph | None = None
@@ -623,7 +672,7 @@ current = _ThreadGraphs()
 def default_graph() -> CommandGraph:
     """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
     graph = current.default
-    if graph is None or graph.destroyed or not graph.context.usable:
+    if graph is None or graph.destroyed or not (graph.context.usable and is_current(graph.context)):
         graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
     return graph
 

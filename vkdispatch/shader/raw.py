@@ -12,11 +12,11 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
     DeviceLostError,
     ShaderBuildError,
-    UnsupportedError,
     VulkanError,
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv import Module, read_module, validate
+from vkdispatch.base.spirv_features import check_features
 from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
 from vkdispatch.base.spirv_types import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
@@ -27,21 +27,6 @@ from vkdispatch.shader.launcher import BuiltKernel, bind_kernel, check_local_siz
 from vkdispatch.shader.raw_interface import RawArgument, RawDescription, describe, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening
-
-# SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
-_FEATURES: dict[int, tuple[str, str]] = {
-    9: ("float_16_support", "float16"),
-    10: ("float_64_support", "float64"),
-    11: ("int_64_support", "64-bit integers"),
-    22: ("int_16_support", "16-bit integers"),
-    61: ("subgroup_enabled", "subgroup operations"),
-    63: ("subgroup_arithmetic", "subgroup arithmetic"),
-    4448: ("storage_buffer_8_bit_access", "buffers of 8-bit elements"),
-    4433: ("storage_buffer_16_bit_access", "buffers of 16-bit elements"),
-    4434: ("uniform_and_storage_buffer_16_bit_access", "uniform blocks with 16-bit members"),
-    4435: ("storage_push_constant_16", "push constants of 16 bits"),
-    6033: ("shader_buffer_float32_atomic_add", "atomic addition of float32"),
-}
 
 
 @record
@@ -132,7 +117,7 @@ class RawKernel(ShaderFunction):
                 f"{local_size}); launch several times"
             )
         check_local_size(who, local_size, context)
-        _check_features(who, self.interface, context)
+        check_features(who, self.interface, context)
         source = description.shader_source(local_size)
         plan = _plan(who, self._code, self.interface, description, source)
         return bind_kernel(
@@ -346,18 +331,6 @@ def _plan(
         raise ShaderBuildError(
             f"{who}: the driver refused the kernel: {error}", shader_source=source.numbered()
         ) from error
-
-
-def _check_features(who: str, interface: Interface, context: Context) -> None:
-    for device in context.device_infos:
-        for capability, (attribute, what) in _FEATURES.items():
-            if capability in interface.capabilities and not getattr(device, attribute):
-                raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {what}")
-    if interface.shared_bytes > context.max_shared_memory:
-        raise ArgumentValueError(
-            f"{who}: its shared arrays take {interface.shared_bytes} bytes; a workgroup on this device has "
-            f"{context.max_shared_memory}"
-        )
 
 
 def _summary(code: RawCode, interface: Interface, local_size: Extent) -> str:

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "context/features.hpp"
+#include "context/foreign.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -79,53 +81,28 @@ bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& pro
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
-// Every shader feature that codegen can use and the device has; nothing else is switched on.
-VkPhysicalDeviceFeatures wanted_features(const VkPhysicalDeviceFeatures& has) {
-  VkPhysicalDeviceFeatures features{};
-  features.shaderFloat64 = has.shaderFloat64;
-  features.shaderInt64 = has.shaderInt64;
-  features.shaderInt16 = has.shaderInt16;
-  features.shaderStorageImageExtendedFormats = has.shaderStorageImageExtendedFormats;
-  features.sparseBinding = has.sparseBinding;
-  return features;
+// One for each VkQueue of the process: engines on somebody else's device may share queues with others.
+std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
+  static std::mutex guard;
+  static std::map<VkQueue, std::weak_ptr<std::mutex>> known;
+  std::lock_guard lock(guard);
+  std::weak_ptr<std::mutex>& entry = known[queue];
+  std::shared_ptr<std::mutex> found = entry.lock();
+  if (!found) {
+    found = std::make_shared<std::mutex>();
+    entry = found;
+  }
+  return found;
 }
 
-VkPhysicalDeviceVulkan11Features wanted_features(const VkPhysicalDeviceVulkan11Features& has) {
-  VkPhysicalDeviceVulkan11Features features{};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
-  features.storageBuffer16BitAccess = has.storageBuffer16BitAccess;
-  features.uniformAndStorageBuffer16BitAccess = has.uniformAndStorageBuffer16BitAccess;
-  features.storagePushConstant16 = has.storagePushConstant16;
-  features.variablePointers = has.variablePointers;
-  features.variablePointersStorageBuffer = has.variablePointersStorageBuffer;
-  return features;
-}
-
-VkPhysicalDeviceVulkan12Features wanted_features(const VkPhysicalDeviceVulkan12Features& has) {
-  VkPhysicalDeviceVulkan12Features features{};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-  features.timelineSemaphore = VK_TRUE;
-  features.scalarBlockLayout = VK_TRUE;
-  features.shaderFloat16 = has.shaderFloat16;
-  features.samplerMirrorClampToEdge = has.samplerMirrorClampToEdge;
-  features.shaderInt8 = has.shaderInt8;
-  features.storageBuffer8BitAccess = has.storageBuffer8BitAccess;
-  features.uniformAndStorageBuffer8BitAccess = has.uniformAndStorageBuffer8BitAccess;
-  features.storagePushConstant8 = has.storagePushConstant8;
-  features.shaderBufferInt64Atomics = has.shaderBufferInt64Atomics;
-  features.shaderSharedInt64Atomics = has.shaderSharedInt64Atomics;
-  features.shaderSubgroupExtendedTypes = has.shaderSubgroupExtendedTypes;
-  features.bufferDeviceAddress = has.bufferDeviceAddress;
-  features.hostQueryReset = has.hostQueryReset;
-  features.vulkanMemoryModel = has.vulkanMemoryModel;
-  features.vulkanMemoryModelDeviceScope = has.vulkanMemoryModelDeviceScope;
-  return features;
+bool contains(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
 
 bool DeviceProperties::has_extension(const char* name) const {
-  return std::find(extensions.begin(), extensions.end(), name) != extensions.end();
+  return contains(extensions, name);
 }
 
 DeviceProperties query_properties(VkPhysicalDevice physical) {
@@ -174,9 +151,7 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
   return p;
 }
 
-Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
-               bool force_staging)
-    : Device() {
+void Device::inspect(VkPhysicalDevice physical, bool force_staging) {
   physical_ = physical;
   properties_ = query_properties(physical);
   if (!properties_.missing.empty()) {
@@ -187,8 +162,43 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector
     throw Error(ErrorKind::vulkan, std::string(properties_.core.deviceName) + " lacks " + text);
   }
   host_mapped_ = !force_staging && prefers_host_mapped(physical, properties_.core.deviceType);
-  create(queue_families);
+}
+
+Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
+               const std::vector<std::string>& extensions, bool force_staging)
+    : Device() {
+  inspect(physical, force_staging);
+  create(queue_families, extensions);
   create_allocator(instance);
+}
+
+Device::Device(VkInstance instance, const ForeignDevice& foreign, bool force_staging) : Device() {
+  inspect(foreign.physical, force_staging);
+  for (const std::string& name : foreign.extensions) {
+    if (!properties_.has_extension(name.c_str())) {
+      throw Error(ErrorKind::invalid_value, std::string(properties_.core.deviceName) + " has no " + name);
+    }
+  }
+  properties_.extensions = foreign.extensions;
+  keep_features(properties_, [&](const Feature& feature) {
+    return feature.required ||
+           (contains(foreign.features, feature.name) &&
+            (feature.extension == nullptr || properties_.has_extension(feature.extension)));
+  });
+  choose_extensions();
+  borrowed_ = true;
+  handle_ = foreign.handle;
+  check_device(handle_, foreign.physical);
+  volkLoadDeviceTable(&fn_, handle_);
+  take_queues(foreign.queues);
+  create_allocator(instance);
+}
+
+// What is used of the extensions that there are.
+void Device::choose_extensions() {
+  push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
+                      std::getenv("VKDISPATCH_NO_PUSH_DESCRIPTORS") == nullptr;
+  calibrated_ = has_calibrated_clock(physical_, properties_);
 }
 
 // The families of each queue's twins. None where host memory and device memory are one: nothing is to be
@@ -223,15 +233,49 @@ std::vector<std::vector<uint32_t>> Device::transfer_families(
   return twins;
 }
 
-void Device::create(const std::vector<uint32_t>& queue_families) {
+void Device::check_family(uint32_t family) const {
+  if (family >= properties_.queue_families.size()) {
+    throw Error(ErrorKind::invalid_value, "queue family " + std::to_string(family) + " does not exist");
+  }
+  if ((properties_.queue_families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
+    throw Error(ErrorKind::invalid_value, "queue family " + std::to_string(family) + " cannot compute");
+  }
+}
+
+std::mutex* Device::mutex_of(VkQueue queue) {
+  std::shared_ptr<std::mutex> mutex = shared_mutex(queue);
+  if (std::find(queue_mutexes_.begin(), queue_mutexes_.end(), mutex) == queue_mutexes_.end()) {
+    queue_mutexes_.push_back(mutex);
+  }
+  return mutex.get();
+}
+
+void Device::take_queues(const std::vector<ForeignDevice::Queue>& queues) {
+  for (const ForeignDevice::Queue& given : queues) {
+    check_family(given.family);
+    const bool by_index = given.handle == VK_NULL_HANDLE;
+    QueueHandle queue{given.handle, given.family, by_index ? given.index : kUnknownIndex, nullptr};
+    if (by_index) {
+      fn_.vkGetDeviceQueue(handle_, given.family, given.index, &queue.handle);
+    }
+    if (queue.handle == VK_NULL_HANDLE) {
+      throw Error(ErrorKind::invalid_value, "the device was created without queue " +
+                                                std::to_string(given.index) + " of family " +
+                                                std::to_string(given.family));
+    }
+    check_queue(queue.handle, handle_);
+    queue.mutex = mutex_of(queue.handle);
+    queues_.push_back(queue);
+    if (std::find(families_.begin(), families_.end(), given.family) == families_.end()) {
+      families_.push_back(given.family);
+    }
+  }
+}
+
+void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions) {
   std::map<uint32_t, uint32_t> wanted;  // family -> how many queues
   for (uint32_t family : queue_families) {
-    if (family >= properties_.queue_families.size()) {
-      throw Error(ErrorKind::invalid_value, "queue family " + std::to_string(family) + " does not exist");
-    }
-    if ((properties_.queue_families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
-      throw Error(ErrorKind::invalid_value, "queue family " + std::to_string(family) + " cannot compute");
-    }
+    check_family(family);
     wanted[family] += 1;
   }
   const std::vector<std::vector<uint32_t>> twins = transfer_families(queue_families);
@@ -257,62 +301,55 @@ void Device::create(const std::vector<uint32_t>& queue_families) {
     queue_infos.push_back(info);
   }
 
-  VkPhysicalDeviceFeatures core = wanted_features(properties_.features);
-  VkPhysicalDeviceVulkan11Features features11 = wanted_features(properties_.features11);
-  VkPhysicalDeviceVulkan12Features features12 = wanted_features(properties_.features12);
-  VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float = properties_.atomic_float;
-  features11.pNext = &features12;
-
-  std::vector<const char*> extensions;
-  push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
-                      std::getenv("VKDISPATCH_NO_PUSH_DESCRIPTORS") == nullptr;
+  // Every feature that kernels can use and the device has; nothing else is switched on.
+  keep_features(properties_, [](const Feature&) { return true; });
+  choose_extensions();
+  const auto enable = [&](const char* name) {
+    if (!contains(extensions, name)) {
+      extensions.emplace_back(name);
+    }
+  };
   if (push_descriptors_) {
-    extensions.push_back(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
+    enable(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
   }
-  calibrated_ = has_calibrated_clock(physical_, properties_);
   if (calibrated_) {
-    extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+    enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   }
   if (properties_.has_extension("VK_KHR_portability_subset")) {
-    extensions.push_back("VK_KHR_portability_subset");
+    enable("VK_KHR_portability_subset");
   }
-  VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2 = properties_.atomic_float2;
+  DeviceProperties on = properties_;
+  on.features11.pNext = &on.features12;
   if (properties_.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME)) {
-    extensions.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
-    atomic_float.shaderImageFloat32Atomics = VK_FALSE;
-    atomic_float.shaderImageFloat32AtomicAdd = VK_FALSE;
-    atomic_float.sparseImageFloat32Atomics = VK_FALSE;
-    atomic_float.sparseImageFloat32AtomicAdd = VK_FALSE;
-    features12.pNext = &atomic_float;
+    enable(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+    on.features12.pNext = &on.atomic_float;
     if (properties_.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME)) {
-      extensions.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME);
-      atomic_float2.shaderImageFloat32AtomicMinMax = VK_FALSE;
-      atomic_float2.sparseImageFloat32AtomicMinMax = VK_FALSE;
-      atomic_float.pNext = &atomic_float2;
+      enable(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME);
+      on.atomic_float.pNext = &on.atomic_float2;
     }
   }
+  std::vector<const char*> names(extensions.size());
+  std::transform(extensions.begin(), extensions.end(), names.begin(),
+                 [](const std::string& name) { return name.c_str(); });
 
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = &features11;
+  info.pNext = &on.features11;
   info.queueCreateInfoCount = static_cast<uint32_t>(queue_infos.size());
   info.pQueueCreateInfos = queue_infos.data();
-  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
-  info.ppEnabledExtensionNames = extensions.data();
-  info.pEnabledFeatures = &core;
+  info.enabledExtensionCount = static_cast<uint32_t>(names.size());
+  info.ppEnabledExtensionNames = names.data();
+  info.pEnabledFeatures = &on.features;
   check(vkCreateDevice(physical_, &info, nullptr, &handle_), "vkCreateDevice");
   volkLoadDeviceTable(&fn_, handle_);
+  properties_.extensions = extensions;
 
-  std::map<std::pair<uint32_t, uint32_t>, std::mutex*> mutexes;
   std::map<uint32_t, uint32_t> next;
   auto take = [&](uint32_t family) {
     const uint32_t index = next[family]++ % wanted[family];
-    std::mutex*& mutex = mutexes[{family, index}];
-    if (mutex == nullptr) {
-      mutex = queue_mutexes_.emplace_back(std::make_unique<std::mutex>()).get();
-    }
-    QueueHandle queue{VK_NULL_HANDLE, family, mutex};
+    QueueHandle queue{VK_NULL_HANDLE, family, index, nullptr};
     fn_.vkGetDeviceQueue(handle_, family, index, &queue.handle);
+    queue.mutex = mutex_of(queue.handle);
     return queue;
   };
   for (uint32_t family : queue_families) {
@@ -374,11 +411,26 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
   check(result, "vkQueueBindSparse");
 }
 
+void Device::wait_idle() noexcept {
+  if (borrowed_) {  // its other queues are not ours to wait for
+    for (const QueueHandle& queue : queues_) {
+      std::lock_guard lock(*queue.mutex);
+      fn_.vkQueueWaitIdle(queue.handle);
+    }
+    return;
+  }
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (const auto& mutex : queue_mutexes_) {
+    locks.emplace_back(*mutex);
+  }
+  fn_.vkDeviceWaitIdle(handle_);
+}
+
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
     vmaDestroyAllocator(allocator_);
   }
-  if (handle_ != VK_NULL_HANDLE) {
+  if (handle_ != VK_NULL_HANDLE && !borrowed_) {
     fn_.vkDestroyDevice(handle_, nullptr);
   }
 }

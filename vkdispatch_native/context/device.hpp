@@ -30,17 +30,38 @@ struct DeviceProperties {
 
 DeviceProperties query_properties(VkPhysicalDevice physical);
 
-// Two engine queues may share one VkQueue when a family has too few; the mutex then orders their submits.
+// Two engine queues may share one VkQueue when a family has too few, and so may two engines on one device;
+// the mutex, one for each VkQueue of the process, then orders their submits.
 struct QueueHandle {
   VkQueue handle = VK_NULL_HANDLE;
   uint32_t family = 0;
+  uint32_t index = 0;  // in its family; kUnknownIndex: somebody else's, given by its handle
   std::mutex* mutex = nullptr;
+};
+
+constexpr uint32_t kUnknownIndex = ~uint32_t{0};
+
+// A device that somebody else made, and what of it the engine may use.
+struct ForeignDevice {
+  struct Queue {
+    uint32_t family;
+    uint32_t index;  // used where `handle` is null
+    VkQueue handle;
+  };
+
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice handle = VK_NULL_HANDLE;
+  std::vector<Queue> queues;
+  std::vector<std::string> extensions;  // that were enabled
+  std::vector<std::string> features;    // likewise, by Vulkan's names; the required ones go without saying
 };
 
 class Device {
  public:
   Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
-         bool force_staging);
+         const std::vector<std::string>& extensions, bool force_staging);
+  // Leaves the VkDevice as it is at the end.
+  Device(VkInstance instance, const ForeignDevice& foreign, bool force_staging);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -49,7 +70,10 @@ class Device {
   VkPhysicalDevice physical() const noexcept { return physical_; }
   const VolkDeviceTable& fn() const noexcept { return fn_; }
   VmaAllocator allocator() const noexcept { return allocator_; }
+  // Features and extensions are those that are on.
   const DeviceProperties& properties() const noexcept { return properties_; }
+  bool borrowed() const noexcept { return borrowed_; }
+  void wait_idle() noexcept;
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
   // For each queue those that move data beside it: one, or one that uploads and one that downloads. Empty
   // where the device has no copy engines of its own.
@@ -75,8 +99,13 @@ class Device {
 
  private:
   Device() = default;
-  void create(const std::vector<uint32_t>& queue_families);
+  void inspect(VkPhysicalDevice physical, bool force_staging);
+  void create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions);
+  void take_queues(const std::vector<ForeignDevice::Queue>& queues);
+  void check_family(uint32_t family) const;
+  std::mutex* mutex_of(VkQueue queue);
   std::vector<std::vector<uint32_t>> transfer_families(const std::vector<uint32_t>& queue_families) const;
+  void choose_extensions();
   void create_allocator(VkInstance instance);
 
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
@@ -87,7 +116,8 @@ class Device {
   std::vector<QueueHandle> queues_;
   std::vector<std::vector<QueueHandle>> transfer_queues_;
   std::vector<uint32_t> families_;
-  std::vector<std::unique_ptr<std::mutex>> queue_mutexes_;
+  std::vector<std::shared_ptr<std::mutex>> queue_mutexes_;  // each once
+  bool borrowed_ = false;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
   bool calibrated_ = false;

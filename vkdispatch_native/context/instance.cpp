@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "context/foreign.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -37,15 +38,6 @@ bool has_layer(const char* name) {
   vkEnumerateInstanceLayerProperties(&count, layers.data());
   return std::any_of(layers.begin(), layers.end(),
                      [&](const VkLayerProperties& layer) { return std::strcmp(layer.layerName, name) == 0; });
-}
-
-bool has_extension(const char* name) {
-  uint32_t count = 0;
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data());
-  return std::any_of(extensions.begin(), extensions.end(),
-                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
@@ -102,7 +94,7 @@ Instance::Instance(bool debug) : Instance() {
   if (volkInitialize() != VK_SUCCESS) {
     throw Error(ErrorKind::vulkan, "no Vulkan loader (libvulkan) on this machine");
   }
-  if (volkGetInstanceVersion() < VK_API_VERSION_1_1) {
+  if (vkEnumerateInstanceVersion == nullptr) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader is older than Vulkan 1.1");
   }
 
@@ -117,10 +109,6 @@ Instance::Instance(bool debug) : Instance() {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
-  if (has_extension(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {
-    extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
-    info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
-  }
 
   const VkValidationFeatureEnableEXT synchronization =
       VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
@@ -137,11 +125,19 @@ Instance::Instance(bool debug) : Instance() {
     info.pNext = &features;
   }
 
+  // Nearly every loader has this extension. Asking first would have it look at all drivers once more.
+  extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
+  info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
   info.enabledLayerCount = static_cast<uint32_t>(layers.size());
   info.ppEnabledLayerNames = layers.data();
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  const VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  VkResult result = vkCreateInstance(&info, nullptr, &handle_);
+  if (result == VK_ERROR_EXTENSION_NOT_PRESENT) {
+    info.flags = 0;
+    --info.enabledExtensionCount;
+    result = vkCreateInstance(&info, nullptr, &handle_);
+  }
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader finds no driver on this machine");
   }
@@ -149,20 +145,71 @@ Instance::Instance(bool debug) : Instance() {
   volkLoadInstanceOnly(handle_);
 
   if (validate) {
-    check(vkCreateDebugUtilsMessengerEXT(handle_, &messenger, nullptr, &messenger_),
-          "vkCreateDebugUtilsMessengerEXT");
+    listen();
   }
-  uint32_t count = 0;
-  check(vkEnumeratePhysicalDevices(handle_, &count, nullptr), "vkEnumeratePhysicalDevices");
-  physical_devices_.resize(count);
-  check(vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data()), "vkEnumeratePhysicalDevices");
+  enumerate();
+}
+
+std::shared_ptr<Instance> Instance::borrow(VkInstance handle, VkPhysicalDevice physical, bool debug) {
+  std::lock_guard lock(current_mutex);
+  if (!current) {
+    throw Error(ErrorKind::vulkan, "Vulkan is not initialized");  // its functions serve every instance
+  }
+  check_instance(handle, physical, current->handle_);
+  if (current->handle_ == handle) {
+    current->require(physical);
+    return current;
+  }
+  std::shared_ptr<Instance> borrowed(new Instance());
+  borrowed->handle_ = handle;
+  borrowed->borrowed_ = true;
+  borrowed->enumerate();
+  borrowed->require(physical);
+  if (debug) {
+    borrowed->listen();
+  }
+  return borrowed;
+}
+
+void Instance::require(VkPhysicalDevice physical) const {
+  if (std::find(physical_devices_.begin(), physical_devices_.end(), physical) == physical_devices_.end()) {
+    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
+  }
+}
+
+// The functions are looked up for this instance: others may not have the extension.
+void Instance::listen() {
+  const auto make = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(handle_, "vkCreateDebugUtilsMessengerEXT"));
+  destroy_messenger_ = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(handle_, "vkDestroyDebugUtilsMessengerEXT"));
+  if (make == nullptr || destroy_messenger_ == nullptr) {
+    return;
+  }
+  const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
+  check(make(handle_, &messenger, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT");
+}
+
+// One question in place of two, how many and which: the loader and its layers look at the drivers for each.
+void Instance::enumerate() {
+  physical_devices_.resize(16);
+  while (true) {
+    auto count = static_cast<uint32_t>(physical_devices_.size());
+    const VkResult result = vkEnumeratePhysicalDevices(handle_, &count, physical_devices_.data());
+    if (result != VK_INCOMPLETE) {
+      check(result, "vkEnumeratePhysicalDevices");
+      physical_devices_.resize(count);
+      return;
+    }
+    physical_devices_.resize(2 * physical_devices_.size());
+  }
 }
 
 Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) {
-    vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    destroy_messenger_(handle_, messenger_, nullptr);
   }
-  if (handle_ != VK_NULL_HANDLE) {
+  if (handle_ != VK_NULL_HANDLE && !borrowed_) {
     vkDestroyInstance(handle_, nullptr);
   }
 }

@@ -19,6 +19,9 @@ class Instance {
   static void destroy() noexcept;          // at the latest when the last engine gives up its share
   static std::shared_ptr<Instance> get();  // throws when there is none
   static bool exists() noexcept;
+  // Somebody else's, to be left as it is; throws unless the physical device is one of its own. With `debug`
+  // what its validation layer says is noted, where it has VK_EXT_debug_utils.
+  static std::shared_ptr<Instance> borrow(VkInstance handle, VkPhysicalDevice physical, bool debug);
 
   ~Instance();
   Instance(const Instance&) = delete;
@@ -31,8 +34,13 @@ class Instance {
  private:
   Instance() = default;
   explicit Instance(bool debug);
+  void listen();
+  void enumerate();
+  void require(VkPhysicalDevice physical) const;
 
   VkInstance handle_ = VK_NULL_HANDLE;
+  bool borrowed_ = false;
+  PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger_ = nullptr;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   std::vector<VkPhysicalDevice> physical_devices_;
 };

@@ -1,0 +1,330 @@
+"""Recording, evaluation, and the state of sequences."""
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.kompute as kp
+
+from .kernels import ADD_ONE, DOUBLE_SUM, PRODUCT, PUSHED
+
+
+def test_three_operations_in_a_chain(manager: kp.Manager) -> None:
+    a, b, c = manager.tensor([2, 2, 2]), manager.tensor([1, 2, 3]), manager.tensor([0, 0, 0])
+    algorithm = manager.algorithm([a, b, c], kp.compile_glsl(PRODUCT))
+    sequence = manager.sequence()
+    same = (
+        sequence.record(kp.OpSyncDevice([a, b, c]))
+        .record(kp.OpAlgoDispatch(algorithm))
+        .record(kp.OpSyncLocal([c]))
+    )
+    assert same is sequence and sequence.is_recording()
+    assert sequence.eval() is sequence
+    assert not sequence.is_recording() and not sequence.is_running()
+    assert c.data().tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 65, 1000])
+def test_dispatches_of_one_sequence_see_each_other(manager: kp.Manager, size: int) -> None:
+    data = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    a, b = manager.tensor(data), manager.tensor(np.zeros(size))
+    groups = (-(-size // 64), 1, 1)
+    forth = manager.algorithm([a, b], DOUBLE_SUM, groups)
+    back = manager.algorithm([b, a], DOUBLE_SUM, groups)
+    sequence = manager.sequence().record(kp.OpSyncDevice([a]))
+    for _ in range(5):
+        sequence.record(kp.OpAlgoDispatch(forth)).record(kp.OpAlgoDispatch(back))
+    sequence.record(kp.OpSyncLocal([a])).eval()
+    wanted = data.copy()
+    for _ in range(10):
+        wanted = np.roll(wanted, -1) + wanted
+    np.testing.assert_array_equal(a.data(), wanted)
+
+
+def test_evaluating_again_runs_the_same_commands(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(10))
+    algorithm = manager.algorithm([a], ADD_ONE)
+    manager.sequence().eval(kp.OpSyncDevice([a]))
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+    for _ in range(5):
+        sequence.eval()
+    manager.sequence().eval(kp.OpSyncLocal([a]))
+    assert a.data().tolist() == [5] * 10
+
+
+@pytest.mark.parametrize("count", [1, 2, 100])
+def test_a_run_of_one_dispatch_is_merged_in_time(manager: kp.Manager, count: int) -> None:
+    a = manager.tensor(np.arange(37))
+    algorithm = manager.algorithm([a], ADD_ONE)
+    sequence = manager.sequence().record(kp.OpSyncDevice([a]))
+    for _ in range(count):
+        sequence.record(kp.OpAlgoDispatch(algorithm))
+    sequence.record(kp.OpSyncLocal([a]))
+    for _ in range(40):
+        sequence.eval()
+        np.testing.assert_array_equal(a.data(), np.arange(37) + count)
+        a.data()[:] = np.arange(37)
+    commands: Any = sequence._commands
+    assert (commands.graph._native.length < count + 2) == (count == 100)
+
+
+def test_dispatches_with_other_constants_are_not_merged(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(3))
+    algorithm = manager.algorithm([a], PUSHED, (1, 1, 1), [], [1, 1, 1])
+    manager.sequence().eval(kp.OpSyncDevice([a]))
+    sequence = manager.sequence()
+    for k in range(100):
+        sequence.record(kp.OpAlgoDispatch(algorithm, [k % 2, 1, 2]))
+    for _ in range(30):
+        sequence.eval()
+    manager.sequence().eval(kp.OpSyncLocal([a]))
+    assert a.data().tolist() == [1500, 3000, 6000]
+
+
+def test_eval_of_an_operation_drops_those_before(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(4), kp.host)
+    algorithm = manager.algorithm([a], ADD_ONE)
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm)).record(kp.OpAlgoDispatch(algorithm))
+    sequence.eval(kp.OpAlgoDispatch(algorithm))
+    assert a.data().tolist() == [1] * 4
+    sequence.eval()
+    assert a.data().tolist() == [2] * 4
+
+
+def test_record_after_eval_starts_anew_and_rerecord_takes_all(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(2), kp.host)
+    algorithm = manager.algorithm([a], ADD_ONE)
+    dispatch = kp.OpAlgoDispatch(algorithm)
+    sequence = manager.sequence().record(dispatch).record(dispatch)
+    sequence.eval()
+    assert a.data()[0] == 2
+    sequence.record(dispatch).eval()
+    assert a.data()[0] == 3
+    sequence.rerecord()
+    assert sequence.is_recording()
+    sequence.eval()
+    assert a.data()[0] == 6
+
+
+def test_clear_forgets_operations_but_not_what_can_be_evaluated(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(2), kp.host)
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(manager.algorithm([a], ADD_ONE)))
+    sequence.clear()
+    assert not sequence.is_recording()
+    sequence.eval()
+    assert a.data()[0] == 1
+    sequence.rerecord()
+    sequence.eval()
+    assert a.data()[0] == 1
+
+
+def test_dispatches_without_constants_take_those_set_last(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(3), kp.host)
+    algorithm = manager.algorithm([a], PUSHED, (1, 1, 1), [], [1, 1, 1])
+    sequence = (
+        manager.sequence()
+        .record(kp.OpAlgoDispatch(algorithm))
+        .record(kp.OpAlgoDispatch(algorithm, [10, 10, 10]))
+    )
+    sequence.eval()
+    assert a.data()[0] == 11
+    a.data()[:] = 0
+    sequence.rerecord()
+    sequence.eval()
+    assert a.data()[0] == 20
+
+
+# -- asynchronous
+
+SPIN = """#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) buffer A { uint a[]; };
+void main() { for (uint i = 0; i < 60000; ++i) a[0] = a[0] * 1664525u + 1013904223u; }
+"""
+
+
+def busy(manager: kp.Manager, count: int = 200) -> tuple[kp.Sequence, kp.Tensor]:
+    a = manager.tensor_t(np.zeros(1, np.uint32), kp.host)
+    algorithm = manager.algorithm([a], SPIN, (1, 1, 1))
+    sequence = manager.sequence()
+    for _ in range(count):
+        sequence.record(kp.OpAlgoDispatch(algorithm))
+    return sequence, a
+
+
+def test_asynchronous_evaluation(manager: kp.Manager) -> None:
+    a = manager.tensor(np.arange(5))
+    sequence = manager.sequence()
+    assert sequence.eval_async(kp.OpSyncDevice([a])) is sequence
+    assert sequence.is_running() and not sequence.is_recording()
+    assert sequence.eval_await() is sequence
+    assert not sequence.is_running()
+    assert sequence.eval_await() is sequence  # nothing runs
+
+
+def test_without_an_operation_it_waits_unless_told_otherwise(manager: kp.Manager) -> None:
+    sequence, _ = busy(manager)
+    sequence.eval_async()
+    assert not sequence.is_running()
+    sequence.eval_async(blocking=False)
+    assert sequence.is_running()
+    sequence.eval_await()
+
+
+def test_while_it_runs_it_refuses(manager: kp.Manager) -> None:
+    sequence, a = busy(manager)
+    sequence.eval_async(blocking=False)
+    for refused in (
+        sequence.eval,
+        sequence.rerecord,
+        lambda: sequence.eval_async(blocking=False),
+        lambda: sequence.record(kp.OpSyncLocal([a])),
+        lambda: sequence.eval(kp.OpSyncLocal([a])),
+    ):
+        with pytest.raises(RuntimeError, match=r"running.*eval_await"):
+            refused()
+    sequence.eval_await()
+    sequence.eval()
+
+
+def test_a_timeout_leaves_it_running(manager: kp.Manager) -> None:
+    sequence, _ = busy(manager, 2000)
+    sequence.eval_async(blocking=False)
+    assert sequence.eval_await(1000) is sequence
+    assert sequence.is_running()
+    sequence.eval_await(600_000_000_000)
+    assert not sequence.is_running()
+    for wrong in (-1, 1.5, "1"):
+        with pytest.raises(TypeError, match="wait_for"):
+            sequence.eval_await(wrong)  # type: ignore[arg-type]
+
+
+def test_other_threads_run_during_an_evaluation(manager: kp.Manager) -> None:
+    sequence, _ = busy(manager, 1000)
+    sequence.eval()
+    ticks, stop = [0], threading.Event()
+
+    def count() -> None:
+        while not stop.is_set():
+            ticks[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = ticks[0]
+    sequence.eval()
+    after = ticks[0]
+    stop.set()
+    thread.join()
+    assert after > before + 10
+
+
+# -- timestamps
+
+
+def test_timestamps(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(100))
+    algorithm = manager.algorithm([a], ADD_ONE)
+    sequence = manager.sequence(0, 10)
+    assert sequence.get_timestamps() == [0]
+    sequence.record(kp.OpSyncDevice([a])).record(kp.OpAlgoDispatch(algorithm)).record(kp.OpSyncLocal([a]))
+    sequence.eval()
+    stamps = sequence.get_timestamps()
+    assert len(stamps) == 4 and stamps == sorted(stamps) and stamps[0] > 0 and stamps[3] > stamps[0]
+    sequence.eval()
+    assert sequence.get_timestamps()[0] >= stamps[3]
+    sequence.record(kp.OpSyncLocal([a])).eval()
+    assert len(sequence.get_timestamps()) == 5
+    sequence.clear()
+    sequence.record(kp.OpSyncLocal([a])).eval()
+    assert len(sequence.get_timestamps()) == 2
+    assert manager.timestamp_period > 0
+
+
+def test_timestamps_that_were_not_asked_for(manager: kp.Manager) -> None:
+    with pytest.raises(RuntimeError, match="total_timestamps"):
+        manager.sequence().get_timestamps()
+    a = manager.tensor([1])
+    sequence = manager.sequence(0, 1).record(kp.OpSyncDevice([a]))
+    with pytest.raises(RuntimeError, match="total_timestamps"):
+        sequence.record(kp.OpSyncDevice([a]))
+    sequence.eval()
+
+
+# -- lives
+
+
+def test_destroyed(manager: kp.Manager) -> None:
+    a = manager.tensor([1])
+    sequence = manager.sequence().record(kp.OpSyncDevice([a]))
+    sequence.destroy()
+    sequence.destroy()
+    assert not sequence.is_init()
+    calls: list[Any] = [
+        sequence.eval,
+        sequence.eval_async,
+        sequence.eval_await,
+        sequence.clear,
+        sequence.rerecord,
+        sequence.get_timestamps,
+        sequence.begin,
+        lambda: sequence.record(kp.OpSyncDevice([a])),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="destroyed"):
+            call()
+
+
+def test_what_an_operation_needs_lives_as_long(manager: kp.Manager) -> None:
+    c = manager.tensor([0, 0, 0], kp.host)
+    sequence = manager.sequence().record(
+        kp.OpAlgoDispatch(
+            manager.algorithm(
+                [manager.tensor([1, 2, 3], kp.host), manager.tensor([4, 5, 6], kp.host), c], PRODUCT
+            )
+        )
+    )
+    sequence.eval()
+    assert c.data().tolist() == [4, 10, 18]
+
+
+def test_memory_that_is_destroyed_is_not_replayed(manager: kp.Manager) -> None:
+    a = manager.tensor([1])
+    sequence = manager.sequence().record(kp.OpSyncDevice([a]))
+    sequence.eval()
+    a.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        sequence.eval()
+
+
+def test_nothing_recorded(manager: kp.Manager) -> None:
+    assert manager.sequence().eval().is_init()
+    assert not manager.sequence().eval_async(blocking=False).is_running()
+
+
+def test_a_failed_record_leaves_nothing_behind(manager: kp.Manager) -> None:
+    a, b = manager.tensor([1, 2]), manager.tensor([0, 0])
+    c = manager.tensor([0, 0, 0])
+    sequence = manager.sequence().record(kp.OpSyncDevice([a, b]))
+    with pytest.raises(RuntimeError, match="from 2 elements to 3"):
+        sequence.record(kp.OpCopy([a, b, c]))
+    assert sequence.is_recording()
+    sequence.record(kp.OpSyncLocal([b])).eval()
+    assert b.data().tolist() == [0, 0]
+    for wrong in (None, 3, kp.OpCopy):
+        with pytest.raises(TypeError, match="op"):
+            sequence.record(wrong)  # type: ignore[arg-type]
+
+
+def test_a_sequence_is_a_graph(manager: kp.Manager) -> None:
+    a = manager.tensor(np.zeros(4), kp.host)
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(manager.algorithm([a], ADD_ONE)))
+    graph = sequence.graph
+    assert isinstance(graph, vd.CommandGraph)
+    graph.submit()
+    vd.queue_wait_idle()
+    assert a.data().tolist() == [1] * 4

@@ -1,0 +1,217 @@
+"""Which devices and queues a context takes: those that were named, or those that suit best."""
+
+import operator
+import os
+from collections.abc import Iterable, Sequence
+
+from vkdispatch.base.devices import DeviceInfo, by_preference
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.init import get_devices, no_driver_error
+
+_COMPUTE = 0x2
+_GRAPHICS = 0x1
+# Each queue has a thread and a copy of every buffer.
+_MAX_QUEUES = 64
+
+
+def as_int(value: object) -> int | None:
+    """Return a Python or NumPy integer as an int; None for everything else, truth values included."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None  # an array of several integers, say
+
+
+def explicit_devices(device_ids: int | Sequence[int]) -> list[int]:
+    """Return the indices of devices that were named. Raises ValueError where one is none."""
+    given = _as_list("device_ids", device_ids)
+    count = len(get_devices())
+    if not given:
+        raise ArgumentValueError("device_ids: at least one device is needed, got an empty list")
+    indices = []
+    for item in given:
+        index = as_int(item)
+        if index is None or not 0 <= index < count:
+            raise ArgumentValueError(f"device_ids: expected indices from 0 to {count - 1}, got {item!r}")
+        indices.append(index)
+    if len(set(indices)) != len(indices):
+        raise ArgumentValueError(f"device_ids: each device may be named once, got {indices}")
+    return indices
+
+
+def _as_list(argument: str, value: object) -> list[object]:
+    """Return the items of a sequence, or one integer as a list."""
+    if as_int(value) is not None:
+        return [value]
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ArgumentValueError(f"{argument}: expected an int or a list of ints, got {value!r}")
+    return list(value)
+
+
+def automatic_devices(device_count: int | None, use_cpu: bool, multi_device: bool) -> list[int]:
+    """Return the indices of the devices that `make_context` takes by itself; see there."""
+    devices = get_devices()
+    if not devices:
+        raise no_driver_error("the loader found no device")
+    wanted = os.environ.get("VKDISPATCH_DEVICE", "").strip()
+    if wanted:
+        return [find_device(wanted, devices)]
+    order = by_preference(devices)
+    if not order:
+        # Every device lacks something: name the first one and what it lacks.
+        return [0]
+    gpus = [index for index in order if not devices[index].is_cpu()]
+    candidates = order if use_cpu or not gpus else gpus
+    if device_count is None:
+        return candidates if multi_device else candidates[:1]
+    count = as_int(device_count)
+    if count is None or not 1 <= count <= len(candidates):
+        raise ArgumentValueError(
+            f"device_count: expected 1 to {len(candidates)} (devices available), got {device_count!r}"
+        )
+    return candidates[:count]
+
+
+def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
+    """Return the position of the device with this index, or with this text in its name (any case).
+
+    Raises
+    ------
+    ValueError
+        No device matches.
+    """
+    if wanted.isdigit() and int(wanted) < len(devices):
+        return int(wanted)
+    matches = [index for index in range(len(devices)) if wanted.lower() in devices[index].device_name.lower()]
+    if not matches:
+        names = "; ".join(f"{index}: {device.device_name}" for index, device in enumerate(devices))
+        raise ArgumentValueError(f"VKDISPATCH_DEVICE: no device matches {wanted!r}; there are {names}")
+    usable = [index for index in matches if not devices[index].missing]
+    return (usable or matches)[0]
+
+
+def default_device() -> int:
+    """Return the index of the device that `get_context()` would choose."""
+    return automatic_devices(None, False, False)[0]
+
+
+def refuse_unusable(device_ids: Sequence[int]) -> None:
+    """Raise UnsupportedError for a device that lacks what vkdispatch needs."""
+    devices = get_devices()
+    for index in device_ids:
+        if devices[index].missing:
+            raise UnsupportedError(
+                f"device {index} ({devices[index].device_name}) cannot be used: it lacks "
+                f"{', '.join(devices[index].missing)}; a newer driver may help, or pick another device with "
+                "VKDISPATCH_DEVICE"
+            )
+
+
+def choose_families(
+    device_ids: Sequence[int],
+    queue_counts: int | Sequence[int] | None,
+    queue_families: Sequence[Sequence[int]] | None,
+    multi_queue: bool,
+) -> list[list[int]]:
+    """Return the family of each queue to make, for each device; arguments as of `make_context`."""
+    if queue_families is not None:
+        return _explicit_families(device_ids, queue_families)
+    if queue_counts is None:
+        return [select_queue_families(index, None if multi_queue else 1) for index in device_ids]
+    counts = _as_list("queue_counts", queue_counts)
+    if as_int(queue_counts) is not None:
+        counts *= len(device_ids)
+    if len(counts) != len(device_ids):
+        raise ArgumentValueError(
+            f"queue_counts: {len(device_ids)} devices need as many counts, got {len(counts)}"
+        )
+    return [
+        select_queue_families(index, _checked_count(count))
+        for index, count in zip(device_ids, counts, strict=True)
+    ]
+
+
+def _checked_count(value: object) -> int:
+    count = as_int(value)
+    if count is None or not 1 <= count <= _MAX_QUEUES:
+        raise ArgumentValueError(f"queue_count: expected 1 to {_MAX_QUEUES} queues, got {value!r}")
+    return count
+
+
+def _explicit_families(device_ids: Sequence[int], queue_families: Sequence[Sequence[int]]) -> list[list[int]]:
+    lists = _as_list("queue_families", queue_families)
+    if len(lists) != len(device_ids):
+        raise ArgumentValueError(
+            f"queue_families: {len(device_ids)} devices need as many lists, got {len(lists)}"
+        )
+    return [_families_of(index, families) for index, families in zip(device_ids, lists, strict=True)]
+
+
+def _families_of(device_index: int, families: object) -> list[int]:
+    if isinstance(families, (str, bytes)) or not isinstance(families, Iterable):
+        raise ArgumentValueError(
+            f"queue_families: expected a list of family indices per device, got {families!r}"
+        )
+    properties = get_devices()[device_index].queue_properties
+    checked = []
+    for item in families:
+        family = as_int(item)
+        if family is None or not 0 <= family < len(properties):
+            raise ArgumentValueError(
+                f"queue_families: device {device_index} has families 0 to {len(properties) - 1}, got {item!r}"
+            )
+        if not properties[family][1] & _COMPUTE:
+            raise ArgumentValueError(
+                f"queue_families: family {family} of device {device_index} cannot compute"
+            )
+        checked.append(family)
+    if not 1 <= len(checked) <= _MAX_QUEUES:
+        raise ArgumentValueError(
+            f"queue_families: device {device_index} needs 1 to {_MAX_QUEUES} families, got {len(checked)}"
+        )
+    return checked
+
+
+def select_queue_families(device_index: int, queue_count: int | None = None) -> list[int]:
+    """Return the queue family of each queue to make on a device, compute-only families first.
+
+    Parameters
+    ----------
+    device_index
+        Index into `get_devices()`.
+    queue_count
+        Number of queues; None takes 1 where compute and graphics share a family, else 2 (NVIDIA: 3).
+
+    Raises
+    ------
+    ValueError
+        The index or count is out of range, or the device has no compute queue.
+    """
+    device = get_devices()[explicit_devices(device_index)[0]]
+    compute, graphics = _compute_family(device), _graphics_family(device)
+    if queue_count is None:
+        queue_count = 1 if compute == graphics else (3 if device.is_nvidia() else 2)
+    queue_count = _checked_count(queue_count)
+    if device.is_nvidia():
+        return [graphics if position == 1 else compute for position in range(queue_count)]
+    return [graphics if position % 2 else compute for position in range(queue_count)]
+
+
+def _compute_family(device: DeviceInfo) -> int:
+    flags = [flags for _, flags in device.queue_properties]
+    preferred = [index for index, value in enumerate(flags) if value in (6, 14)]
+    compute_only = [index for index, value in enumerate(flags) if value & _COMPUTE and not value & _GRAPHICS]
+    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
+    if not compute:
+        raise ArgumentValueError(f"device_index: {device.device_name} has no queue family that can compute")
+    return (preferred or compute_only or compute)[0]
+
+
+def _graphics_family(device: DeviceInfo) -> int:
+    flags = [flags for _, flags in device.queue_properties]
+    preferred = [index for index, value in enumerate(flags) if value in (7, 15)]
+    both = [index for index, value in enumerate(flags) if value & _COMPUTE and value & _GRAPHICS]
+    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
+    return (preferred or both or compute)[0]

@@ -1,0 +1,41 @@
+"""What a SPIR-V module asks of a device."""
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.base.spirv_reflection import Interface
+
+# SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
+_FEATURES: dict[int, tuple[str, str]] = {
+    9: ("float_16_support", "float16"),
+    10: ("float_64_support", "float64"),
+    11: ("int_64_support", "64-bit integers"),
+    22: ("int_16_support", "16-bit integers"),
+    61: ("subgroup_enabled", "subgroup operations"),
+    63: ("subgroup_arithmetic", "subgroup arithmetic"),
+    4448: ("storage_buffer_8_bit_access", "buffers of 8-bit elements"),
+    4433: ("storage_buffer_16_bit_access", "buffers of 16-bit elements"),
+    4434: ("uniform_and_storage_buffer_16_bit_access", "uniform blocks with 16-bit members"),
+    4435: ("storage_push_constant_16", "push constants of 16 bits"),
+    6033: ("shader_buffer_float32_atomic_add", "atomic addition of float32"),
+}
+
+
+def check_features(who: str, interface: Interface, context: Context) -> None:
+    """Raise where a device of the context lacks what a module needs.
+
+    Raises
+    ------
+    UnsupportedError
+        A capability of the module.
+    ValueError
+        Memory for its shared arrays.
+    """
+    for device in context.device_infos:
+        for capability, (attribute, what) in _FEATURES.items():
+            if capability in interface.capabilities and not getattr(device, attribute):
+                raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {what}")
+    if interface.shared_bytes > context.max_shared_memory:
+        raise ArgumentValueError(
+            f"{who}: its shared arrays take {interface.shared_bytes} bytes; a workgroup on this device has "
+            f"{context.max_shared_memory}"
+        )

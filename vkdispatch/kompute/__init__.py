@@ -1,0 +1,65 @@
+"""Kompute's Python module on vkdispatch: `import vkdispatch.kompute as kp`.
+
+Programs for kp 0.9, for its main branch, and for the module before 0.7 run as they are. What crashes or races
+there raises an exception here, or is put in order. A tensor's memory is a `vd.Buffer`, an algorithm takes
+SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the page "Programs for Kompute" of the
+documentation.
+
+As with `vkdispatch` itself, a name brings the module that it lives in when it is first asked for.
+"""
+
+from importlib import import_module
+
+from vkdispatch.kompute import log
+
+__version__ = "0.9.0"
+
+# Where each name lives; `__init__.pyi` says the same to type checkers and editors.
+_NAMES = {
+    "algorithm": "Algorithm",
+    "enums": "DataTypes MemoryTypes",
+    "errors": "KomputeError",
+    "glsl": "compile_glsl",
+    "log": "log_level",
+    "manager": "Manager",
+    "memory": "Image Memory Tensor",
+    "operations": "OpAlgoDispatch OpBase OpCopy OpMemoryBarrier OpMult OpSyncDevice OpSyncLocal",
+    "sequence": "Sequence",
+}
+# Names in 0.9.0, and what they are called now.
+_OLDER = {
+    "OpTensorCopy": "OpCopy",
+    "OpTensorSyncDevice": "OpSyncDevice",
+    "OpTensorSyncLocal": "OpSyncLocal",
+    "TensorTypes": "MemoryTypes",
+}
+# Members of the enumerations, by their own names: `kp.host`, `kp.float`. They hide built-ins from here on.
+_MEMBERS = {
+    "DataTypes": "bool int uint float double custom short ushort char uchar",
+    "MemoryTypes": "device host storage deviceAndHost",
+}
+_HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names.split()}
+_CLASSES = {name: kind for kind, names in _MEMBERS.items() for name in names.split()}
+
+__all__ = sorted([*_HOMES, *_OLDER, *_CLASSES, "__version__"])
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _OLDER:
+        value = __getattr__(_OLDER[name])
+    elif name in _CLASSES:
+        value = getattr(__getattr__(_CLASSES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+# As Kompute does when it is imported: what the logger "kp" says is seen.
+log.get_ready()

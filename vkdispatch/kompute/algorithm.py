@@ -1,0 +1,201 @@
+"""A kernel bound to memory, with its workgroups and constants."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.memory import Memory
+from vkdispatch.kompute.opaque import Opaque
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.building import Dispatchable
+
+Array = np.ndarray[Any, Any]
+Groups = tuple[int, int, int]
+NO_CONSTANTS: Array = np.zeros(0, np.float32)
+
+
+class Algorithm(Opaque):
+    """A kernel bound to memory: SPIR-V, GLSL or a traced kernel, with workgroups and constants.
+
+    Without memory or code it is empty: `is_init()` is False, and it can only be given to OpMult or `rebuild`.
+    """
+
+    __slots__ = ("_built", "_code", "_context", "_memories", "_push", "_spec", "_workgroup")
+
+    _made_by = "kp.Manager.algorithm"
+    _context: Context
+    _memories: tuple[Memory, ...]
+    _code: Any  # SPIR-V bytes, GLSL text, or a vd.ShaderFunction
+    _built: "Dispatchable | None"
+    _push: Array
+    _spec: Any
+    _workgroup: Groups
+
+    def get_mem_objects(self) -> list[Memory]:
+        """Return the tensors and images that it is bound to."""
+        return list(self._memories)
+
+    get_tensors = get_mem_objects
+
+    def is_init(self) -> bool:
+        """Whether it can be dispatched: it has memory and code, and was not destroyed."""
+        return self._built is not None
+
+    def destroy(self) -> None:
+        """Free the pipeline as soon as the device is done with it. Idempotent."""
+        self._built = None
+
+    def rebuild(
+        self,
+        tensors: Sequence[Memory],
+        spirv: Any,
+        workgroup: Sequence[int] = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> None:
+        """Bind it to other memory, code and constants; what was recorded before stays as it is.
+
+        Raises as `kp.Manager.algorithm`.
+        """
+        self._set_up(self._context, tensors, spirv, workgroup, spec_consts, push_consts)
+
+    def set_workgroup(self, workgroup: Sequence[int]) -> None:
+        """Have what is recorded from now on dispatch as many workgroups; raises as `kp.Manager.algorithm`."""
+        groups = _checked_workgroup(workgroup, self._memories)
+        if self._built is not None:
+            self._built = self._built.regrouped(groups)
+        self._workgroup = groups
+
+    def get_workgroup(self) -> Groups:
+        """Return how many workgroups a dispatch has."""
+        return self._workgroup
+
+    def set_push_consts(self, push_consts: Any) -> None:
+        """Set the push constants of dispatches that have none of their own.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            As `kp.Manager.algorithm`; or they take other bytes than those before.
+        """
+        self._push = self._constants(push_consts)
+
+    set_push_constants = set_push_consts
+
+    def get_push_consts(self) -> Array:
+        """Return the push constants of dispatches that have none of their own."""
+        return self._push.copy()
+
+    def get_spec_consts(self) -> Array:
+        """Return the specialization constants as they were given."""
+        return np.array(self._spec)
+
+    def _set_up(
+        self,
+        context: Context,
+        tensors: Sequence[Memory],
+        spirv: Any,
+        workgroup: Sequence[int],
+        spec_consts: Any,
+        push_consts: Any,
+    ) -> None:
+        """Build, then take over: where that raises, nothing has changed."""
+        memories = checked_memories(context, "tensors", tensors)
+        groups = _checked_workgroup(workgroup, memories)
+        built: Dispatchable | None = None
+        push = as_constants("push_consts", push_consts, frozenset())
+        as_constants("spec_consts", spec_consts, frozenset())
+        is_code = isinstance(spirv, (bytes, str))
+        if not is_code and not hasattr(spirv, "shader_description"):
+            raise ArgumentTypeError(
+                "spirv: expected the bytes of a SPIR-V module, GLSL text or a vd.shader, got "
+                f"{type(spirv).__name__}"
+            )
+        if memories and (spirv or not is_code):
+            from vkdispatch.kompute.building import build
+
+            chosen = groups if operator.index(workgroup[0]) else None
+            built, push = build(context, memories, spirv, chosen, spec_consts, push_consts)
+        self._context, self._memories, self._code, self._workgroup = context, memories, spirv, groups
+        self._built, self._push, self._spec = built, push, spec_consts
+
+    def _dispatched(self) -> "Dispatchable":
+        """Return what is dispatched.
+
+        Raises RuntimeError where there is nothing, or its memory was destroyed.
+        """
+        built = self._built
+        if built is None:
+            raise KomputeError(
+                "algorithm: it has no tensors or no code, or was destroyed: nothing to dispatch"
+            )
+        for memory in self._memories:
+            memory._require()
+        return built
+
+    def _constants(self, given: Any) -> Array:
+        """Return push constants of as many bytes as were given at first; none: the current ones."""
+        declared = self._built.push_types if self._built is not None else frozenset()
+        found = as_constants("push_consts", given, declared)
+        if found.size == 0:
+            return self._push
+        if found.nbytes != self._push.nbytes:
+            raise KomputeError(
+                f"push_consts: {found.nbytes} bytes; the algorithm was made with {self._push.nbytes}, "
+                "which cannot change"
+            )
+        return found
+
+
+def make_algorithm(
+    context: Context, tensors: Any, spirv: Any, workgroup: Any, spec_consts: Any, push_consts: Any
+) -> Algorithm:
+    """Make an algorithm; see `kp.Manager.algorithm`."""
+    made = Algorithm.__new__(Algorithm)
+    made._set_up(context, tensors, spirv, workgroup, spec_consts, push_consts)
+    return made
+
+
+def checked_memories(context: Context, argument: str, given: object) -> tuple[Memory, ...]:
+    """Return memory objects of a context.
+
+    Raises
+    ------
+    TypeError
+        Something else is given.
+    RuntimeError
+        One was destroyed, or lies on another device.
+    """
+    if isinstance(given, (Memory, str, bytes)) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{argument}: expected a list of tensors and images, got {given!r}")
+    found = tuple(given)
+    for memory in found:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"{argument}: expected tensors and images, got {memory!r}")
+        memory._require()
+        if memory._context is not context:
+            raise KomputeError(f"{argument}: {memory!r} belongs to a Manager of another device or queues")
+    return found
+
+
+def _checked_workgroup(given: object, memories: Sequence[Memory]) -> Groups:
+    """Return workgroups along x, y and z. Raises TypeError unless they are three counts."""
+    try:
+        if isinstance(given, (str, bytes)):
+            raise TypeError
+        sizes = tuple(operator.index(size) for size in given)  # type: ignore[attr-defined]
+        if len(sizes) != 3 or min(sizes) < 0:
+            raise TypeError
+    except TypeError:
+        raise ArgumentTypeError(f"workgroup: expected three counts, 0 or more, got {given!r}") from None
+    x, y, z = sizes
+    if x == 0:
+        return (len(memories[0]) if memories else 0, 1, 1)
+    return (x, max(y, 1), max(z, 1))

@@ -1,0 +1,286 @@
+"""SPIR-V, GLSL and traced kernels made ready to be dispatched for an algorithm."""
+
+from collections.abc import Sequence
+from copy import copy
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from vkdispatch.base.compiler import compile_glsl
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.spirv import Module, read_module, validate
+from vkdispatch.base.spirv_features import check_features
+from vkdispatch.base.spirv_reflection import Interface, Resource, Type, reflect
+from vkdispatch.base.spirv_repeat import MOST, repeated
+from vkdispatch.base.spirv_types import check_types
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.memory import Image, Memory
+
+Array = np.ndarray[Any, Any]
+Groups = tuple[int, int, int]
+_STORAGE_BUFFER, _STORAGE_IMAGE = 1, 4
+_KINDS = {"storage buffer": _STORAGE_BUFFER, "storage image": _STORAGE_IMAGE}
+
+
+class Dispatchable(Protocol):
+    """What an algorithm was built to: it records a dispatch with given push constants."""
+
+    memories: tuple[Memory, ...]
+    push_types: frozenset[tuple[str, int]]  # kinds and bits of the numbers that it takes
+    images: tuple[Image, ...]  # among the memories
+    stored_images: tuple[Image, ...]  # that the kernel stores to
+
+    def record(self, graph: CommandGraph, constants: Array) -> None:
+        """Append a dispatch to a graph."""
+
+    def regrouped(self, groups: Groups) -> "Dispatchable":
+        """Return the same with other workgroup counts."""
+
+    def repeated(self, count: int) -> "Dispatchable | None":
+        """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
+
+
+repeated_spirv = lru_cache(maxsize=64)(repeated)
+
+
+@lru_cache(maxsize=256)
+def read_spirv(code: bytes) -> tuple[Module, Interface]:
+    """Take a module apart, once.
+
+    Raises
+    ------
+    RuntimeError
+        It is no sound SPIR-V for compute with the entry point "main".
+    """
+    code = code[: len(code) // 4 * 4]  # as Kompute, which rounds down
+    try:
+        module = read_module(code)
+        check_types(module, "spirv")
+        validate(code, "spirv")
+        return module, reflect(module)
+    except VkDispatchError as error:
+        raise KomputeError(str(error)) from None
+
+
+class SpirvDispatch:
+    """A pipeline, with its memory bound."""
+
+    __slots__ = (
+        "bindings",
+        "groups",
+        "images",
+        "memories",
+        "padding",
+        "plan",
+        "push_types",
+        "specialization",
+        "spirv",
+        "stored_images",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        memories: Sequence[Memory],
+        code: tuple[Module, Interface],
+        groups: Groups,
+        spec_consts: object,
+        push_consts: Array,
+    ) -> None:
+        """Make the pipeline.
+
+        Raises
+        ------
+        RuntimeError
+            The code is broken, or asks for memory that is not there or of another kind, or the driver
+            refuses.
+        """
+        module, interface = code
+        self.spirv = module.words.tobytes()
+        self.push_types = push_types(interface)
+        self.memories = tuple(memories)
+        self.groups = checked_groups(context, groups)
+        try:
+            check_features("spirv", interface, context)
+        except VkDispatchError as error:
+            raise KomputeError(str(error)) from None
+        by_binding = _resources(interface, memories)
+        kinds = [_STORAGE_IMAGE if isinstance(memory, Image) else _STORAGE_BUFFER for memory in memories]
+        declared = interface.push_constants.size if interface.push_constants is not None else 0
+        # The pipeline takes all that the code declares: what was not given is zero.
+        whole = max(push_consts.nbytes, -(-declared // 4) * 4)
+        self.padding = bytes(whole - push_consts.nbytes)
+        limit = min(info.max_push_constant_size for info in context.device_infos)
+        if whole > limit or whole % 4:
+            raise KomputeError(
+                f"push_consts: {whole} bytes; the device takes a multiple of 4, at most {limit}"
+            )
+        self.specialization = _specialization(interface, spec_consts)
+        try:
+            self.plan = ComputePlan(
+                "",
+                kinds,
+                whole,
+                "algorithm",
+                spirv=self.spirv,
+                specialization=self.specialization,
+                context=context,
+            )
+        except VkDispatchError as error:
+            raise KomputeError(f"spirv: the driver refuses it: {error}") from None
+        used = [by_binding.get(index) for index in range(len(memories))]
+        self.bindings = [
+            (
+                memory._native,
+                index,
+                0,
+                0,
+                resource is not None and resource.readable,
+                resource is not None and resource.writable,
+            )
+            for index, (memory, resource) in enumerate(zip(memories, used, strict=True))
+        ]
+        self.images = tuple(memory for memory in memories if isinstance(memory, Image))
+        self.stored_images = tuple(
+            memory
+            for memory, resource in zip(memories, used, strict=True)
+            if isinstance(memory, Image) and resource is not None and resource.writable
+        )
+
+    def record(self, graph: CommandGraph, constants: Array) -> None:
+        """Append a dispatch to a graph."""
+        graph.record_bindings(self.plan, self.bindings, self.groups, constants.tobytes() + self.padding)
+
+    def regrouped(self, groups: Groups) -> "SpirvDispatch":
+        """Return the same with other workgroup counts. Raises RuntimeError where they are too many."""
+        made = copy(self)
+        made.groups = checked_groups(self.plan.context, groups)
+        return made
+
+    def repeated(self, count: int) -> "SpirvDispatch | None":
+        """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
+        context = self.plan.context
+        # A fence between rounds takes as long as a round on a CPU driver, and does nothing for it.
+        loop = repeated_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
+        if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._shares(loop.written):
+            return None
+        made = copy(self)
+        try:
+            made.plan = ComputePlan(
+                "",
+                self.plan.binding_list,
+                self.plan.pc_size,
+                f"{count} dispatches of an algorithm",
+                spirv=loop.spirv,
+                specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
+                context=context,
+            )
+        except VkDispatchError:
+            return None  # the driver does not like it: the dispatches stay as they are
+        return made
+
+    def _shares(self, written: frozenset[int]) -> bool:
+        """Whether memory at one of these bindings lies at another binding as well."""
+        kept = [binding[0] for binding in self.bindings]
+        return any(kept.count(kept[index]) > 1 for index in written)
+
+
+def checked_groups(context: Context, groups: Groups) -> Groups:
+    """Return workgroup counts. Raises RuntimeError where the device does not take so many."""
+    limit = context.max_workgroup_count
+    if any(count > most for count, most in zip(groups, limit, strict=True)):
+        raise KomputeError(f"workgroup: {groups} workgroups; one dispatch on this device takes {limit}")
+    return groups
+
+
+def _resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Resource]:
+    """Return what the code declares by binding. Raises RuntimeError where the memory does not fit that."""
+    found = {}
+    for resource in interface.resources:
+        where = f"{resource.name or 'a resource'} (set {resource.set}, binding {resource.binding})"
+        if resource.set != 0:
+            raise KomputeError(f"spirv: {where}: an algorithm has descriptor set 0 alone")
+        if resource.binding >= len(memories):
+            raise KomputeError(
+                f"tensors: the code uses {where}; {len(memories)} tensors and images were given"
+            )
+        given = memories[resource.binding]
+        wanted = _KINDS.get(resource.kind)
+        if wanted is None:
+            raise KomputeError(
+                f"spirv: {where} is a {resource.kind}; an algorithm has storage buffers and images"
+            )
+        if (wanted == _STORAGE_IMAGE) != isinstance(given, Image):
+            raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._noun()} was given")
+        found[resource.binding] = resource
+    return found
+
+
+def push_types(interface: Interface) -> frozenset[tuple[str, int]]:
+    """Return the kinds and bits of the numbers in the push constant block."""
+    return (
+        frozenset(_scalars(interface.push_constants)) if interface.push_constants is not None else frozenset()
+    )
+
+
+def _scalars(kind: Type) -> list[tuple[str, int]]:
+    if kind.kind == "struct":
+        return [scalar for _, _, member in kind.members for scalar in _scalars(member)]
+    if kind.element is not None:
+        return _scalars(kind.element)
+    return [(kind.kind, kind.width)]
+
+
+def _specialization(interface: Interface, values: object) -> list[tuple[int, bytes]]:
+    """Return the bytes of specialization constants 0, 1, ...; those that the code lacks are left out."""
+    declared = interface.spec_constants
+    kinds = frozenset((constant.kind, constant.width) for constant in declared.values())
+    packed = []
+    for number, value in enumerate(as_constants("spec_consts", values, kinds)):
+        constant = declared.get(number)
+        if constant is None:
+            continue
+        if value.nbytes != max(constant.width, 8) // 8:  # of another width: the value counts
+            kind = frozenset(((constant.kind, constant.width),))
+            value = as_constants("spec_consts", [value.item()], kind)[0]
+        packed.append((number, value.tobytes()))
+    return packed
+
+
+def build(
+    context: Context,
+    memories: Sequence[Memory],
+    code: Any,
+    groups: Groups | None,
+    spec_consts: Any,
+    push_consts: Any,
+) -> tuple[Dispatchable, Array]:
+    """Return what an algorithm dispatches, and its push constants.
+
+    Parameters
+    ----------
+    code
+        SPIR-V, GLSL text, or a traced kernel.
+    groups
+        Workgroups of a dispatch. None: as a traced kernel says, else one for each element of the first
+        memory.
+
+    Raises
+    ------
+    RuntimeError
+        The code is broken, or does not fit what it is given.
+    """
+    if not isinstance(code, (bytes, str)):
+        from vkdispatch.kompute.traced import TracedDispatch  # the language is not loaded before it is used
+
+        traced = TracedDispatch(context, memories, code, groups, spec_consts, push_consts)
+        return traced, traced.constants
+    module = read_spirv(compile_glsl(code, "algorithm") if isinstance(code, str) else code)
+    constants = as_constants("push_consts", push_consts, push_types(module[1]))
+    groups = groups or (len(memories[0]), 1, 1)
+    return SpirvDispatch(context, memories, module, groups, spec_consts, constants), constants

@@ -1,0 +1,291 @@
+"""What operations record into: dispatches, copies and barriers of a sequence, in order."""
+
+import os
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.spirv_repeat import MOST
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
+from vkdispatch.kompute.building import Dispatchable
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.memory import Image, Memory
+
+Array = np.ndarray[Any, Any]
+# Dispatches that are run one by one, though they could be one, before they are made one: the pipeline for
+# that takes some 20 ms to be made.
+_WORTH_MERGING = 1000
+
+
+class Dispatch:
+    """A dispatch that was recorded, with its push constants."""
+
+    __slots__ = ("built", "constants")
+
+    def __init__(self, built: Dispatchable, constants: Array) -> None:
+        self.built = built
+        self.constants = constants
+
+    def __call__(self, graph: CommandGraph) -> None:
+        """Record it."""
+        self.built.record(graph, self.constants)
+
+    def repeats(self, other: object) -> bool:
+        """Whether it does what another command does."""
+        return (
+            isinstance(other, Dispatch)
+            and other.built is self.built
+            and (other.constants is self.constants or other.constants.tobytes() == self.constants.tobytes())
+        )
+
+
+Step = Callable[[CommandGraph], None]
+
+
+class Commands:
+    """A sequence's commands while they are recorded: the argument of an operation's `record`.
+
+    Barriers stand wherever two commands need one; the order of the calls is the order of the effects.
+
+    Attributes
+    ----------
+    graph
+        The `vd.CommandGraph` that the commands go into.
+    """
+
+    __slots__ = ("_context", "_idle_repeats", "_memories", "_repeats", "_steps", "graph")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.graph = CommandGraph(context=context)
+        self._steps: list[Step] = []
+        self._memories: dict[int, Memory] = {}
+        # Dispatches that merging would save at each run; -1: not counted yet; 0 also for one who wants none.
+        self._repeats = _uncounted()
+        self._idle_repeats = 0  # that it would have saved so far
+
+    # -- for operations
+
+    def dispatch(self, algorithm: Algorithm, push_consts: Any = NO_CONSTANTS) -> None:
+        """Dispatch an algorithm; `push_consts` become its current ones, none leave those that it has.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            The algorithm is empty or its memory is gone, or the push constants do not fit.
+        """
+        if not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
+        built = algorithm._dispatched()
+        if algorithm._context is not self._context:
+            raise KomputeError("algorithm: it belongs to a Manager of another device or queues")
+        constants = algorithm._push if push_consts is NO_CONSTANTS else algorithm._constants(push_consts)
+        for image in built.images:
+            if image._follows_host:
+                self._copy_image(image, to_image=True)
+        self._add(Dispatch(built, constants))
+        algorithm._push = constants
+        for image in built.stored_images:
+            if image._follows_host:
+                self._copy_image(image, to_image=False)
+        self._note(built.memories)
+
+    def copy_to_device(self, memory: Memory) -> None:
+        """Copy the host's view of memory of type `device` to the device; nothing for the other types."""
+        self._check(memory)
+        if not memory._is_staged:
+            return
+        if isinstance(memory, Image):
+            self._copy_image(memory, to_image=True)
+        else:
+            block, buffer, size = memory._block, memory._native, memory._byte_size
+            self._add(lambda graph: graph.record_copy(block, buffer, size))
+        self._note((memory,))
+
+    def copy_to_host(self, memory: Memory) -> None:
+        """Copy what the device has of memory of type `device` to the host's view; nothing for the others."""
+        self._check(memory)
+        if not memory._is_staged:
+            return
+        if isinstance(memory, Image):
+            self._copy_image(memory, to_image=False)
+        else:
+            block, buffer, size = memory._block, memory._native, memory._byte_size
+            self._add(lambda graph: graph.record_copy(buffer, block, size))
+        self._note((memory,))
+
+    def copy(self, source: Memory, target: Memory) -> None:
+        """Copy from one tensor or image to another, on the device.
+
+        Raises
+        ------
+        RuntimeError
+            They have other types or numbers of elements.
+        """
+        self._check(source)
+        self._check(target)
+        if source._data_type is not target._data_type:
+            raise KomputeError(
+                f"OpCopy: from elements of {source._data_type.name} to elements of {target._data_type.name}"
+            )
+        if source._size != target._size:
+            raise KomputeError(f"OpCopy: from {source._size} elements to {target._size}")
+        if source is target:
+            return
+        for image in (source, target):
+            if isinstance(image, Image) and image._follows_host:
+                self._copy_image(image, to_image=True)
+        one, other, size = source._native, target._native, source._byte_size
+        if not isinstance(source, Image) and not isinstance(target, Image):
+            self._add(lambda graph: graph.record_copy(one, other, size))
+        elif not isinstance(source, Image):
+            self._add(lambda graph: graph.record_texel_copy(other, one, to_image=True))
+        elif not isinstance(target, Image):
+            self._add(lambda graph: graph.record_texel_copy(one, other, to_image=False))
+        elif source._extent == target._extent and source._channels == target._channels:
+            self._add(lambda graph: graph.record_image_copy(one, other))
+        else:
+            raise KomputeError(
+                f"OpCopy: from {source._extent} texels of {source._channels} channels to {target._extent} of "
+                f"{target._channels}"
+            )
+        if isinstance(target, Image) and target._follows_host:
+            self._copy_image(target, to_image=False)
+        self._note((source, target))
+
+    def barrier(self) -> None:
+        """Let all commands so far finish, and be seen, before any that follows."""
+        self._add(lambda graph: graph.record_barrier())
+
+    def timestamp(self) -> None:
+        """Note the device's time when all commands so far are done."""
+        self._add(lambda graph: graph.record_timestamp())
+
+    def _check(self, memory: Memory) -> None:
+        memory._require()
+        if memory._context is not self._context:
+            raise KomputeError(f"{memory!r} belongs to a Manager of another device or queues")
+
+    def _copy_image(self, image: Image, to_image: bool) -> None:
+        texels, block = image._native, image._block
+        assert block is not None
+        self._add(lambda graph: graph.record_texel_copy(texels, block, to_image=to_image))
+
+    def _add(self, step: Step) -> None:
+        try:
+            step(self.graph)
+        except (ValueError, TypeError) as error:
+            raise KomputeError(str(error)) from error
+        self._steps.append(step)
+
+    def _note(self, memories: Iterable[Memory]) -> None:
+        if self._context.queue_count > 1:  # one queue keeps its order by itself
+            self._memories.update((id(memory), memory) for memory in memories)
+
+    # -- for sequences
+
+    @property
+    def length(self) -> int:
+        """How many commands there are."""
+        return len(self._steps)
+
+    def cut(self, length: int) -> None:
+        """Take back all but the first `length` commands."""
+        if len(self._steps) > length:
+            del self._steps[length:]
+            self.graph.reset()
+            for step in self._steps:
+                step(self.graph)
+
+    def restart(self) -> None:
+        """Take back all of them."""
+        self.graph.reset()
+        self._steps = []
+        self._memories = {}
+        self._repeats, self._idle_repeats = _uncounted(), 0
+
+    def evaluate(self, queue: int) -> None:
+        """Run all of it on a queue, and wait."""
+        if self._memories:
+            self._context._native.wait_for(queue, self.submit(queue), True)
+            return
+        if self._repeats:
+            self._consider_merging()
+        self.graph.run(queue)
+
+    def submit(self, queue: int) -> int:
+        """Run all of it on a queue; return the number of the batch to be waited for."""
+        if self._repeats:
+            self._consider_merging()
+        self._follow(queue)
+        return self._note_use(queue, self.graph.start(queue))
+
+    def _follow(self, queue: int) -> None:
+        """Have the queue wait, on the device, for what others were given that uses the same memory."""
+        points = {
+            (other, value)
+            for memory in self._memories.values()
+            for other, value in memory._uses.items()
+            if other != queue
+        }
+        if points:
+            self._context._native.follow(sorted(points), queue)
+
+    def _note_use(self, queue: int, value: int) -> int:
+        for memory in self._memories.values():
+            memory._uses[queue] = value
+        return value
+
+    def _consider_merging(self) -> None:
+        """Once it is worth it, make one dispatch of those that repeat one another."""
+        if self._repeats < 0:
+            self._repeats = sum(
+                isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(self._steps)
+            )
+        self._idle_repeats += self._repeats
+        if self._idle_repeats >= _WORTH_MERGING:
+            self._repeats = 0
+            merged = merge(self._steps)
+            if merged is not None:
+                graph = CommandGraph(context=self._context)
+                for step in merged:
+                    step(graph)
+                self.graph = graph
+
+
+def _uncounted() -> int:
+    """Return -1, or 0 where merging is switched off."""
+    return 0 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") == "0" else -1
+
+
+def merge(steps: list[Step]) -> list[Step] | None:
+    """Return the commands with each run of one dispatch as one command; None where no run can be merged."""
+    merged: list[Step] = []
+    position = 0
+    while position < len(steps):
+        step, end = steps[position], position + 1
+        if isinstance(step, Dispatch):
+            while end < len(steps) and step.repeats(steps[end]):
+                end += 1
+            if end - position > 1:
+                together = _together(step, end - position)
+                if together:
+                    merged += together
+                    position = end
+                    continue
+        merged += steps[position:end]
+        position = end
+    return merged if len(merged) < len(steps) else None
+
+
+def _together(step: Dispatch, count: int) -> list[Step]:
+    """Return as few dispatches as do what `count` do; none where that is not possible."""
+    rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
+    made = {each: step.built.repeated(each) for each in set(rounds)}
+    ready = [built for each in rounds if (built := made[each]) is not None]
+    return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []

@@ -1,0 +1,499 @@
+"""The object that all others of Kompute are made by."""
+
+import operator
+import weakref
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from vkdispatch.base import context as contexts
+from vkdispatch.base.context import Context
+from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
+from vkdispatch.base.init import get_devices
+from vkdispatch.kompute import log
+from vkdispatch.kompute.algorithm import Algorithm, make_algorithm
+from vkdispatch.kompute.enums import MemoryTypes
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.memory import (
+    _FORMATS,
+    TENSOR_TYPES,
+    Image,
+    Tensor,
+    as_floats,
+    as_typed,
+    checked_memory_type,
+    make_image,
+    make_tensor,
+    tensor_on,
+)
+from vkdispatch.kompute.named_operations import NamedEvaluations
+from vkdispatch.kompute.sequence import Sequence, make_sequence
+
+_DEVICE_TYPE = MemoryTypes.device
+_COMPUTE = 0x2
+_T = TypeVar("_T")
+
+
+class _Owned:
+    """What a Manager answers for, apart from it: it has to be freed where the Manager is gone."""
+
+    def __init__(self, context: Context, is_own: bool) -> None:
+        self.context = context
+        self.is_own = is_own
+        self.objects: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.named: dict[str, Sequence] = {}
+
+    def free(self) -> None:
+        """Destroy sequences, then algorithms, then memory, then the context if nobody else has it."""
+        objects = sorted(self.objects, key=lambda made: _ORDER.index(type(made)))
+        self.objects = weakref.WeakSet()
+        self.named = {}
+        for made in objects:
+            made.destroy()
+        if self.is_own:
+            self.context.close()
+
+
+_ORDER = (Sequence, Algorithm, Tensor, Image)
+
+
+class Manager(NamedEvaluations):
+    """Makes tensors, images, algorithms and sequences on a device; they end with it.
+
+    Managers of the same device and default queues share one context, which is `vd.get_context()` where that
+    is on the same device: their tensors can be used together, and by native kernels.
+    """
+
+    def __init__(
+        self,
+        device: int = 0,
+        family_queue_indices: Iterable[int] = (),
+        desired_extensions: Iterable[str] = (),
+        *,
+        context: Context | None = None,
+    ) -> None:
+        """Take a device.
+
+        Parameters
+        ----------
+        device
+            Index of the device, as `list_devices` has them.
+        family_queue_indices
+            The queue family of each queue; the position in this list is the `queue_index` of `sequence`. None
+            given: one queue of the first family that can compute.
+        desired_extensions
+            Names of device extensions. Those that the device lacks are logged as an error, and left out.
+        context
+            A context of vkdispatch to be used, as it is: with its devices and queues. It outlives the
+            Manager.
+
+        Raises
+        ------
+        TypeError
+            An argument is of the wrong type.
+        RuntimeError
+            There is no such device or queue family, or no Vulkan driver.
+        """
+        index = _index("device", device)
+        families = _indices("family_queue_indices", family_queue_indices)
+        extensions = _names("desired_extensions", desired_extensions)
+        is_own = False
+        if context is None:
+            context, is_own = _context_of(index, families, extensions)
+        elif not isinstance(context, Context):
+            raise ArgumentTypeError(f"context: expected a context such as vd.get_context(), got {context!r}")
+        elif not context.usable or not context.runs:
+            raise KomputeError("context: it was closed, or its device was lost")
+        self._owned: _Owned | None = _Owned(context, is_own)
+        self._finalizer = weakref.finalize(self, self._owned.free)
+        log.info("using device %d: %s", index, context.device_infos[0].device_name)
+
+    # -- memory
+
+    def tensor(
+        self,
+        data: Any,
+        memory_type: MemoryTypes = _DEVICE_TYPE,
+        *,
+        tensor_type: MemoryTypes | None = None,
+    ) -> Tensor:
+        """Make a tensor of float32.
+
+        Parameters
+        ----------
+        data
+            What NumPy can turn into float32, flattened in C order; or a `vd.Buffer` of float32, whose memory
+            the tensor then is, without a copy.
+        memory_type
+            Where it lies. `tensor_type` is the older name of the same.
+
+        Raises
+        ------
+        TypeError
+            `data` are no numbers, or `memory_type` is none.
+        RuntimeError
+            `data` is empty, or there is no memory left.
+        """
+        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
+        if _is_buffer(data):
+            return self._keep(self._tensor_on(data, kind, np.dtype(np.float32)))
+        values = as_floats("data", data)
+        return self._keep(make_tensor(self._context(), values, np.float32, kind))
+
+    def tensor_t(
+        self,
+        data: Any,
+        memory_type: MemoryTypes = _DEVICE_TYPE,
+        *,
+        tensor_type: MemoryTypes | None = None,
+    ) -> Tensor:
+        """Make a tensor of an array's dtype.
+
+        Parameters
+        ----------
+        data
+            An array of float32, float64, bool, or integers of 8 to 32 bits, flattened in C order; or a
+            `vd.Buffer` of such elements, whose memory the tensor then is, without a copy.
+        memory_type
+            Where it lies. `tensor_type` is the older name of the same.
+
+        Raises
+        ------
+        TypeError
+            `data` is no array, or `memory_type` is none.
+        RuntimeError
+            The dtype is another one, `data` is empty, or there is no memory left.
+        """
+        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
+        if _is_buffer(data):
+            return self._keep(self._tensor_on(data, kind, None))
+        values = as_typed("data", data, TENSOR_TYPES)
+        return self._keep(make_tensor(self._context(), values, values.dtype, kind))
+
+    def empty_tensor(
+        self, size: int, dtype: Any = np.float32, memory_type: MemoryTypes = _DEVICE_TYPE
+    ) -> Tensor:
+        """Make a tensor of so many elements, its values undefined on the device and zero in the host's view.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            As `tensor_t`.
+        """
+        count = _index("size", size)
+        kind = np.dtype(dtype)
+        if kind.name not in TENSOR_TYPES or not kind.isnative:
+            raise KomputeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}, got {kind}")
+        return self._keep(make_tensor(self._context(), count, kind, checked_memory_type(memory_type)))
+
+    def _tensor_on(self, buffer: Any, kind: MemoryTypes, wanted: "np.dtype[Any] | None") -> Tensor:
+        buffer.require_alive()
+        if buffer.context is not self._context():
+            raise KomputeError("data: the buffer belongs to another context than this Manager")
+        if kind is not MemoryTypes.device:
+            raise KomputeError(f"memory_type: a tensor on a vd.Buffer is of type device, not {kind.name}")
+        name = {"bool_": "bool"}.get(buffer.var_type.name, buffer.var_type.name)
+        if name not in TENSOR_TYPES or (wanted is not None and name != wanted.name):
+            expected = wanted.name if wanted is not None else ", ".join(TENSOR_TYPES)
+            raise KomputeError(f"data: expected a buffer of {expected}, got one of {buffer.var_type.name}")
+        return tensor_on(buffer, np.dtype(name))
+
+    def image(
+        self,
+        data: Any,
+        width: int,
+        height: int,
+        num_channels: int,
+        memory_type: MemoryTypes = _DEVICE_TYPE,
+        *,
+        tensor_type: MemoryTypes | None = None,
+    ) -> Image:
+        """Make a storage image of float32.
+
+        Parameters
+        ----------
+        data
+            What NumPy can turn into float32: rows of `width` texels of `num_channels` values. What lies
+            beyond the `width * height * num_channels` first ones is ignored.
+        num_channels
+            1, 2 or 4.
+        memory_type
+            Where it lies.
+
+        Raises
+        ------
+        TypeError
+            `data` are no numbers, or another argument is of the wrong type.
+        RuntimeError
+            A size is 0, `data` has too few elements, or the device has no such images.
+        """
+        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
+        return self._image(as_floats("data", data), width, height, num_channels, kind)
+
+    def image_t(
+        self,
+        data: Any,
+        width: int,
+        height: int,
+        num_channels: int,
+        memory_type: MemoryTypes = _DEVICE_TYPE,
+        *,
+        tensor_type: MemoryTypes | None = None,
+    ) -> Image:
+        """Make a storage image of an array's dtype: float32, or integers of 8 to 32 bits. Else as `image`."""
+        kind = checked_memory_type(memory_type if tensor_type is None else tensor_type)
+        return self._image(as_typed("data", data, _FORMATS), width, height, num_channels, kind)
+
+    def _image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> Image:
+        sizes = (_index("width", width), _index("height", height), _index("num_channels", channels))
+        return self._keep(make_image(self._context(), data, *sizes, kind))
+
+    # -- what runs
+
+    def algorithm(
+        self,
+        tensors: Any,
+        spirv: Any,
+        workgroup: Any = (0, 0, 0),
+        spec_consts: Any = (),
+        push_consts: Any = (),
+    ) -> Algorithm:
+        """Bind a kernel to memory.
+
+        Parameters
+        ----------
+        tensors
+            Tensors and images; number i is at binding i of descriptor set 0. A traced kernel's buffers get
+            them in order.
+        spirv
+            The bytes of a SPIR-V module with the entry point "main", GLSL text, or a kernel of `vd.shader`.
+        workgroup
+            Workgroups along x, y and z. With 0 along x: one for each element of the first memory object (a
+            traced kernel's own size, where it has one).
+        spec_consts
+            Specialization constants 0, 1, ...
+        push_consts
+            Push constants, from byte 0 on: a traced kernel's numbers, in order. Their size in bytes cannot
+            change later; what the code declares beyond them is zero.
+
+            Arrays of float32, int32 and uint32 keep their dtype. Other numbers become float32, unless the
+            code declares nothing but another type there, which they then become.
+
+        Returns
+        -------
+        The algorithm: an empty one, for OpMult or `rebuild`, where there are no tensors or no code.
+
+        Raises
+        ------
+        TypeError
+            An argument is of the wrong type.
+        RuntimeError
+            The code is broken, or does not fit the memory, the constants or the device.
+        """
+        return self._keep(
+            make_algorithm(self._context(), tensors, spirv, workgroup, spec_consts, push_consts)
+        )
+
+    def sequence(self, queue_index: int = 0, total_timestamps: int = 0) -> Sequence:
+        """Make an empty sequence.
+
+        Parameters
+        ----------
+        queue_index
+            Which of the Manager's queues it runs on.
+        total_timestamps
+            How many operations it can time at most; 0: none.
+
+        Raises
+        ------
+        TypeError
+            An argument is no int of 0 or more.
+        RuntimeError
+            There is no such queue, or the device has no timestamps.
+        """
+        context = self._context()
+        queue, count = _index("queue_index", queue_index), _index("total_timestamps", total_timestamps)
+        if queue >= context.queue_count:
+            raise KomputeError(f"queue_index: expected 0 to {context.queue_count - 1}, got {queue}")
+        if count and not all(info.timestamp_period for info in context.device_infos):
+            raise KomputeError("total_timestamps: this device has no timestamps")
+        return self._keep(make_sequence(context, queue, count))
+
+    # -- as before 0.7
+
+    def build_tensor(self, data: Any, tensor_type: MemoryTypes = _DEVICE_TYPE) -> Tensor:
+        """Make a tensor of float32 that the device has at once; raises as `tensor`."""
+        made = self.tensor(data, tensor_type)
+        self.eval_tensor_sync_device_def([made])
+        return made
+
+    def create_sequence(self, name: str = "DEFAULT", queue_index: int = 0) -> Sequence:
+        """Make a sequence of a name, or return the one that has it; the Manager keeps it.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            `name` is no text; or as `sequence`.
+        """
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"name: expected text, got {name!r}")
+        named = self._alive().named
+        if name not in named:
+            named[name] = self.sequence(queue_index)
+        return named[name]
+
+    get_create_sequence = create_sequence
+
+    def eval_await(self, sequence_name: str, wait_for: int | None = None) -> None:
+        """Wait for the sequence of a name, `wait_for` nanoseconds at most.
+
+        Raises RuntimeError if there is none.
+        """
+        sequence = self._alive().named.get(sequence_name)
+        if sequence is None:
+            raise KomputeError(f"sequence_name: there is no sequence {sequence_name!r}")
+        sequence.eval_await(wait_for)
+
+    def eval_await_def(self, wait_for: int | None = None) -> None:
+        """Wait for what the last `eval_async_..._def` started. Raises RuntimeError if there was none."""
+        self.eval_await("", wait_for)
+
+    def _named_sequence(self, name: str | None) -> Sequence:
+        """Return the sequence of a name, or with None a new one that `eval_await_def` waits for."""
+        if name is None:
+            owned = self._alive()
+            owned.named[""] = made = self.sequence()
+            return made
+        return self.create_sequence(name)
+
+    # -- devices
+
+    def list_devices(self) -> list[dict[str, Any]]:
+        """Return what `get_device_properties` tells, for each device of the machine."""
+        self._alive()
+        return [_properties(info) for info in _physical_devices()]
+
+    def get_device_properties(self) -> dict[str, Any]:
+        """Return name and limits of the device.
+
+        The keys are device_name, max_work_group_count, max_work_group_invocations, max_work_group_size and
+        timestamps_supported.
+
+        Raises
+        ------
+        RuntimeError
+            The Manager was destroyed.
+        """
+        return _properties(self._context().device_infos[0])
+
+    @property
+    def context(self) -> Context:
+        """The context that all is made in."""
+        return self._context()
+
+    @property
+    def timestamp_period(self) -> float:
+        """Nanoseconds of a tick of `kp.Sequence.get_timestamps`; 0 where there are no timestamps."""
+        return self._context().device_infos[0].timestamp_period
+
+    # -- the end
+
+    def clear(self) -> None:
+        """Forget objects that nobody holds; they are forgotten by themselves, too."""
+        self._alive()
+
+    def destroy(self) -> None:
+        """Destroy all that this Manager made: sequences, algorithms, memory. Idempotent."""
+        self._owned = None
+        self._finalizer()
+
+    def _alive(self) -> _Owned:
+        owned = self._owned
+        if owned is None:
+            raise KomputeError("this kp.Manager was destroyed; make a new one")
+        return owned
+
+    def _context(self) -> Context:
+        context = self._alive().context
+        if not context.usable:
+            raise KomputeError(
+                "the context of this kp.Manager was closed, or its device was lost; make a new one"
+            )
+        return context
+
+    def _keep(self, made: _T) -> _T:
+        self._alive().objects.add(made)
+        return made
+
+
+def _is_buffer(data: object) -> bool:
+    """Whether it is a `vd.Buffer`, whose class need not be loaded for that."""
+    return any(kind.__module__ == "vkdispatch.base.buffer" for kind in type(data).__mro__)
+
+
+def _index(argument: str, given: object) -> int:
+    """Return an int of 0 or more. Raises TypeError for anything else."""
+    try:
+        value = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        value = -1
+    if value < 0:
+        raise ArgumentTypeError(f"{argument}: expected an int, 0 or more, got {given!r}")
+    return value
+
+
+def _indices(argument: str, given: object) -> list[int]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{argument}: expected a list of ints, got {given!r}")
+    return [_index(argument, item) for item in given]
+
+
+def _names(argument: str, given: object) -> list[str]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{argument}: expected a list of names, got {given!r}")
+    names = list(given)
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentTypeError(f"{argument}: expected a list of names, got {names!r}")
+    return names
+
+
+def _physical_devices() -> list[DeviceInfo]:
+    """Return all devices in Vulkan's order. Raises RuntimeError where there is no driver."""
+    return sorted(get_devices(), key=lambda info: info.dev_index)
+
+
+def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple[Context, bool]:
+    """Return a context on a device, and whether it is nobody else's."""
+    devices = _physical_devices()
+    if index >= len(devices):
+        raise KomputeError(f"device: expected 0 to {len(devices) - 1}, got {index}")
+    info = devices[index]
+    for family in families:
+        if family >= len(info.queue_properties) or not info.queue_properties[family][1] & _COMPUTE:
+            raise KomputeError(
+                f"family_queue_indices: {info.device_name} has no queue family {family} that can compute"
+            )
+    missing = [name for name in extensions if name not in info.extensions]
+    if missing:
+        log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
+    extensions = [name for name in extensions if name in info.extensions]
+    try:
+        if not families and not extensions:
+            shared = contexts.get_context_on(info.sorted_index)
+            if shared is not None:
+                return shared, False
+        return contexts.new_context(info.sorted_index, families or None, extensions), True
+    except VkDispatchError as error:
+        raise KomputeError(f"device: {error}") from error
+
+
+def _properties(info: DeviceInfo) -> dict[str, Any]:
+    return {
+        "device_name": info.device_name,
+        "max_work_group_count": info.max_workgroup_count,
+        "max_work_group_invocations": info.max_workgroup_invocations,
+        "max_work_group_size": info.max_workgroup_size,
+        "timestamps_supported": bool(info.timestamp_period),
+    }

@@ -1,0 +1,386 @@
+"""Tensors and images: device memory, and the view that the host has of it."""
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+
+import vkdispatch_native as native
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError, OutOfDeviceMemoryError
+from vkdispatch.kompute.enums import DataTypes, MemoryTypes
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.opaque import Opaque
+
+Array = np.ndarray[Any, Any]
+
+_MOST_BYTES = 1 << 62
+_STORAGE_IMAGE = 0x2  # VkFormatFeatureFlagBits
+_VIEW_2D = 1
+_HOST_KINDS = {MemoryTypes.host: "host", MemoryTypes.deviceAndHost: "device_host"}
+
+TENSOR_TYPES = {
+    "bool": DataTypes.bool,
+    "int32": DataTypes.int,
+    "uint32": DataTypes.uint,
+    "float32": DataTypes.float,
+    "float64": DataTypes.double,
+    "int16": DataTypes.short,
+    "uint16": DataTypes.ushort,
+    "int8": DataTypes.char,
+    "uint8": DataTypes.uchar,
+}
+# VkFormat of 1, 2 and 4 channels.
+_FORMATS = {
+    "uint8": (13, 20, 41),
+    "int8": (14, 21, 42),
+    "uint16": (74, 81, 95),
+    "int16": (75, 82, 96),
+    "uint32": (98, 101, 107),
+    "int32": (99, 102, 108),
+    "float32": (100, 103, 109),
+}
+_CHANNELS = (1, 2, 4)
+
+_M = TypeVar("_M", bound="Memory")
+
+
+class Memory(Opaque):
+    """A tensor or an image: device memory, and, unless it is of type `storage`, the host's view of it."""
+
+    __slots__ = (
+        "_block",
+        "_context",
+        "_data_type",
+        "_dtype",
+        "_initialized",
+        "_interface",
+        "_memory_type",
+        "_native",
+        "_size",
+        "_uses",
+    )
+
+    _context: Context
+    _native: Any  # native.Buffer or native.Image
+    _block: Any  # native.HostBlock, or None
+    _dtype: "np.dtype[Any]"
+    _uses: dict[int, int]  # queue -> the last batch given to it that uses this memory
+
+    def _set_up(self, context: Context, dtype: "np.dtype[Any]", size: int, memory_type: MemoryTypes) -> None:
+        self._context = context
+        self._dtype = dtype
+        self._data_type = TENSOR_TYPES[dtype.name]
+        self._size = size
+        self._memory_type = memory_type
+        self._initialized = True
+        self._block = None
+        self._interface: dict[str, Any] = {}
+        self._uses = {}
+
+    def _host_block(self, kind: str) -> Any:
+        """Give the host its view: zeros that are the memory itself, or a copy that operations bring over."""
+        block: Any = native.HostBlock(self._context._native, 0, self._size * self._dtype.itemsize, kind)
+        shown = np.frombuffer(block, self._dtype, self._size)
+        self._interface = {
+            "version": 3,
+            "shape": (self._size,),
+            "typestr": self._dtype.str,
+            "data": shown.__array_interface__["data"],
+        }
+        self._block = block
+        return block
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The host's view, for NumPy. Raises as `data`."""
+        self._require_view()
+        return self._interface
+
+    def data(self) -> Array:
+        """Return the host's view: a flat array on the memory that operations copy from and to.
+
+        Writing to it changes the host's side alone, until an OpSyncDevice brings it over; with memory of type
+        `host` or `deviceAndHost` it is the device's memory itself. It stays valid for as long as anybody
+        holds it, also after `destroy`.
+
+        Raises
+        ------
+        RuntimeError
+            The memory is of type `storage`, which the host has no view of, or was destroyed.
+        """
+        self._require_view()
+        return np.asarray(self)
+
+    def _require_view(self) -> None:
+        self._require()
+        if not self._interface:
+            raise KomputeError(
+                f"data: the host has no view of a {self._noun()} of type storage; copy it to one of type "
+                "device with kp.OpCopy"
+            )
+
+    def size(self) -> int:
+        """Return the number of elements; 0 after `destroy`."""
+        return self._size if self._initialized else 0
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def memory_type(self) -> MemoryTypes:
+        """Return where the memory lies."""
+        return self._memory_type
+
+    tensor_type = memory_type
+
+    def data_type(self) -> DataTypes:
+        """Return the type of an element."""
+        return self._data_type
+
+    def is_init(self) -> bool:
+        """Whether it can be used: it was not destroyed, nor was its Manager."""
+        return self._initialized
+
+    def destroy(self) -> None:
+        """Free the device memory as soon as the device is done with it. Idempotent.
+
+        Arrays of `data()` keep the host's view alive.
+        """
+        if self._initialized:
+            self._initialized = False
+            self._native.destroy()
+
+    def _require(self) -> None:
+        """Raise RuntimeError where this was destroyed."""
+        if not self._initialized:
+            raise KomputeError(f"this {self._noun()} was destroyed, or its Manager was; make a new one")
+
+    def _noun(self) -> str:
+        return f"kp.{type(self).__name__}"
+
+    @property
+    def _byte_size(self) -> int:
+        return self._size * self._dtype.itemsize
+
+    @property
+    def _is_staged(self) -> bool:
+        """Whether the host's view is a copy."""
+        return self._memory_type is MemoryTypes.device
+
+
+def checked_memory_type(given: object) -> MemoryTypes:
+    """Return a memory type. Raises TypeError for anything else, numbers included."""
+    if not isinstance(given, MemoryTypes):
+        raise ArgumentTypeError(f"memory_type: expected a member of kp.MemoryTypes, got {given!r}")
+    return given
+
+
+def as_floats(argument: str, data: object) -> Array:
+    """Return what NumPy makes of `data` as flat float32, in C order.
+
+    Raises
+    ------
+    TypeError
+        NumPy makes no numbers of it.
+    """
+    try:
+        return np.asarray(data).astype(np.float32).ravel()
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
+
+
+def as_typed(argument: str, data: object, known: "dict[str, Any]") -> Array:
+    """Return a flat array, in C order, of a dtype that is among those known.
+
+    Raises
+    ------
+    TypeError
+        `data` is no array.
+    RuntimeError
+        It is of another dtype, or of a foreign byte order.
+    """
+    if not isinstance(data, np.ndarray):
+        raise ArgumentTypeError(f"{argument}: expected a NumPy array, got {type(data).__name__}")
+    if data.dtype.name not in known or not data.dtype.isnative:
+        raise KomputeError(
+            f"{argument}: expected an array of {', '.join(known)} (native byte order), got {data.dtype}"
+        )
+    return data.ravel()
+
+
+def _out_of_memory(size: int, error: Exception) -> KomputeError:
+    return KomputeError(f"there is no memory of this type for {size} bytes: {error}")
+
+
+# -- tensors
+
+
+class Tensor(Memory):
+    """An array in device memory, flat, of elements of one type."""
+
+    __slots__ = ("_buffer",)
+
+    _made_by = "kp.Manager.tensor or tensor_t"
+    _buffer: Any  # the vd.Buffer on this memory, once somebody asked for it
+
+    @property
+    def buffer(self) -> Any:
+        """The device memory as a `vd.Buffer` of one axis, without a copy: an argument of kernels, say.
+
+        Each of the two sees what the other writes. What the host wrote to `data()` is not in it before an
+        OpSyncDevice.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor was destroyed.
+        """
+        self._require()
+        if self._buffer is None:
+            from vkdispatch.base.buffer import Buffer  # what most programs of Kompute do without
+
+            self._buffer = Buffer.of_memory(self._context, self._native, (self._size,), self._dtype)
+        return self._buffer
+
+    def set_data(self, data: object) -> None:
+        """Write to the host's view.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor has no view, or `data` has another number of elements.
+        """
+        view = self.data()
+        values = np.asarray(data).ravel()
+        if values.size != view.size:
+            raise KomputeError(f"data: expected {view.size} elements, got {values.size}")
+        view[:] = values
+
+    def vector(self) -> list[Any]:
+        """Return the host's view as a list. Raises as `data`."""
+        values: list[Any] = self.data().tolist()
+        return values
+
+
+def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: MemoryTypes) -> Tensor:
+    """Make a tensor of an array of its elements, or of so many without a value.
+
+    Raises
+    ------
+    RuntimeError
+        It would have no elements, or the device has no such memory left.
+    """
+    size = data if isinstance(data, int) else data.size
+    if size == 0:
+        raise KomputeError("data: a tensor needs at least one element, got none")
+    kind = np.dtype(dtype)
+    length = size * kind.itemsize
+    if length > _MOST_BYTES:
+        raise KomputeError(f"data: {length} bytes are more memory than any device has")
+    made = Tensor.__new__(Tensor)
+    made._set_up(context, kind, size, memory_type)
+    made._buffer = None
+    engine = context._native
+    try:
+        if memory_type in _HOST_KINDS:
+            made._native = native.Buffer.over(made._host_block(_HOST_KINDS[memory_type]))
+        else:
+            made._native = native.Buffer(engine, length, shared=context.queue_count > 1)
+            if memory_type is MemoryTypes.device:
+                made._host_block("upload")
+    except OutOfDeviceMemoryError as error:
+        raise _out_of_memory(length, error) from None
+    if made._interface and not isinstance(data, int):
+        np.asarray(made)[:] = data
+    return made
+
+
+def tensor_on(buffer: Any, kind: "np.dtype[Any]") -> Tensor:
+    """Make a tensor of type `device` on the memory of a `vd.Buffer`, without a copy.
+
+    The host's view starts with what the buffer has.
+    """
+    made = Tensor.__new__(Tensor)
+    made._set_up(buffer.context, kind, buffer.mem_size // kind.itemsize, MemoryTypes.device)
+    made._buffer = buffer
+    made._native = buffer._native
+    made._host_block("upload")
+    buffer._native.read_into(0, np.asarray(made).view(np.uint8))
+    return made
+
+
+# -- images
+
+
+class Image(Memory):
+    """A two-dimensional storage image: rows of texels of 1, 2 or 4 channels."""
+
+    __slots__ = ("_channels", "_extent")
+
+    _made_by = "kp.Manager.image or image_t"
+    _channels: int
+    _extent: tuple[int, int]
+
+    def width(self) -> int:
+        """Return the texels of a row."""
+        return self._extent[0]
+
+    def height(self) -> int:
+        """Return the number of rows."""
+        return self._extent[1]
+
+    def num_channels(self) -> int:
+        """Return the values of a texel."""
+        return self._channels
+
+    @property
+    def _follows_host(self) -> bool:
+        """Whether every dispatch has to see what the host wrote, and the host what the dispatch did.
+
+        Texels lie where the device likes; what the host looks at is another block, copied around a dispatch.
+        """
+        return self._memory_type in _HOST_KINDS
+
+
+def make_image(
+    context: Context, data: Array, width: int, height: int, channels: int, memory_type: MemoryTypes
+) -> Image:
+    """Make an image of the first elements of a flat array.
+
+    Raises
+    ------
+    RuntimeError
+        There are no images of this kind or size, or `data` has too few elements.
+    """
+    if channels not in _CHANNELS:
+        raise KomputeError(f"num_channels: expected 1, 2 or 4, got {channels}")
+    if width < 1 or height < 1:
+        raise KomputeError(f"width, height: expected 1 or more, got {width} and {height}")
+    size = math.prod((width, height, channels))
+    if data.size < size:
+        raise KomputeError(
+            f"data: {width} x {height} texels of {channels} channels take {size} elements, got {data.size}"
+        )
+    engine = context._native
+    name = data.dtype.name
+    texel = _FORMATS[name][_CHANNELS.index(channels)]
+    if not engine.image_features(texel) & _STORAGE_IMAGE:
+        raise KomputeError(
+            f"num_channels: this device has no storage images of {channels} channels of {name}"
+        )
+    made = Image.__new__(Image)
+    made._set_up(context, data.dtype, size, memory_type)
+    made._extent, made._channels = (width, height), channels
+    try:
+        made._native = native.Image(
+            engine, _VIEW_2D, texel, (width, height, 1), 1, 1, True, shared=context.queue_count > 1
+        )
+        if memory_type is not MemoryTypes.storage:
+            made._host_block("upload")
+    except OutOfDeviceMemoryError as error:
+        raise _out_of_memory(data.nbytes, error) from None
+    except (ValueError, OverflowError) as error:
+        raise KomputeError(f"width, height: {error}") from None
+    if made._interface:
+        np.asarray(made)[:] = data[:size]
+    return made

@@ -1,0 +1,269 @@
+"""What a sequence records: copies between host and device, copies on the device, dispatches, barriers."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
+from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.enums import DataTypes
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.memory import Memory
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.commands import Commands
+
+
+class OpBase:
+    """An operation. A class of your own derives from it, or from one of the others.
+
+    A sequence calls `init`, then `record`, where the operation is recorded (and `record` again where it is
+    recorded anew), `pre_eval` before each evaluation, on the host, and `post_eval` after it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    _acts_on_host: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Note whether there is something to do before or after an evaluation."""
+        super().__init_subclass__()
+        cls._acts_on_host = cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Refuse an OpBase itself. Raises TypeError."""
+        if type(self) is OpBase:
+            raise ArgumentTypeError("kp.OpBase has no constructor: derive a class from it")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be pickled. Raises TypeError."""
+        raise ArgumentTypeError(f"kp.{type(self).__name__} cannot be pickled: it is about a device")
+
+    def init(self) -> None:
+        """Make ready what `record` needs."""
+
+    def record(self, commands: "Commands") -> None:
+        """Record what the device is to do: `commands.dispatch`, `copy_to_host` and others."""
+
+    def pre_eval(self) -> None:
+        """Do what is to be done on the host before the device starts."""
+
+    def post_eval(self) -> None:
+        """Do what is to be done on the host once the device has finished."""
+
+
+class _OnMemory(OpBase):
+    """An operation on a list of tensors and images."""
+
+    __slots__ = ("_memories",)
+
+    _least = 1
+
+    def __init__(self, memories: Sequence[Memory], /) -> None:
+        """Take a list of tensors and images.
+
+        Raises
+        ------
+        TypeError
+            It is no list of tensors and images.
+        RuntimeError
+            There are too few.
+        """
+        self._memories = _checked(memories, f"kp.{type(self).__name__}")
+        if len(self._memories) < self._least:
+            raise KomputeError(
+                f"kp.{type(self).__name__}: expected {self._least} or more tensors or images, got "
+                f"{len(self._memories)}"
+            )
+
+
+def _checked(memories: object, who: str) -> tuple[Memory, ...]:
+    if not isinstance(memories, (list, tuple)):
+        raise ArgumentTypeError(f"{who}: expected a list of tensors and images, got {memories!r}")
+    for memory in memories:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"{who}: expected tensors and images, got {memory!r}")
+    return tuple(memories)
+
+
+class OpSyncDevice(_OnMemory):
+    """Copies the host's view of tensors and images of type `device` to the device."""
+
+    __slots__ = ()
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies."""
+        for memory in self._memories:
+            commands.copy_to_device(memory)
+
+
+class OpSyncLocal(_OnMemory):
+    """Copies what the device has of tensors and images of type `device` to the host's view."""
+
+    __slots__ = ()
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies."""
+        for memory in self._memories:
+            commands.copy_to_host(memory)
+
+
+class OpCopy(_OnMemory):
+    """Copies the first tensor or image to each of the others, on the device and in the host's views."""
+
+    __slots__ = ()
+
+    _least = 2
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies. Raises RuntimeError for other types or numbers of elements."""
+        source, *targets = self._memories
+        for target in targets:
+            commands.copy(source, target)
+
+    def post_eval(self) -> None:
+        """Copy the host's view of the first one to those of the others."""
+        source, *targets = self._memories
+        if not source._interface:
+            return
+        for target in targets:
+            if target._interface and target is not source:
+                np.copyto(np.asarray(target), np.asarray(source))
+
+
+class OpAlgoDispatch(OpBase):
+    """Dispatches an algorithm."""
+
+    __slots__ = ("_algorithm", "_push_consts")
+
+    def __init__(self, algorithm: Algorithm, push_consts: Any = NO_CONSTANTS) -> None:
+        """Take an algorithm, and push constants that are to be its own from this dispatch on.
+
+        Parameters
+        ----------
+        push_consts
+            An array, or numbers in anything that can be iterated; empty: those that the algorithm has when
+            this is recorded. As many bytes as the algorithm was made with.
+
+        Raises
+        ------
+        TypeError
+            `algorithm` is none, or `push_consts` are no numbers.
+        """
+        if not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
+        self._algorithm = algorithm
+        self._push_consts = push_consts if push_consts is NO_CONSTANTS else _kept(push_consts)
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch.
+
+        Raises RuntimeError where the algorithm is empty or the constants do not fit.
+        """
+        commands.dispatch(self._algorithm, self._push_consts)
+
+
+def _kept(values: Any) -> Any:
+    """Return push constants such that they can be looked at more than once."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise ArgumentTypeError(f"push_consts: expected an array or a list of numbers, got {values!r}")
+    kept = values.copy() if isinstance(values, np.ndarray) else list(values)
+    as_constants("push_consts", kept, frozenset())
+    return kept if len(kept) else NO_CONSTANTS
+
+
+_MULTIPLY = """#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) readonly buffer Left { float left[]; };
+layout(set = 0, binding = 1) readonly buffer Right { float right[]; };
+layout(set = 0, binding = 2) writeonly buffer Product { float product[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    product[i] = left[i] * right[i];
+}
+"""
+
+
+class OpMult(OpBase):
+    """Multiplies two tensors of floats, element by element, into a third one."""
+
+    __slots__ = ("_algorithm",)
+
+    def __init__(self, memories: Sequence[Memory], algorithm: Algorithm, /) -> None:
+        """Rebuild the algorithm, which may be an empty one, as the multiplication of these tensors.
+
+        Raises
+        ------
+        TypeError
+            An argument is of the wrong type.
+        RuntimeError
+            There are not exactly three tensors of floats, or they have different numbers of elements.
+        """
+        found = _checked(memories, "kp.OpMult")
+        if len(found) != 3:
+            raise KomputeError(f"Kompute OpMult expected 3 mem objects but got {len(found)}")
+        if not isinstance(algorithm, Algorithm):
+            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
+        for memory in found:
+            memory._require()
+            if memory._data_type is not DataTypes.float or memory._size < found[0]._size:
+                raise KomputeError(
+                    f"kp.OpMult: expected three tensors of {found[0]._size} floats, got {memory._size} "
+                    f"elements of {memory._data_type.name}"
+                )
+        algorithm.rebuild(found, _MULTIPLY)
+        self._algorithm = algorithm
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch."""
+        commands.dispatch(self._algorithm)
+
+
+class OpMemoryBarrier(OpBase):
+    """A barrier that a program asks for by itself.
+
+    Sequences put barriers wherever two of their commands need one, so that this is never needed here;
+    programs that have it keep it. It orders more than was asked for: all commands before it and all after it,
+    whatever the accesses and stages, which are checked to be numbers of VkAccessFlags and
+    VkPipelineStageFlags.
+    """
+
+    __slots__ = ("_memories",)
+
+    def __init__(
+        self,
+        memories: Sequence[Memory],
+        src_access_mask: int,
+        dst_access_mask: int,
+        src_stage_mask: int,
+        dst_stage_mask: int,
+        barrier_on_primary: bool = True,
+    ) -> None:
+        """Take the memory, and the accesses and stages between which it is to be ordered.
+
+        Parameters
+        ----------
+        barrier_on_primary
+            Whether the device's memory is meant, or the copy that the host sees.
+
+        Raises
+        ------
+        TypeError
+            An argument is of the wrong type.
+        RuntimeError
+            There is no memory, or a mask is negative.
+        """
+        self._memories = _checked(memories, "kp.OpMemoryBarrier")
+        masks = (src_access_mask, dst_access_mask, src_stage_mask, dst_stage_mask)
+        if not all(hasattr(mask, "__index__") for mask in masks):
+            raise ArgumentTypeError(f"kp.OpMemoryBarrier: masks are numbers of Vulkan's flags, got {masks}")
+        if not self._memories or min(masks) < 0:
+            raise KomputeError("kp.OpMemoryBarrier: expected memory, and masks of 0 or more")
+
+    def record(self, commands: "Commands") -> None:
+        """Record the barrier."""
+        for memory in self._memories:
+            memory._require()
+        commands.barrier()

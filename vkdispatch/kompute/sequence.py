@@ -1,0 +1,334 @@
+"""Operations recorded in order, and evaluated as one."""
+
+import operator
+from typing import TYPE_CHECKING, TypeVar
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute import log
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.named_operations import NamedRecords
+from vkdispatch.kompute.opaque import Opaque
+from vkdispatch.kompute.operations import OpBase
+
+if TYPE_CHECKING:
+    from vkdispatch.execution_pipeline.command_graph import CommandGraph
+    from vkdispatch.kompute.commands import Commands
+
+_S = TypeVar("_S", bound="Sequence")
+
+
+class Sequence(NamedRecords, Opaque):
+    """Operations recorded in order, to be evaluated any number of times on one queue.
+
+    Recording after an evaluation starts anew: what is evaluated next is what was recorded since. The
+    operations recorded before are still held, for `rerecord` and `get_timestamps`, until `clear`.
+    """
+
+    __slots__ = (
+        "_commands",
+        "_context",
+        "_hooked",
+        "_initialized",
+        "_operations",
+        "_queue",
+        "_recording",
+        "_running",
+        "_stamps",
+        "_timestamps",
+    )
+
+    _made_by = "kp.Manager.sequence"
+    _context: Context
+    _commands: "Commands | None"  # what an evaluation submits
+    _operations: list[OpBase]
+    _hooked: list[OpBase]  # those of them that do something on the host
+    _queue: int
+    _timestamps: int  # how many operations can be timed; 0: none
+    _stamps: list[int]  # of operations that are held, but no longer part of the commands
+    _recording: bool
+    _running: int  # the batch that was submitted and not waited for; 0: none
+    _initialized: bool
+
+    # -- recording
+
+    def begin(self: _S) -> _S:
+        """Start recording, if it has not begun.
+
+        Raises
+        ------
+        RuntimeError
+            The sequence is running or was destroyed.
+        """
+        self._require_idle("record")
+        if not self._recording:
+            self._begin()
+        return self
+
+    def end(self: _S) -> _S:
+        """End recording; `eval` does so by itself. Raises RuntimeError where the sequence was destroyed."""
+        self._require()
+        self._recording = False
+        return self
+
+    def _begin(self) -> None:
+        commands = self._commands
+        if commands is None:
+            from vkdispatch.kompute.commands import Commands  # and graphs, which not every program needs
+
+            self._commands = commands = Commands(self._context)
+        else:
+            if self._timestamps and self._operations:
+                self._stamps = self.get_timestamps()
+            commands.restart()
+        self._recording = True
+        if self._timestamps and not self._stamps:
+            commands.timestamp()
+
+    def record(self: _S, op: OpBase) -> _S:
+        """Record an operation: its commands as they are now, its push constants included.
+
+        Where it raises, the operation is not recorded, and the sequence goes on recording.
+
+        Returns
+        -------
+        The sequence itself.
+
+        Raises
+        ------
+        TypeError
+            `op` is no operation.
+        RuntimeError
+            The sequence is running or was destroyed, has no room for the timestamp of one more operation, or
+            the operation cannot be recorded.
+        """
+        if not isinstance(op, OpBase):
+            raise ArgumentTypeError(f"op: expected an operation such as kp.OpAlgoDispatch(...), got {op!r}")
+        if self._running or not self._initialized:
+            self._require_idle("record")
+        if self._timestamps and len(self._operations) >= self._timestamps:
+            raise KomputeError(
+                f"total_timestamps: the sequence was made for {self._timestamps} operations, and has them"
+            )
+        if not self._recording:
+            self._begin()
+        self._record(op)
+        self._operations.append(op)
+        if op._acts_on_host:
+            self._hooked.append(op)
+        return self
+
+    def _record(self, op: OpBase) -> None:
+        commands = self._commands
+        assert commands is not None
+        length = commands.length
+        try:
+            op.init()
+            op.record(commands)
+            if self._timestamps:
+                commands.timestamp()
+        except BaseException:
+            commands.cut(length)
+            raise
+
+    def clear(self) -> None:
+        """Forget the operations, and end recording; what was recorded last can still be evaluated.
+
+        Raises
+        ------
+        RuntimeError
+            The sequence was destroyed.
+        """
+        self._require()
+        self._operations = []
+        self._hooked = []
+        self._stamps = []
+        self._recording = False
+
+    def rerecord(self) -> None:
+        """Record all operations anew, as they are now, such as after a change of an algorithm.
+
+        Raises
+        ------
+        RuntimeError
+            The sequence is running or was destroyed, or an operation cannot be recorded.
+        """
+        self._require_idle("rerecord")
+        operations, self._operations = self._operations, []
+        self._begin()
+        self._operations = operations
+        for op in self._operations:
+            self._record(op)
+
+    @property
+    def graph(self) -> "CommandGraph":
+        """What an evaluation submits: a `vd.CommandGraph`, which is the sequence's own to change.
+
+        Raises
+        ------
+        RuntimeError
+            Nothing was recorded, or the sequence was destroyed.
+        """
+        self._require()
+        if self._commands is None:
+            raise KomputeError("graph: nothing was recorded")
+        return self._commands.graph
+
+    # -- evaluation
+
+    def eval(self: _S, op: OpBase | None = None) -> _S:
+        """Run what was recorded, and wait for it; Python's other threads go on meanwhile.
+
+        Parameters
+        ----------
+        op
+            An operation that is recorded first, in place of all others.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            As `record`.
+        """
+        if op is not None:
+            self.clear()
+            self.record(op)
+        if self._running or not self._initialized:
+            self._require_idle("eval")
+        self._recording = False
+        commands = self._commands
+        if commands is None:
+            return self  # nothing was recorded
+        hooked = self._hooked
+        for held in hooked:
+            held.pre_eval()
+        commands.evaluate(self._queue)
+        for held in hooked:
+            held.post_eval()
+        return self
+
+    def eval_async(self: _S, op: OpBase | None = None, *, blocking: bool | None = None) -> _S:
+        """Run an operation, and return at once; `eval_await` has to follow.
+
+        Parameters
+        ----------
+        op
+            As in `eval`. Without one, what was recorded is run, and as in Kompute's Python module this waits.
+        blocking
+            Whether to wait. None: as said above.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            As `record`.
+        """
+        if op is not None:
+            self.clear()
+            self.record(op)
+        if blocking or (blocking is None and op is None):
+            return self.eval()
+        self._require_idle("eval_async")
+        self._recording = False
+        if self._commands is not None:
+            for held in self._hooked:
+                held.pre_eval()
+            self._running = self._commands.submit(self._queue)
+        return self
+
+    def eval_await(self: _S, wait_for: int | None = None) -> _S:
+        """Wait for what runs, and do what its operations have to do on the host.
+
+        Parameters
+        ----------
+        wait_for
+            Nanoseconds to wait at most; None: for as long as it takes. When they have passed, the sequence is
+            still running: `is_running()` tells.
+
+        Raises
+        ------
+        TypeError
+            `wait_for` is no int of 0 or more.
+        """
+        self._require()
+        if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
+            raise ArgumentTypeError(f"wait_for: expected nanoseconds, an int of 0 or more, got {wait_for!r}")
+        if not self._running:
+            log.warning("eval_await: nothing is running")
+            return self
+        seconds = None if wait_for is None else operator.index(wait_for) * 1e-9
+        if self._context._native.wait_until([(self._queue, self._running)], seconds):
+            self._running = 0
+            for held in self._hooked:
+                held.post_eval()
+        return self
+
+    # -- state
+
+    def is_init(self) -> bool:
+        """Whether it can be used: it was not destroyed, nor was its Manager."""
+        return self._initialized
+
+    def is_recording(self) -> bool:
+        """Whether it is recording: from the first `record` to the next evaluation or `clear`."""
+        return self._recording
+
+    def is_running(self) -> bool:
+        """Whether it was evaluated asynchronously and not waited for."""
+        return self._running != 0
+
+    def get_timestamps(self) -> list[int]:
+        """Return the device's time before the first operation held, and after each, in ticks.
+
+        A tick has `kp.Manager.timestamp_period` nanoseconds. Before the first evaluation they are zeros.
+
+        Raises
+        ------
+        RuntimeError
+            The sequence was made without `total_timestamps`, or was destroyed.
+        """
+        self._require()
+        if not self._timestamps:
+            raise KomputeError(
+                "total_timestamps: make the sequence with the number of operations to be timed"
+            )
+        if self._running:
+            self.eval_await()
+        latched = self._commands.graph.timestamps(self._queue) if self._commands is not None else []
+        stamps = self._stamps + latched
+        return stamps + [0] * (len(self._operations) + 1 - len(stamps))
+
+    def destroy(self) -> None:
+        """Wait for what runs, and forget all. Idempotent."""
+        if self._initialized:
+            if self._running and self._context.usable:
+                self._context._native.wait_until([(self._queue, self._running)], None)
+            self._initialized = False
+            self._recording = False
+            self._running = 0
+            self._commands = None
+            self._operations = []
+            self._hooked = []
+
+    def _require(self) -> None:
+        if not self._initialized:
+            raise KomputeError("this kp.Sequence was destroyed, or its Manager was; make a new one")
+
+    def _require_idle(self, call: str) -> None:
+        self._require()
+        if self._running:
+            raise KomputeError(f"{call}: the sequence is running; wait for it with eval_await()")
+
+
+def make_sequence(context: Context, queue: int, timestamps: int) -> Sequence:
+    """Make an empty sequence."""
+    made = Sequence.__new__(Sequence)
+    made._context = context
+    made._queue = queue
+    made._timestamps = timestamps
+    made._commands = None
+    made._operations = []
+    made._hooked = []
+    made._stamps = []
+    made._recording = False
+    made._running = 0
+    made._initialized = True
+    return made
