@@ -51,8 +51,12 @@ def known_features() -> list[tuple[str, bool, str | None]]:
     By Vulkan's name, with whether the engine needs it, and the extension that it belongs to, if any.
     """
 
-def compile_glsl(source: str) -> bytes:
-    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log."""
+def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
+    """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log.
+
+    `path` is that of its file: what messages call it, and what files that it includes are found beside.
+    Without it nothing can be included. The SPIR-V is that of Vulkan 1.0, 1.1 or 1.2.
+    """
 
 def compiler_identity() -> str:
     """Return what SPIR-V follows from besides the source: the compiler's version and how it is used."""
@@ -463,6 +467,12 @@ class CommandList:
         queue -2: every queue, -1: any one, else that one. `data` holds `instance_count * instance_size`
         bytes and is copied. Returns the number of the batch to wait for on that queue, the last of several; 0
         where there was nothing to do.
+        """
+
+    def evaluate(self, queue: int, data: ReadableBuffer, timeout_ns: int | None) -> bool:
+        """Submit one instance to a queue (-1: any one) and wait for it; return whether it was done in time.
+
+        What was not goes on. With no limit it waits for ever.
         """
 
     def destroy(self) -> None: ...

@@ -167,13 +167,10 @@ def device_properties():
 
 def foreign_properties(uint64_t instance, uint64_t physical_device):
     cdef VkPhysicalDevice physical = <VkPhysicalDevice><uintptr_t>physical_device
-    cdef shared_ptr[CppInstance] borrowed = CppInstance.borrow(<VkInstance><uintptr_t>instance, False)
     cdef CppDeviceProperties properties
-    for i in range(borrowed.get().physical_devices().size()):
-        if borrowed.get().physical_devices()[i] == physical:
-            properties = query_properties(physical)
-            return _properties(i, properties)
-    raise ValueError("physical_device: it is none of this instance's")
+    CppInstance.borrow(<VkInstance><uintptr_t>instance, physical, False)
+    properties = query_properties(physical)
+    return _properties(0, properties)
 
 
 def known_features():
@@ -191,11 +188,14 @@ cdef vector[string] _texts(names):
     return result
 
 
-def compile_glsl(str source not None):
+def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
     cdef string text = source.encode()
+    cdef GlslOptions options
+    options.path = path.encode("utf-8", "surrogateescape")
+    options.vulkan_minor = vulkan_minor
     cdef vector[uint32_t] spirv
     with nogil:
-        spirv = cpp_compile_glsl(text)
+        spirv = cpp_compile_glsl(text, options)
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
@@ -266,7 +266,7 @@ cdef class Engine:
         cdef shared_ptr[CppInstance] borrowed
         self.begin()
         with nogil:
-            borrowed = CppInstance.borrow(instance_handle, debug)
+            borrowed = CppInstance.borrow(instance_handle, foreign.physical, debug)
             self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging))
         _engines.add(self)
         return self

@@ -7,7 +7,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import vkdispatch as vd
+import vkdispatch.kompute as kp
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -86,6 +89,68 @@ def test_stub_and_package_name_the_same() -> None:
     assert modules == set(vd._MODULES)
     assert sorted(names) == sorted(vd.__all__)
     assert set(names) == {*homes, "__version__", "fft", "reduce", "vkfft"}
+
+
+def test_stub_and_kompute_name_the_same() -> None:
+    stub = ast.parse(Path(kp.__file__).with_suffix(".pyi").read_text())
+    homes, older, members = {}, {}, {}
+    names: list[str] = []
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            homes |= {alias.name: node.module for alias in node.names if not alias.asname}
+            older |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.AnnAssign):
+            members[ast.unparse(node.target)] = ast.unparse(node.annotation)
+        elif isinstance(node, ast.Assign):
+            names = ast.literal_eval(node.value)
+    assert members.pop("__version__") == "str"
+    assert (homes, older, members) == (kp._HOMES, kp._OLDER, kp._CLASSES)
+    assert sorted(names) == sorted(kp.__all__) == sorted({*homes, *older, *members, "__version__"})
+    assert all(getattr(kp, name).name == name for name in members)
+    assert all(getattr(kp, name) is getattr(kp, now) for name, now in older.items())
+    assert set(kp.__all__) <= set(dir(kp))
+
+
+def test_kompute_imports_next_to_nothing(run_python: RunPython) -> None:
+    done = run_python(
+        "import sys; import numpy; before = set(sys.modules); import vkdispatch.kompute; "
+        "print(sorted(name for name in set(sys.modules) - before if name.startswith('vkdispatch')))"
+    )
+    parts = ["", ".base", ".base.errors", ".kompute", ".kompute.errors", ".kompute.log"]
+    assert (done.stdout, done.stderr) == (f"{[f'vkdispatch{part}' for part in parts]}\n", "")
+
+
+def test_a_program_for_kompute_never_imports_the_kernel_language(run_python: RunPython) -> None:
+    done = run_python(
+        "import sys; import numpy; before = set(sys.modules)\n"
+        "import vkdispatch.kompute as kp\n"
+        "m = kp.Manager(); t = m.tensor([1, 2, 3]); s = m.sequence()\n"
+        "s.record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t])).eval(); print(t.data())\n"
+        "heavy = ('pathlib', 'vkdispatch.codegen', 'vkdispatch.shader', 'hashlib')\n"
+        "print([name for name in heavy if name in set(sys.modules) - before])"
+    )
+    assert (done.stdout, done.stderr) == ("[1. 2. 3.]\n[]\n", "")
+
+
+LOGGED = """
+import sys, numpy
+{first}
+import vkdispatch.kompute as kp
+import logging
+assert logging.getLogger().handlers
+{then}
+kp.Manager()
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import logging"])
+def test_the_logger_is_kp_and_is_shown(first: str, run_python: RunPython) -> None:
+    level = "logging.getLogger('kp').setLevel(logging.INFO)"
+    for then, lines in (("", 0), (level, 1), ("kp.log_level(2)", 1), ("kp.log_level(3)", 0)):
+        done = run_python(LOGGED.format(first=first, then=then))
+        assert done.stdout == ""
+        assert len(done.stderr.splitlines()) == lines, done.stderr
+        assert done.stderr.startswith("INFO:kp:using device 0") == bool(lines)
 
 
 def test_every_name_comes_from_where_the_table_says_and_is_kept(run_python: RunPython) -> None:

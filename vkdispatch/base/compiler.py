@@ -50,6 +50,35 @@ def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = 
     return code
 
 
+def compile_glsl_file(path: str, vulkan_minor: int = 2) -> bytes:
+    """Compile the compute shader in a file to SPIR-V, without a device and without the disk cache.
+
+    Parameters
+    ----------
+    path
+        Its file. `#include "other.glsl"` finds files beside the one that it stands in, with
+        `#extension GL_GOOGLE_include_directive : require`.
+    vulkan_minor
+        For Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5.
+
+    Raises
+    ------
+    ShaderBuildError
+        The compiler refused it; its whole log, with files and lines, is in the message.
+    OSError, UnicodeDecodeError
+        The file cannot be read, or is no text.
+    """
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    try:
+        return native.compile_glsl(source, path, vulkan_minor)
+    except ValueError as error:
+        log = str(error).strip()
+        raise ShaderBuildError(
+            f"{path} does not compile:\n{log}", shader_source=source, compiler_log=log
+        ) from error
+
+
 def pipeline_keys(
     devices: Sequence[DeviceInfo],
     spirv: bytes,

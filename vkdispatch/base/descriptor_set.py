@@ -1,14 +1,19 @@
 """Which buffer or image lies at which binding of a plan."""
 
 import operator
+from typing import TYPE_CHECKING
 
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import elsewhere
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.image import Image, Sampler
+
+# Only who has images imports them.
+if TYPE_CHECKING:
+    from vkdispatch.base.image import Image, Sampler
 
 # Buffer, image or sampler, binding index, byte offset, byte range (0: the rest), reads, writes.
 Binding = tuple[native.Buffer | native.Image | native.Sampler, int, int, int, bool, bool]
@@ -73,7 +78,7 @@ class DescriptorSet(Handle):
         self.register_parent(buffer)
 
     def bind_sampler(
-        self, sampler: Sampler, binding: int, read_access: bool = True, write_access: bool = True
+        self, sampler: "Sampler", binding: int, read_access: bool = True, write_access: bool = True
     ) -> None:
         """Put an image, seen through a sampler, at a binding of set 0.
 
@@ -91,6 +96,8 @@ class DescriptorSet(Handle):
         ValueError
             The plan has no such binding, or it is of another type.
         """
+        from vkdispatch.base.image import Sampler
+
         self._check_usable(sampler, Sampler, "sampler")
         sampler.image.require_alive()
         binding = operator.index(binding)
@@ -99,7 +106,7 @@ class DescriptorSet(Handle):
         self.register_parent(sampler)
 
     def bind_image(
-        self, image: Image, binding: int, read_access: bool = True, write_access: bool = True
+        self, image: "Image", binding: int, read_access: bool = True, write_access: bool = True
     ) -> None:
         """Put an image at a binding of set 0 as a storage image.
 
@@ -115,6 +122,8 @@ class DescriptorSet(Handle):
         ValueError
             The plan has no such binding, it is of another type, or the image cannot be stored to.
         """
+        from vkdispatch.base.image import Image
+
         self._check_usable(image, Image, "image")
         binding = operator.index(binding)
         self._check_binding(binding, 4)
@@ -129,7 +138,7 @@ class DescriptorSet(Handle):
             raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {type(given).__name__}")
         given.require_alive()
         if given.context is not self.context:
-            raise UsageError(f"{name}: it belongs to a context that is gone; make it again")
+            raise UsageError(f"{name}: it {elsewhere(given.context)}")
 
     def _check_binding(self, binding: int, wanted: int) -> None:
         kinds = self.compute_plan.binding_list

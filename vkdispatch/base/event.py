@@ -3,14 +3,14 @@
 import atexit
 import contextlib
 import os
+import threading
 import weakref
-from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from vkdispatch.base.context import Context, checked_queue, get_context
+from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -160,7 +160,7 @@ class ReadFuture(_Moment[Array]):
         super().__init__(context, points)
         self._array = array
         self._convert = convert
-        self._converting = allocate_lock()
+        self._converting = threading.Lock()
 
     def result(self, timeout: float | None = None) -> Array:
         """Wait, at most `timeout` seconds, and return the array; every call returns the same one.
@@ -227,14 +227,14 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     ValueError
         There is no such queue.
     RuntimeError
-        The event belongs to a context that is gone.
+        The event belongs to another context.
     """
     if not isinstance(event, _Moment):
         raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")
     context = get_context()
     queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
     if event._context is not context:
-        raise UsageError("event: it belongs to a context that is gone; record it again")
+        raise UsageError(f"event: it {elsewhere(event._context)}")
     context._native.follow(event._points, queue)
 
 
@@ -312,13 +312,13 @@ def _sleep_on(moment: "_Moment[Any]") -> None:
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
-_watchers_lock = allocate_lock()
+_watchers_lock = threading.Lock()
 
 
 def _forget_watchers() -> None:
     """In a forked process: their threads did not come along, and may have held the locks."""
     global _watchers, _watchers_lock
-    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), allocate_lock()
+    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), threading.Lock()
 
 
 def _stop_watchers() -> None:

@@ -1,7 +1,7 @@
 """Choosing the backend, loading Vulkan once, and listing devices."""
 
 import os
-from _thread import RLock
+import threading
 
 import vkdispatch_native as native
 from vkdispatch.base.compiler import vulkan_comes_up
@@ -20,7 +20,7 @@ from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
 
-_lock = RLock()
+_lock = threading.RLock()
 _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False

@@ -5,25 +5,28 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context
+from vkdispatch.base.context import Context, is_current
 from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.image import Sampler
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record
-from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
+
+# A graph of SPIR-V has no use for the kernel language, which takes longer to import than all else.
+if TYPE_CHECKING:
+    from vkdispatch.base.image import Sampler
+    from vkdispatch.codegen.layout import ArgumentLayout
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 
 
 class Recorder(Protocol):
@@ -46,7 +49,7 @@ class Described(Protocol):
     def binding_type_list(self) -> Sequence[int]:
         """The type of each binding: 3 is the uniform block of arguments."""
 
-    def layout(self) -> ArgumentLayout:
+    def layout(self) -> "ArgumentLayout":
         """Return where the arguments lie."""
 
 
@@ -65,7 +68,7 @@ class BufferBindInfo:
 class ImageBindInfo:
     """A sampler, where a kernel finds it, and what the kernel does with its image."""
 
-    sampler: Sampler
+    sampler: "Sampler"
     binding: int
     read_access: bool
     write_access: bool
@@ -119,7 +122,6 @@ class CommandGraph(CommandList):
         self,
         reset_on_submit: bool = False,
         submit_on_record: bool = False,
-        *,
         context: Context | None = None,
     ) -> None:
         """Make an empty graph.
@@ -131,7 +133,7 @@ class CommandGraph(CommandList):
         submit_on_record
             Submit after each recorded call.
         context
-            Where it runs; None takes the global context.
+            Where; None: the current context.
         """
         super().__init__(context)
         self._reset_on_submit = reset_on_submit
@@ -159,7 +161,7 @@ class CommandGraph(CommandList):
         limit_is_groups: bool,
         resources: Sequence[Handle],
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
-        probe: tuple[int, Probe] | None = None,
+        probe: "tuple[int, Probe] | None" = None,
         kernel: Fusible | None = None,
     ) -> bool:
         """Append a dispatch of a launcher; the entry of `ShaderFunction`.
@@ -342,11 +344,15 @@ class CommandGraph(CommandList):
             super()._append(record)
             self._recorded.add(None, (), self._native.instance_size)
 
+    def start(self, queue_index: int) -> int:
+        """Submit to a queue what has no bound variables; return the number of the batch to wait for."""
+        self._complete_instance()
+        return self._native.submit(queue_index, self._instance, 1)
+
     def run(self, queue_index: int) -> None:
         """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
         self._complete_instance()
-        value = self._native.submit(queue_index, self._instance, 1)
-        self.context._native.wait_for(queue_index, value, True)
+        self._native.evaluate(queue_index, self._instance, None)
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
@@ -495,10 +501,12 @@ class CommandGraph(CommandList):
                 self.reset()
 
     @property
-    def diagnostics(self) -> Diagnostics:
+    def diagnostics(self) -> "Diagnostics":
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
-            self._diagnostics = Diagnostics(prints=True)
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
+
+            self._diagnostics = Diagnostics(self.context, prints=True)
         return self._diagnostics
 
     def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
@@ -606,7 +614,7 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
 
 
 def _filled(
-    who: str, layout: ArgumentLayout, exec_limits: Sequence[int], values: Mapping[str, object]
+    who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
 ) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
     """Return a dispatch's argument bytes, and where bound variables go in them."""
     block = bytearray(layout.size)
@@ -664,7 +672,7 @@ current = _ThreadGraphs()
 def default_graph() -> CommandGraph:
     """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
     graph = current.default
-    if graph is None or graph.destroyed or not graph.context.usable:
+    if graph is None or graph.destroyed or not (graph.context.usable and is_current(graph.context)):
         graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
     return graph
 

@@ -3,18 +3,20 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.record import record
-from vkdispatch.codegen.layout import ArgumentLayout
+
+if TYPE_CHECKING:
+    from vkdispatch.codegen.layout import ArgumentLayout
 
 
 class Fusible(Protocol):
     """A kernel as it was recorded, as far as fusing its launches needs it."""
 
     @property
-    def layout(self) -> ArgumentLayout:
+    def layout(self) -> "ArgumentLayout":
         """Where its arguments lie."""
 
     def fuse(

@@ -1,6 +1,5 @@
 """The object that all others of Kompute are made by."""
 
-import logging
 import operator
 import weakref
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from vkdispatch.base.init import get_devices
 from vkdispatch.kompute.algorithm import Algorithm, make_algorithm
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.log import logger
 from vkdispatch.kompute.memory import (
     _FORMATS,
     TENSOR_TYPES,
@@ -31,7 +31,6 @@ from vkdispatch.kompute.memory import (
 from vkdispatch.kompute.named_operations import NamedEvaluations
 from vkdispatch.kompute.sequence import Sequence, make_sequence
 
-_log = logging.getLogger("kp")
 _DEVICE_TYPE = MemoryTypes.device
 _COMPUTE = 0x2
 _MOST_QUEUES = 64
@@ -112,7 +111,7 @@ class Manager(NamedEvaluations):
             raise KomputeError("context: it was closed, or its device was lost")
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
-        _log.info("using device %d: %s", index, context.device_infos[0].device_name)
+        logger.info("using device %d: %s", index, context.device_infos[0].device_name)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
@@ -495,7 +494,7 @@ def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple
         )
     missing = [name for name in extensions if name not in info.extensions]
     if missing:
-        _log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
+        logger.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
     extensions = [name for name in extensions if name in info.extensions]
     try:
         if not families and not extensions:

@@ -1,7 +1,7 @@
 """Operations by name, as Kompute's Python module had them before 0.7: `sq.record_algo_data` and the like."""
 
+import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vkdispatch.base.context import Context
@@ -62,15 +62,16 @@ def algo_data(
 def algo_file(
     context: Context,
     tensors: "Sequence[Memory]",
-    path: "str | Path",
+    path: "str | os.PathLike[str]",
     workgroup: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
 ) -> "OpBase":
     """Return the dispatch of the SPIR-V, or the GLSL, that a file holds."""
-    if not isinstance(path, (str, Path)):
+    if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"path: expected the path of a SPIR-V or GLSL file, got {path!r}")
-    code = Path(path).read_bytes()
+    with open(path, "rb") as file:
+        code = file.read()
     if code[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
         return algo_data(context, tensors, code, workgroup, spec_consts, push_consts)
     try:
@@ -121,7 +122,9 @@ class NamedRecords:
         """
         return self.record(algo_data(self._context, tensors, data, *options))
 
-    def record_algo_file(self: _R, tensors: "Sequence[Memory]", path: "str | Path", *options: Any) -> _R:
+    def record_algo_file(
+        self: _R, tensors: "Sequence[Memory]", path: "str | os.PathLike[str]", *options: Any
+    ) -> _R:
         """Record the dispatch of a file of SPIR-V or GLSL on tensors; `options` as in `record_algo_data`."""
         return self.record(algo_file(self._context, tensors, path, *options))
 

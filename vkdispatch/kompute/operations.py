@@ -1,17 +1,19 @@
 """What a sequence records: copies between host and device, copies on the device, dispatches, barriers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
-from vkdispatch.kompute.commands import Commands
 from vkdispatch.kompute.constants import kept
 from vkdispatch.kompute.enums import DataTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.commands import Commands
 
 
 class OpBase:
@@ -22,6 +24,13 @@ class OpBase:
     """
 
     __slots__ = ("__weakref__",)
+
+    _acts_on_host: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Note whether there is something to do before or after an evaluation."""
+        super().__init_subclass__()
+        cls._acts_on_host = cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
 
     def __init__(self, *_: object, **__: object) -> None:
         """Refuse an OpBase itself. Raises TypeError."""
@@ -35,7 +44,7 @@ class OpBase:
     def init(self) -> None:
         """Make ready what `record` needs."""
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record what the device is to do: `commands.dispatch`, `copy_to_host` and others."""
 
     def pre_eval(self) -> None:
@@ -94,7 +103,7 @@ class OpSyncDevice(_OnMemory):
 
     __slots__ = ()
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the copies."""
         for memory in _set_in_init(self, "_memories"):
             commands.copy_to_device(memory)
@@ -105,7 +114,7 @@ class OpSyncLocal(_OnMemory):
 
     __slots__ = ()
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the copies."""
         for memory in _set_in_init(self, "_memories"):
             commands.copy_to_host(memory)
@@ -118,7 +127,7 @@ class OpCopy(_OnMemory):
 
     _least = 2
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the copies. Raises RuntimeError for other types or numbers of elements."""
         source, *targets = _set_in_init(self, "_memories")
         for target in targets:
@@ -160,7 +169,7 @@ class OpAlgoDispatch(OpBase):
             push_consts = kept("push_consts", push_consts)
         self._push_consts = push_consts if len(push_consts) else NO_CONSTANTS
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the dispatch.
 
         Raises RuntimeError where the algorithm is empty or the constants do not fit.
@@ -210,7 +219,7 @@ class OpMult(OpBase):
         algorithm.rebuild(found, _MULTIPLY)
         self._algorithm = algorithm
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the dispatch."""
         commands.dispatch(_set_in_init(self, "_algorithm"))
 
@@ -256,7 +265,7 @@ class OpMemoryBarrier(OpBase):
         if not self._memories or min(masks) < 0:
             raise KomputeError("kp.OpMemoryBarrier: expected memory, and masks of 0 or more")
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the barrier."""
         for memory in _set_in_init(self, "_memories"):
             memory._require()

@@ -8,6 +8,10 @@
 
 #include <atomic>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -43,18 +47,72 @@ Preparation& preparation() {
   return *only;
 }
 
-std::vector<uint32_t> compile(const std::string& source) {
+// Reads what a shader includes, from beside the file that includes it.
+class Files final : public glslang::TShader::Includer {
+ public:
+  IncludeResult* includeLocal(const char* name, const char* from, size_t depth) override {
+    namespace fs = std::filesystem;
+    std::error_code failure;
+    const fs::path path = fs::path(from).parent_path() / name;
+    if (depth > kDeepest || !fs::is_regular_file(path, failure) ||
+        fs::file_size(path, failure) > kLongestSource) {
+      return nullptr;  // glslang says which
+    }
+    std::ifstream file(path, std::ios::binary);
+    auto text =
+        std::make_unique<std::string>(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    if (!file) {
+      return nullptr;
+    }
+    auto* result = new IncludeResult(path.string(), text->data(), text->size(), text.get());
+    static_cast<void>(text.release());
+    return result;
+  }
+
+  void releaseInclude(IncludeResult* result) override {
+    if (result != nullptr) {
+      delete static_cast<std::string*>(result->userData);
+      delete result;
+    }
+  }
+
+ private:
+  static constexpr size_t kDeepest = 64;
+};
+
+glslang::EShTargetClientVersion client_version(int vulkan_minor) {
+  return vulkan_minor == 0   ? glslang::EShTargetVulkan_1_0
+         : vulkan_minor == 1 ? glslang::EShTargetVulkan_1_1
+                             : glslang::EShTargetVulkan_1_2;
+}
+
+glslang::EShTargetLanguageVersion spirv_version(int vulkan_minor) {
+  return vulkan_minor == 0   ? glslang::EShTargetSpv_1_0
+         : vulkan_minor == 1 ? glslang::EShTargetSpv_1_3
+                             : glslang::EShTargetSpv_1_5;
+}
+
+std::vector<uint32_t> compile(const std::string& source, const GlslOptions& options = {}) {
   initialize_once();
   constexpr auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
   constexpr int default_version = 450;
 
   const char* text = source.c_str();
+  const char* path = options.path.c_str();
   glslang::TShader shader(EShLangCompute);
-  shader.setStrings(&text, 1);
+  if (options.path.empty()) {
+    shader.setStrings(&text, 1);
+  } else {
+    shader.setStringsWithLengthsAndNames(&text, nullptr, &path, 1);
+  }
   shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, default_version);
-  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
-  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
-  if (!shader.parse(GetDefaultResources(), default_version, false, messages)) {
+  shader.setEnvClient(glslang::EShClientVulkan, client_version(options.vulkan_minor));
+  shader.setEnvTarget(glslang::EShTargetSpv, spirv_version(options.vulkan_minor));
+  Files files;
+  glslang::TShader::ForbidIncluder nothing;
+  glslang::TShader::Includer& includer =
+      options.path.empty() ? static_cast<glslang::TShader::Includer&>(nothing) : files;
+  if (!shader.parse(GetDefaultResources(), default_version, ENoProfile, false, false, messages, includer)) {
     throw Error(ErrorKind::invalid_value, shader.getInfoLog());
   }
 
@@ -71,6 +129,7 @@ std::vector<uint32_t> compile(const std::string& source) {
 
 struct Task {
   const std::string& source;
+  const GlslOptions& options;
   std::vector<uint32_t> spirv;
   std::exception_ptr error;
 };
@@ -78,7 +137,7 @@ struct Task {
 void* run_task(void* argument) {
   Task& task = *static_cast<Task*>(argument);
   try {
-    task.spirv = compile(task.source);
+    task.spirv = compile(task.source, task.options);
   } catch (...) {
     task.error = std::current_exception();
   }
@@ -89,14 +148,18 @@ void* run_task(void* argument) {
 
 // glslang recurses as deep as the source nests: a thread with a stack of its own keeps that from ending the
 // process.
-std::vector<uint32_t> compile_glsl(const std::string& source) {
+std::vector<uint32_t> compile_glsl(const std::string& source, const GlslOptions& options) {
   if (source.size() > kLongestSource) {
     throw Error(ErrorKind::invalid_value, "the source has " + std::to_string(source.size()) +
                                               " characters, at most " + std::to_string(kLongestSource) +
                                               " are compiled");
   }
   compilations.fetch_add(1, std::memory_order_relaxed);
-  Task task{source, {}, nullptr};
+  if (options.vulkan_minor < 0 || options.vulkan_minor > 2) {
+    throw Error(ErrorKind::invalid_value,
+                "Vulkan 1." + std::to_string(options.vulkan_minor) + " is unknown: 1.0, 1.1 or 1.2");
+  }
+  Task task{source, options, {}, nullptr};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackSize);

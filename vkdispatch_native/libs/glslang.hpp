@@ -6,9 +6,16 @@
 
 namespace vkd {
 
-// Compiles a GLSL compute shader to SPIR-V 1.5 for Vulkan 1.2. Throws Error(invalid_value) with glslang's
-// log.
-std::vector<uint32_t> compile_glsl(const std::string& source);
+// Where a source comes from, and for which version of Vulkan it is compiled.
+struct GlslOptions {
+  // Of the file: what messages call it, and what files that it includes are found beside. Without it nothing
+  // can be included.
+  std::string path;
+  int vulkan_minor = 2;  // Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5
+};
+
+// Compiles a GLSL compute shader to SPIR-V. Throws Error(invalid_value) with glslang's log.
+std::vector<uint32_t> compile_glsl(const std::string& source, const GlslOptions& options = {});
 
 // What SPIR-V follows from besides the source: glslang's version and how it is used.
 std::string compiler_identity();

@@ -116,7 +116,9 @@ Stopwatch& Frame::stopwatch() {
 }
 
 void Frame::reset() {
-  check(device_.fn().vkResetCommandPool(device_.handle(), pool_, 0), "vkResetCommandPool");
+  if (used_command_buffers_ > 0) {  // a batch that only replays has none
+    check(device_.fn().vkResetCommandPool(device_.handle(), pool_, 0), "vkResetCommandPool");
+  }
   for (size_t i = 0; i < used_descriptor_pools_; ++i) {
     check(device_.fn().vkResetDescriptorPool(device_.handle(), descriptor_pools_[i], 0),
           "vkResetDescriptorPool");

@@ -23,6 +23,9 @@ struct DescriptorScratch {
   std::vector<VkDescriptorImageInfo> images;
   std::vector<VkWriteDescriptorSet> writes;
   std::vector<std::byte> arguments;
+  // What the last dispatch of the bound plan left bound.
+  std::vector<Binding> bound;
+  std::vector<std::byte> constants;
 };
 
 class Frame {

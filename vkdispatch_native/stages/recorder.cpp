@@ -1,5 +1,6 @@
 #include "stages/recorder.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -30,11 +31,23 @@ Scope scope_of(const Frame& frame) {
   return {kDeviceStages, kDeviceWrites, kDeviceAccesses};
 }
 
+// Whether two bindings bind the same bytes or texels; what is reached by its address is not bound.
+bool same_place(const Binding& a, const Binding& b) noexcept {
+  return a.addressed == b.addressed && a.index == b.index && a.buffer == b.buffer && a.image == b.image &&
+         a.sampler == b.sampler && a.offset == b.offset && a.range == b.range;
+}
+
 }  // namespace
 
 void Recorder::begin(VkCommandBufferUsageFlags usage) {
   commands_ = frame_.begin(usage);
+  unbind();
+}
+
+void Recorder::unbind() noexcept {
   bound_plan_ = nullptr;
+  frame_.scratch().bound.clear();
+  frame_.scratch().constants.clear();
 }
 
 VkCommandBuffer Recorder::end() {
@@ -112,11 +125,29 @@ const std::byte* Recorder::complete_arguments(const Dispatch& d) {
   return arguments;
 }
 
+void Recorder::push_constants(const Dispatch& d, const Plan::Pipeline& pipeline) {
+  const std::byte* arguments = complete_arguments(d);
+  std::vector<std::byte>& constants = frame_.scratch().constants;
+  if (constants.size() >= d.argument_size && std::memcmp(constants.data(), arguments, d.argument_size) == 0) {
+    return;
+  }
+  frame_.device().fn().vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                          d.argument_size, arguments);
+  constants.resize(std::max<size_t>(constants.size(), d.argument_size));
+  std::memcpy(constants.data(), arguments, d.argument_size);
+}
+
 void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline) {
   const bool uniform = d.uniform_binding >= 0;
   if (d.binding_count == 0 && !uniform) {
     return;
   }
+  std::vector<Binding>& bound = frame_.scratch().bound;
+  if (!uniform &&
+      std::equal(bound.begin(), bound.end(), d.bindings, d.bindings + d.binding_count, same_place)) {
+    return;
+  }
+  bound.assign(d.bindings, d.bindings + d.binding_count);
   std::vector<VkDescriptorBufferInfo>& buffers = frame_.scratch().buffers;
   std::vector<VkDescriptorImageInfo>& images = frame_.scratch().images;
   std::vector<VkWriteDescriptorSet>& writes = frame_.scratch().writes;
@@ -196,13 +227,13 @@ void Recorder::record(const Dispatch& d) {
   const VolkDeviceTable& fn = frame_.device().fn();
   const Plan::Pipeline& pipeline = d.plan->pipeline(queue_);
   if (bound_plan_ != d.plan) {
+    unbind();  // layouts differ
     fn.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
     bound_plan_ = d.plan;
   }
   bind_resources(d, pipeline);
   if (d.uniform_binding < 0 && d.argument_size > 0) {
-    fn.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.argument_size,
-                          complete_arguments(d));
+    push_constants(d, pipeline);
   }
   start_timing(d);
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);

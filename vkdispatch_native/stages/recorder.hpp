@@ -53,7 +53,10 @@ class Recorder {
   template <typename AnyCommand>
   void start_timing(const AnyCommand& command);
   void end_timing();
+  void unbind() noexcept;
+  // These two leave out what the last dispatch has left as it is to be.
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
+  void push_constants(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
   // The dispatch's arguments, with the addresses of this queue's copies of buffers filled in.
   const std::byte* complete_arguments(const Dispatch& dispatch);
 

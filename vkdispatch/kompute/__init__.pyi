@@ -1,0 +1,81 @@
+"""Kompute's Python module: what `__init__.py` gives, for type checkers and editors."""
+
+from vkdispatch.kompute.algorithm import Algorithm
+from vkdispatch.kompute.enums import DataTypes, MemoryTypes
+from vkdispatch.kompute.enums import MemoryTypes as TensorTypes
+from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.glsl import compile_glsl
+from vkdispatch.kompute.log import log_level
+from vkdispatch.kompute.manager import Manager
+from vkdispatch.kompute.memory import Image, Memory, Tensor
+from vkdispatch.kompute.operations import (
+    OpAlgoDispatch,
+    OpBase,
+    OpCopy,
+    OpMemoryBarrier,
+    OpMult,
+    OpSyncDevice,
+    OpSyncLocal,
+)
+from vkdispatch.kompute.operations import OpCopy as OpTensorCopy
+from vkdispatch.kompute.operations import OpSyncDevice as OpTensorSyncDevice
+from vkdispatch.kompute.operations import OpSyncLocal as OpTensorSyncLocal
+from vkdispatch.kompute.sequence import Sequence
+
+__version__: str
+
+device: MemoryTypes
+host: MemoryTypes
+storage: MemoryTypes
+deviceAndHost: MemoryTypes  # noqa: N816  (a public name)
+
+bool: DataTypes
+int: DataTypes
+uint: DataTypes
+float: DataTypes
+double: DataTypes
+custom: DataTypes
+short: DataTypes
+ushort: DataTypes
+char: DataTypes
+uchar: DataTypes
+
+__all__ = [
+    "Algorithm",
+    "DataTypes",
+    "Image",
+    "KomputeError",
+    "Manager",
+    "Memory",
+    "MemoryTypes",
+    "OpAlgoDispatch",
+    "OpBase",
+    "OpCopy",
+    "OpMemoryBarrier",
+    "OpMult",
+    "OpSyncDevice",
+    "OpSyncLocal",
+    "OpTensorCopy",
+    "OpTensorSyncDevice",
+    "OpTensorSyncLocal",
+    "Sequence",
+    "Tensor",
+    "TensorTypes",
+    "__version__",
+    "bool",
+    "char",
+    "compile_glsl",
+    "custom",
+    "device",
+    "deviceAndHost",
+    "double",
+    "float",
+    "host",
+    "int",
+    "log_level",
+    "short",
+    "storage",
+    "uchar",
+    "uint",
+    "ushort",
+]
