@@ -1,5 +1,6 @@
 """SPIR-V, GLSL and traced kernels made ready to be dispatched for an algorithm."""
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
@@ -17,7 +18,7 @@ from vkdispatch.base.spirv_reflection import Interface, Resource, Type, reflect
 from vkdispatch.base.spirv_repeat import MOST, repeated
 from vkdispatch.base.spirv_types import check_types
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.kompute.constants import as_constants
+from vkdispatch.kompute.constants import DECLARED, as_constants
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory
 
@@ -102,11 +103,15 @@ class SpirvDispatch:
         """
         module, interface = code
         self.spirv = module.words.tobytes()
+        self.specialization = _specialization(interface, spec_consts)
+        if self.specialization:
+            interface = _specialized(self.spirv, tuple(self.specialization))
         self.push_types = push_types(interface)
         self.memories = tuple(memories)
         self.groups = checked_groups(context, groups)
         try:
             check_features("spirv", interface, context)
+            _check_local_size(context, interface)
         except VkDispatchError as error:
             raise KomputeError(str(error)) from None
         by_binding = _resources(interface, memories)
@@ -120,7 +125,6 @@ class SpirvDispatch:
             raise KomputeError(
                 f"push_consts: {whole} bytes; the device takes a multiple of 4, at most {limit}"
             )
-        self.specialization = _specialization(interface, spec_consts)
         try:
             self.plan = ComputePlan(
                 "",
@@ -219,6 +223,40 @@ def _resources(interface: Interface, memories: Sequence[Memory]) -> dict[int, Re
             raise KomputeError(f"tensors: {where} is a {resource.kind}, a {given._noun()} was given")
         found[resource.binding] = resource
     return found
+
+
+@lru_cache(maxsize=256)
+def _specialized(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Interface:
+    """Return what a module declares with these constants: sizes of workgroups and arrays may be made of them.
+
+    Raises
+    ------
+    RuntimeError
+        Something of no size comes out.
+    """
+    module, interface = read_spirv(code)
+    values = {}
+    for number, data in constants:
+        constant = interface.spec_constants[number]
+        value = np.frombuffer(data, DECLARED[constant.kind, constant.width])[0].item()
+        values[number] = bool(value) if constant.kind == "bool" else value
+    try:
+        return reflect(module, specialization=values, argument="spec_consts")
+    except VkDispatchError as error:
+        raise KomputeError(str(error)) from None
+
+
+def _check_local_size(context: Context, interface: Interface) -> None:
+    """Raise RuntimeError if the device has no workgroups of this size."""
+    size = interface.local_size
+    if size is None:
+        return
+    most, invocations = context.max_workgroup_size, context.max_workgroup_invocations
+    if any(given > limit for given, limit in zip(size, most, strict=True)) or math.prod(size) > invocations:
+        raise KomputeError(
+            f"spirv: workgroups of {size} invocations are more than this device's hold: {most}, "
+            f"{invocations} in all"
+        )
 
 
 def push_types(interface: Interface) -> frozenset[tuple[str, int]]:

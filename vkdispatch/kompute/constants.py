@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 # Arrays of these are taken as they are; of others, and of lists, the values are.
 _AS_THEY_ARE = ("float32", "int32", "uint32")
 # What numbers become where the shader declares this kind, of so many bits.
-_DECLARED = {
+DECLARED = {
     ("float", 16): "float16",
     ("float", 32): "float32",
     ("float", 64): "float64",
@@ -50,7 +50,7 @@ def as_constants(argument: str, values: object, declared: "frozenset[tuple[str, 
     given = _as_array(argument, values)
     if given.dtype.name in _AS_THEY_ARE and isinstance(values, np.ndarray) and values.dtype.isnative:
         return given
-    wanted = _DECLARED.get(next(iter(declared)), "float32") if len(declared) == 1 else "float32"
+    wanted = DECLARED.get(next(iter(declared)), "float32") if len(declared) == 1 else "float32"
     target = np.dtype(wanted)
     if target.kind == "f":
         return given.astype(target)
