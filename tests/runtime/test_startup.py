@@ -111,15 +111,21 @@ def test_stub_and_kompute_name_the_same() -> None:
     assert set(kp.__all__) <= set(dir(kp))
 
 
-def test_kompute_imports_next_to_nothing(run_python: RunPython) -> None:
+def test_kompute_imports_what_a_manager_needs(run_python: RunPython) -> None:
     done = run_python(
-        "import sys; import numpy; before = set(sys.modules); import vkdispatch.kompute; "
-        "print(sorted(set(sys.modules) - before))"
+        "import sys, gc; import numpy; before = set(sys.modules)\n"
+        "import vkdispatch.kompute as kp\n"
+        "heavy = ('logging', 'pathlib', 'threading', 'vkdispatch.base.dtype', 'vkdispatch.base.buffer',\n"
+        "         'vkdispatch.base.image', 'vkdispatch.execution_pipeline', 'vkdispatch.kompute.sequence')\n"
+        "print([name for name in heavy if name in set(sys.modules) - before])\n"
+        "print('Manager' in vars(kp), gc.isenabled())"
     )
-    assert (done.stdout, done.stderr) == (
-        "['vkdispatch', 'vkdispatch.kompute', 'vkdispatch.kompute.log']\n",
-        "",
-    )
+    assert (done.stdout, done.stderr) == ("[]\nTrue True\n", "")
+
+
+def test_kompute_leaves_collections_off_where_they_are(run_python: RunPython) -> None:
+    done = run_python("import gc; gc.disable(); import vkdispatch.kompute; print(gc.isenabled())")
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_a_program_for_kompute_never_imports_the_kernel_language(run_python: RunPython) -> None:

@@ -5,9 +5,11 @@ there raises an exception here, or is put in order. A tensor's memory is a `vd.B
 SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the page "Programs for Kompute" of the
 documentation.
 
-As with `vkdispatch` itself, a name brings the module that it lives in when it is first asked for.
+The Manager is imported here, as no program does without; another name brings the module that it lives in when
+it is first asked for.
 """
 
+import gc
 from importlib import import_module
 
 from vkdispatch.kompute import log
@@ -61,5 +63,17 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+def _import_manager() -> None:
+    # A collection in the midst of this would look at all that NumPy has made, for nothing.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        __getattr__("Manager")
+    finally:
+        if collects:
+            gc.enable()
+
+
+_import_manager()
 # As Kompute does when it is imported: what the logger "kp" says is seen.
 log.get_ready()
