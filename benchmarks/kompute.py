@@ -140,7 +140,7 @@ class Programs:
 def timed(work: Callable[[], object]) -> float:
     """Return the median time of a call, in microseconds."""
     work()
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + SECONDS
     while not times or time.perf_counter() < end:
         start = time.perf_counter()

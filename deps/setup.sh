@@ -46,6 +46,8 @@ missing_packages() {
     have_python_header || echo "$(python_package)-dev"
     have_library libvulkan.so.1 || echo libvulkan1
     [ -n "${VK_DRIVER_FILES:-${VK_ICD_FILENAMES:-}}" ] || have_manifest 'icd.d/*.json' || echo mesa-vulkan-drivers
+    # orders in Fortran are tested with it
+    if [ "$validation" = yes ]; then command -v gfortran >/dev/null || echo gfortran; fi
     if [ "$validation" = yes ] && [ -z "${VK_LAYER_PATH:-}" ]; then
         have_manifest 'explicit_layer.d/VkLayer_khronos_validation.json' || echo vulkan-validationlayers
     fi

@@ -71,13 +71,14 @@ _MODULES = (
     "fft",
     "interpreter",
     "kompute",
+    "orders",
     "reduce",
     "rewrite",
     "vkfft",
 )
 _HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted([*_HOMES, "__version__", "fft", "reduce", "vkfft"])
+__all__ = sorted([*_HOMES, "__version__", "fft", "orders", "reduce", "vkfft"])
 
 
 def __getattr__(name: str) -> object:

@@ -5,9 +5,8 @@ from vkdispatch import base as base
 from vkdispatch import codegen as codegen
 from vkdispatch import compat as compat
 from vkdispatch import execution_pipeline as execution_pipeline
-from vkdispatch import fft, reduce, vkfft
+from vkdispatch import fft, orders, reduce, vkfft
 from vkdispatch import interpreter as interpreter
-from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
 from vkdispatch.base.allocators import (
     buffer_c64,
@@ -320,6 +319,7 @@ __all__ = [
     "mat3",
     "mat4",
     "optional_device_features",
+    "orders",
     "profile",
     "queue_wait_idle",
     "record_event",

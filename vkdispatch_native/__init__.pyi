@@ -469,6 +469,12 @@ class CommandList:
         where there was nothing to do.
         """
 
+    def evaluate(self, queue: int, data: ReadableBuffer, timeout_ns: int | None) -> bool:
+        """Submit one instance to a queue (-1: any one) and wait for it; return whether it was done in time.
+
+        What was not goes on. With no limit it waits for ever.
+        """
+
     def destroy(self) -> None: ...
 
 def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool = False) -> bool:

@@ -454,6 +454,50 @@ cdef class CommandList:
             self.leave()
         return value
 
+    def evaluate(self, int queue, data, timeout_ns):
+        cdef CppCommandList* commands = self.open()
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t q
+        cdef cbool done = False
+        cdef HostMemory host
+        cdef unsigned int hold
+        cdef bint limited = timeout_ns is not None
+        cdef uint64_t limit = timeout_ns if limited else 0
+        cdef uint64_t value = 0
+        cdef uint64_t passed = 0
+        cdef uint64_t slice_ns = SIGNAL_CHECK_NS
+        cdef int64_t begin = host_now() if limited else 0
+        if queue == -1:
+            q = engine.least_busy()
+        elif 0 <= queue and <size_t>queue < engine.queue_count():
+            q = queue
+        else:
+            raise ValueError(f"queue: expected -1 or the index of one of {engine.queue_count()} queues, got {queue}")
+        if limited:
+            slice_ns = min(slice_ns, limit)
+        self.enter()
+        try:
+            host = HostMemory(data, False)
+            hold = engine.hold()
+            try:
+                self.check_alive()
+                with nogil:
+                    done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, slice_ns, value)
+            finally:
+                engine.let_go(hold)
+            while not done:
+                PyErr_CheckSignals()
+                if limited:
+                    passed = host_now() - begin
+                    if passed >= limit:
+                        return False
+                    slice_ns = min(<uint64_t>SIGNAL_CHECK_NS, limit - passed)
+                with nogil:
+                    done = engine.wait(q, value, slice_ns)
+        finally:
+            self.leave()
+        return True
+
     def destroy(self):
         cdef bint mine = False
         with cython.critical_section(self):

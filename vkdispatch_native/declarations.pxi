@@ -141,7 +141,7 @@ cdef extern from "context/instance.hpp" namespace "vkd" nogil:
         @staticmethod
         cbool exists()
         @staticmethod
-        shared_ptr[CppInstance] borrow(VkInstance handle, cbool debug) except +raise_error
+        shared_ptr[CppInstance] borrow(VkInstance handle, VkPhysicalDevice physical, cbool debug) except +raise_error
         VkInstance handle()
         cbool validation()
         const vector[VkPhysicalDevice]& physical_devices()
@@ -445,6 +445,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void download(size_t queue, CppImage& image, uint32_t level, byte* data, uint64_t size) except +raise_error
         uint64_t submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
                         size_t count) except +raise_error
+        cbool evaluate(CppCommandList& commands, size_t queue, const byte* arguments, size_t size, uint64_t timeout_ns,
+                       uint64_t& value) except +raise_error
         cbool has_timestamps()
         vector[uint64_t] timestamps(CppCommandList& commands, size_t queue) except +raise_error
         void reset(CppCommandList& commands) except +raise_error

@@ -93,13 +93,8 @@ std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
   return devices;
 }
 
-// The physical device is asked of the instance first: of one that is not its own, every question may crash.
 std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDevice& foreign,
                                       bool force_staging) {
-  const std::vector<VkPhysicalDevice>& physical = instance.physical_devices();
-  if (std::find(physical.begin(), physical.end(), foreign.physical) == physical.end()) {
-    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
-  }
   if (foreign.queues.empty()) {
     throw Error(ErrorKind::invalid_value, "queues: an engine needs at least one");
   }
@@ -568,10 +563,23 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
   const Use use(*this);
   uint64_t value = 0;
   for (size_t queue = first; queue < last; ++queue) {
-    value = list.submit(queue, arguments, bytes, instance_count);
+    value = list.submit(queue, arguments, bytes, instance_count, false);
   }
   tidy();
   return value;
+}
+
+bool Engine::evaluate(CommandList& list, size_t queue, const std::byte* arguments, size_t bytes,
+                      uint64_t timeout_ns, uint64_t& value) {
+  const Use use(*this);
+  Queue& on = *queues_.at(queue);
+  try {
+    value = list.submit(queue, arguments, bytes, 1, true);
+  } catch (...) {
+    on.rouse();  // some of it may have been given
+    throw;
+  }
+  return on.wait(value, timeout_ns);
 }
 
 bool Engine::has_timestamps() const noexcept {

@@ -114,6 +114,9 @@ class Engine {
   // Returns the value of the last of them, 0 where nothing was given.
   uint64_t submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
                   size_t instance_count);
+  // Submits one instance and waits for it; false: not in time, and `value` is what to wait for.
+  bool evaluate(CommandList& list, size_t queue, const std::byte* arguments, size_t bytes,
+                uint64_t timeout_ns, uint64_t& value);
   bool has_timestamps() const noexcept;  // any queue
   std::vector<uint64_t> timestamps(CommandList& list, size_t queue);
   void reset(CommandList& list);

@@ -167,13 +167,10 @@ def device_properties():
 
 def foreign_properties(uint64_t instance, uint64_t physical_device):
     cdef VkPhysicalDevice physical = <VkPhysicalDevice><uintptr_t>physical_device
-    cdef shared_ptr[CppInstance] borrowed = CppInstance.borrow(<VkInstance><uintptr_t>instance, False)
     cdef CppDeviceProperties properties
-    for i in range(borrowed.get().physical_devices().size()):
-        if borrowed.get().physical_devices()[i] == physical:
-            properties = query_properties(physical)
-            return _properties(i, properties)
-    raise ValueError("physical_device: it is none of this instance's")
+    CppInstance.borrow(<VkInstance><uintptr_t>instance, physical, False)
+    properties = query_properties(physical)
+    return _properties(0, properties)
 
 
 def known_features():
@@ -269,7 +266,7 @@ cdef class Engine:
         cdef shared_ptr[CppInstance] borrowed
         self.begin()
         with nogil:
-            borrowed = CppInstance.borrow(instance_handle, debug)
+            borrowed = CppInstance.borrow(instance_handle, foreign.physical, debug)
             self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging))
         _engines.add(self)
         return self

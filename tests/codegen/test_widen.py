@@ -11,7 +11,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import int64, uint64
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, u8, u32, u64
+from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, i64, u8, u32, u64
 from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.ir import Kernel, Op, Storage, expressions_of, walk
 from vkdispatch.codegen.variant import Variant
@@ -21,6 +21,8 @@ from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
 
 WIDE = Variant(addressed=True, wide=True)
+# what keeps compilers from knowing a quotient
+ZERO = "(PC.buf0_address >> 63ul)"
 
 
 def source(kernel: Any) -> str:
@@ -48,7 +50,7 @@ def test_ids_shapes_and_arithmetic_on_them_are_widened() -> None:
     body = source(kernel)
     assert "long_gid_x * uint64_t(PC.stride) + 1ul" in body
     assert "PC.buf0_shape_w - 1l" in body
-    assert "long_gid_x % 7ul + (long_gid_x >> 2ul)" in body
+    assert f"((long_gid_x % 7ul) ^ {ZERO}) + (long_gid_x >> 2ul)" in body
     assert index_types(widen(kernel.shader_description.kernel)) == {"uint64", "int64"}
 
 
@@ -81,9 +83,10 @@ def test_parts_of_ids_are_those_of_all_bits() -> None:
         data[tid] += (tid * 747796405) >> 3
 
     body = source(kernel)
-    assert "uint(long_gid_x / 1000ul % 7ul) + uint(long_gid_x >> 16ul)" in body
-    assert "float(long_gid_x % 1000ul)" in body
-    assert re.search(r"uint\(long_\w+ % 5ul\)", body)
+    thousands = f"((long_gid_x / 1000ul) ^ {ZERO})"
+    assert f"uint(({thousands} % 7ul) ^ {ZERO}) + uint(long_gid_x >> 16ul)" in body
+    assert f"float((long_gid_x % 1000ul) ^ {ZERO})" in body
+    assert re.search(r"uint\(\(long_\w+ % 5ul\) \^ ", body)
     assert "(gl_GlobalInvocationID.x * 747796405u) >> 3u" in body
 
 
@@ -171,6 +174,64 @@ def test_what_raw_glsl_assigns_to_is_left_alone() -> None:
         data[place] = 1.0
 
     assert "long_place" not in source(kernel)
+
+
+# -- quotients in addresses ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coarse", [1, 4])
+def test_no_compiler_knows_a_quotient(coarse: int) -> None:
+    @vd.shader("out.size")
+    def kernel(out: Buff[f32], x: Buff[f32], n: Const[u32]) -> None:
+        tid = vc.global_invocation_id().x
+        row = (tid // 12).to_register()
+        out[tid] = x[tid % 12] + x[tid // 5 % 3] + x[(tid + 256) // n] + x[tid % x.shape.w] + x[row % 7]
+
+    variant = Variant(addressed=True, wide=True, coarse=coarse)
+    text = kernel.shader_description.shader_source((64, 1, 1), variant).code
+    quotients = text.count(" / ") + text.count(" % ")
+    assert quotients == 8 * (1 if coarse == 1 else coarse + 1)
+    hidden = re.findall(r"[\w)] [/%] [\w.()]+\) \^ (?:int64_t)?" + re.escape(ZERO), text)
+    assert len(hidden) == quotients
+
+
+def test_quotients_that_no_compiler_mistakes_stay_as_they_are() -> None:
+    @vd.shader("out.size")
+    def kernel(out: Buff[f32], x: Buff[f32]) -> None:
+        tid = vc.global_invocation_id().x
+        out[tid] = x[tid % 8] + x[tid // 16]
+
+    assert " >> 63ul" not in source(kernel)
+    text = kernel.shader_description.shader_source((64, 1, 1), Variant(addressed=True)).code
+    assert " >> 63ul" not in text
+
+
+@pytest.mark.parametrize("variant", [Variant(addressed=True), WIDE])
+def test_quotients_that_the_user_has_in_64_bits(variant: Variant) -> None:
+    @vd.shader("out.size")
+    def kernel(out: Buff[f32], x: Buff[f32], n: Const[i64]) -> None:
+        long = vc.global_invocation_id().x.to_dtype(vd.int64)
+        place = long.to_register()
+        place %= n
+        out[long] = x[(long + 5) // 12] + x[place]
+
+    signed = f"int64_t{ZERO}"
+    lines = kernel.shader_description.shader_source((64, 1, 1), variant).code
+    assert re.search(rf"(\w+) = \(\1 % PC.n\) \^ {re.escape(signed)};", lines)
+    assert f"+ 5l) / 12l) ^ {signed}" in lines
+
+
+def test_bound_buffers_have_no_address_to_hide_quotients_behind() -> None:
+    @vd.shader("out.size")
+    def kernel(out: Buff[f32], n: Const[i64]) -> None:
+        place = vc.global_invocation_id().x.to_dtype(vd.int64).to_register()
+        place %= n
+        out[place // 3] = 1.0
+
+    text = kernel.shader_description.shader_source((64, 1, 1), Variant()).code
+    assert "%= PC.n;" in text
+    assert "/ 3l" in text
+    assert "^" not in text
 
 
 # -- both forms do the same ------------------------------------------------------------------------

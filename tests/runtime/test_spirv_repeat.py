@@ -72,6 +72,19 @@ ELEMENTWISE = {
         {0},
         {0},
     ),
+    "groups and invocations": (
+        "uint j = gl_WorkGroupID.x * gl_WorkGroupSize.x + gl_LocalInvocationID.x; a[j] += 1;",
+        "",
+        {0},
+        {0},
+    ),
+    "invocations and groups": ("a[gl_LocalInvocationIndex + 8 * gl_WorkGroupID.x] += 1;", "", {0}, {0}),
+    "vectors of groups": (
+        "uvec3 j = gl_WorkGroupID * gl_WorkGroupSize + gl_LocalInvocationID; a[int(j.x)] += 1;",
+        "",
+        {0},
+        {0},
+    ),
     "an index in a branch": ("if (pc.n > 3) { uint j = i; a[j] += 1; }", "", {0}, {0}),
     "branches": (
         "switch (b[i] % 3) { case 0: a[i] += 1; break; case 1: a[i] *= 2; default: b[i]++; }",
@@ -129,6 +142,12 @@ SHARED = {
     "along y": ("a[gl_GlobalInvocationID.y] += 1;", ""),
     "within the workgroup": ("a[gl_LocalInvocationID.x] += 1;", ""),
     "the workgroup's": ("a[gl_WorkGroupID.x] += 1;", ""),
+    "groups of another size": ("a[gl_WorkGroupID.x * 4 + gl_LocalInvocationID.x] += 1;", ""),
+    "groups along y": ("a[gl_WorkGroupID.y * 8 + gl_LocalInvocationID.x] += 1;", ""),
+    "a group and no invocation": ("a[gl_WorkGroupID.x * 8 + 1] += 1;", ""),
+    "a group and another's invocation": ("a[gl_WorkGroupID.x * 8 + gl_LocalInvocationID.y] += 1;", ""),
+    "a group of more": ("a[gl_WorkGroupID.x * 8 + gl_GlobalInvocationID.x] += 1;", ""),
+    "the index and a constant": ("a[i + 8] += a[i];", ""),
     "half the index": ("a[i / 2] += 1;", ""),
     "the index as a number": ("a[uint(float(i))] += 1;", ""),
     "the wrong part": ("uvec3 j = gl_GlobalInvocationID.yxz; a[j.x] += 1;", ""),
@@ -207,6 +226,12 @@ def test_other_kernels_are_not(name: str) -> None:
 )
 def test_workgroups_lie_along_x(local: str, taken: bool) -> None:
     assert (repeated(module("a[i] += 1;", local)) is not None) is taken
+
+
+@pytest.mark.parametrize(("size", "taken"), [("gl_WorkGroupSize.x", True), ("8", False), ("0", False)])
+def test_groups_of_a_size_that_is_replaced(size: str, taken: bool) -> None:
+    body = f"a[gl_WorkGroupID.x * {size} + gl_LocalInvocationID.x] += 1;"
+    assert (repeated(module(body, "8, local_size_x_id = 3")) is not None) is taken
 
 
 def test_a_kernel_that_writes_nothing_is_left_alone() -> None:
@@ -382,7 +407,7 @@ def test_without_a_value_there_is_one_round() -> None:
 class Writer:
     """Writes kernels that work element by element, with the index by several ways."""
 
-    INDICES = ("i", "int(i)", "gl_GlobalInvocationID.x", "id.x", "own()", "copy")
+    INDICES = ("i", "int(i)", "gl_GlobalInvocationID.x", "id.x", "own()", "copy", "sum")
     BEFORE = (
         "uint own() { return gl_GlobalInvocationID.x; }"
         "float half_of(float x) { return x * 0.5; }"
@@ -445,6 +470,7 @@ class Writer:
     def kernel(self, extra: str = "") -> bytes:
         guard = "if (i >= pc.n) return;" if self.choice.random() < 0.7 else ""
         start = "uvec3 id = gl_GlobalInvocationID; uint copy = id.x; float t = 1; uint u = 2;"
+        start += "uint sum = gl_WorkGroupID.x * 8 + gl_LocalInvocationID.x;"
         return module(
             f"{guard} {start} {self.block(2)} {extra} a[i] = half_of(a[i]) + t;", before=self.BEFORE
         )

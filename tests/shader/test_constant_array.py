@@ -494,7 +494,8 @@ def test_the_source_and_the_description() -> None:
 
 
 def copies(constant: vc.ConstantArray) -> Any:
-    return constants._uploaded.get(constant)
+    (copy,) = constants._uploaded.get(constant, (None,))
+    return copy
 
 
 def test_kernels_share_a_copy_that_goes_with_the_array() -> None:

@@ -70,7 +70,14 @@ class Buffer(Handle, Generic[_D]):
     cuda_array_stream = None
 
     @overload
-    def __init__(self, shape: Shape, var_type: "type[_D]", external_buffer: None = None) -> None: ...
+    def __init__(
+        self,
+        shape: Shape,
+        var_type: "type[_D]",
+        external_buffer: None = None,
+        *,
+        context: Context | None = None,
+    ) -> None: ...
 
     @overload
     def __init__(
@@ -78,6 +85,8 @@ class Buffer(Handle, Generic[_D]):
         shape: Shape,
         var_type: "np.dtype[Any] | type[np.generic]",
         external_buffer: None = None,
+        *,
+        context: Context | None = None,
     ) -> None: ...
 
     def __init__(
@@ -85,6 +94,8 @@ class Buffer(Handle, Generic[_D]):
         shape: Shape,
         var_type: "type[_D] | np.dtype[Any] | type[np.generic]",
         external_buffer: object = None,
+        *,
+        context: Context | None = None,
     ) -> None:
         """Allocate device memory.
 
@@ -96,6 +107,8 @@ class Buffer(Handle, Generic[_D]):
             A dtype such as `vd.float32` (a NumPy dtype is understood too).
         external_buffer
             Memory to be aliased; only the CUDA backend could do that, so it must be None.
+        context
+            Where; None: the current context.
 
         Raises
         ------
@@ -111,7 +124,7 @@ class Buffer(Handle, Generic[_D]):
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
         self._set_shape(shape, var_type)
-        super().__init__()
+        super().__init__(context)
         try:
             self._native = native.Buffer(self.context._native, self.mem_size)
         except OutOfDeviceMemoryError as error:
@@ -351,7 +364,10 @@ class Buffer(Handle, Generic[_D]):
             points = self._native.read_async(queue, memory)
         except ValueError as error:
             raise ArgumentValueError(str(error)) from None
-        return ReadFuture(self.context, points, host, _WIDENED.get(self.var_type) if out is None else None)
+        convert = _WIDENED.get(self.var_type) if out is None else None
+        if convert is None and out is None and self.context.borrowed:
+            convert = np.copy  # pinned memory ends with a device that is somebody else's
+        return ReadFuture(self.context, points, host, convert)
 
     def write_range(
         self, data: "Array | bytes | bytearray | memoryview", start: int = 0, index: int | None = None
@@ -532,8 +548,10 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     return result
 
 
-def asbuffer(array: Array) -> "Buffer[Any]":
+def asbuffer(array: Array, *, context: Context | None = None) -> "Buffer[Any]":
     """Make a buffer of an array's shape and dtype and write the array to it.
+
+    In the current context, unless `context` is given.
 
     Raises
     ------
@@ -549,7 +567,7 @@ def asbuffer(array: Array) -> "Buffer[Any]":
             f"array: expected a NumPy array, got {type(array).__name__}; use np.asarray(...)"
         )
     kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
-    buffer: Buffer[Any] = Buffer(array.shape, kind)
+    buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
     # Device memory is in native byte order.
     buffer.write(array.astype(array.dtype.newbyteorder("="), copy=False))
     return buffer

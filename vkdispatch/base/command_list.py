@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, checked_queue
+from vkdispatch.base.context import Context, checked_queue, elsewhere
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
@@ -21,7 +21,7 @@ class CommandList(Handle):
     """Dispatches in order. A submit takes a snapshot: the list may be changed or reset at once."""
 
     def __init__(self, context: Context | None = None) -> None:
-        """Make an empty list, in the global context unless another is given."""
+        """Make an empty list, in the current context unless another is given."""
         super().__init__(context)
         self._native = native.CommandList(self.context._native)
 
@@ -51,8 +51,9 @@ class CommandList(Handle):
                 f"descriptor_set: expected a DescriptorSet, got {type(descriptor_set).__name__}"
             )
         plan.require_alive()
-        if plan.context is not self.context or descriptor_set.context is not self.context:
-            raise UsageError("plan, descriptor_set: they belong to a context that is gone; make them again")
+        for name, given in (("plan", plan), ("descriptor_set", descriptor_set)):
+            if given.context is not self.context:
+                raise UsageError(f"{name}: it {elsewhere(given.context)}")
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
         groups = self._checked_blocks(blocks)

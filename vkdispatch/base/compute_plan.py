@@ -63,7 +63,7 @@ class ComputePlan(Handle):
         specialization
             Specialization constants to be replaced: id and bytes of each.
         context
-            Where it runs; None takes the global context.
+            Where it is to run; None: the current context.
 
         Raises
         ------

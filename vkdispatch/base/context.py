@@ -52,21 +52,28 @@ class Context:
 
         Raises
         ------
+        TypeError, ValueError
+            There is no such device or family, or it cannot compute, or `extensions` are no names.
+        UnsupportedError
+            A device lacks something that vkdispatch needs, or one of the extensions.
         VulkanError
-            A device cannot be made, such as for want of an extension.
+            The driver refused to make a device.
         """
-        devices = get_devices()
-        infos = [devices[index] for index in device_ids]
-        families = [list(families) for families in queue_families]
+        chosen = explicit_devices(device_ids)
+        refuse_unusable(chosen)
+        families = choose_families(chosen, None, queue_families, False)
+        names = checked_names("extensions", extensions)
+        infos = [get_devices()[index] for index in chosen]
+        _refuse_extensions(names, infos)
         # None on the dummy backend, which has nothing to run on.
         engine = (
             None
             if is_dummy()
             else native.Engine(
-                [info.dev_index for info in infos], families, debug_enabled(), _force_staging(), extensions
+                [info.dev_index for info in infos], families, debug_enabled(), _force_staging(), names
             )
         )
-        self._begin(list(device_ids), infos, families, engine)
+        self._begin(chosen, infos, families, engine)
 
     @classmethod
     def from_handles(
@@ -393,7 +400,6 @@ def make_context(
         )
         refuse_unusable(chosen)
         families = choose_families(chosen, queue_counts, queue_families, multi_queue)
-        _refuse_extensions(names, chosen)
         context = Context(chosen, families, names)
         _announce(context)
         _context = context
@@ -408,12 +414,12 @@ def _extension_names(extensions: object) -> list[str]:
     return checked_names("extensions", extensions)
 
 
-def _refuse_extensions(names: Sequence[str], device_ids: Sequence[int]) -> None:
+def _refuse_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
     if not names:
         return
     from vkdispatch.base.interop import check_extensions
 
-    check_extensions(names, (get_devices()[index] for index in device_ids))
+    check_extensions(names, devices)
     if _OLD_ADDRESSES in names:
         raise ArgumentValueError(
             f"extensions: {_OLD_ADDRESSES} cannot be on beside bufferDeviceAddress, which took its place in "
@@ -537,6 +543,11 @@ def is_current(context: Context) -> bool:
     return context is (_chosen.context or _context)
 
 
+def context_of(values: Iterable[object]) -> Context | None:
+    """Return the context of the first buffer, image or graph among these."""
+    return next((value.context for value in values if isinstance(value, Handle)), None)
+
+
 def elsewhere(context: Context) -> str:
     """Return what messages say of an object of this context, where it was expected to be of another one."""
     if context.usable:
@@ -571,7 +582,6 @@ def new_context(
     chosen = explicit_devices(device)
     refuse_unusable(chosen)
     families = choose_families(chosen, None, None if queue_families is None else [queue_families], False)
-    _refuse_extensions(extensions, chosen)
     return Context(chosen, families, extensions)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from vkdispatch.base.context import Context, checked_queue, get_context
+from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -227,14 +227,14 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     ValueError
         There is no such queue.
     RuntimeError
-        The event belongs to a context that is gone.
+        The event belongs to another context.
     """
     if not isinstance(event, _Moment):
         raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")
     context = get_context()
     queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
     if event._context is not context:
-        raise UsageError("event: it belongs to a context that is gone; record it again")
+        raise UsageError(f"event: it {elsewhere(event._context)}")
     context._native.follow(event._points, queue)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.context import checked_queue
+from vkdispatch.base.context import Context, checked_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.fresh import fresh_array
@@ -75,8 +75,12 @@ class Image(Handle):
         channels: int,
         view_type: image_view_type,
         enable_mipmaps: bool = False,
+        *,
+        context: Context | None = None,
     ) -> None:
         """Allocate an image; `Image1D` to `Image3D` are easier to use.
+
+        In the current context, unless `context` is given.
 
         Raises
         ------
@@ -105,7 +109,7 @@ class Image(Handle):
         self.mem_size = math.prod(self.shape) * self.block_size
         self.mip_levels = level_count(sizes) if enable_mipmaps else 1
         self._sizes = sizes
-        super().__init__()
+        super().__init__(context)
         self._native = self._allocate()
 
     def _allocate(self) -> native.Image:
@@ -292,10 +296,18 @@ class Image1D(Image):
     """A row of texels."""
 
     def __init__(
-        self, shape: int | tuple[int], dtype: DType, channels: int = 1, enable_mipmaps: bool = False
+        self,
+        shape: int | tuple[int],
+        dtype: DType,
+        channels: int = 1,
+        enable_mipmaps: bool = False,
+        *,
+        context: Context | None = None,
     ) -> None:
         """Allocate `shape` texels; raises as `Image`."""
-        super().__init__(shape, 1, dtype, channels, image_view_type.VIEW_TYPE_1D, enable_mipmaps)
+        super().__init__(
+            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_1D, enable_mipmaps, context=context
+        )
 
 
 class Image2D(Image):
@@ -307,9 +319,13 @@ class Image2D(Image):
         dtype: DType = dt.float32,
         channels: int = 1,
         enable_mipmaps: bool = False,
+        *,
+        context: Context | None = None,
     ) -> None:
         """Allocate an image; raises as `Image`."""
-        super().__init__(shape, 1, dtype, channels, image_view_type.VIEW_TYPE_2D, enable_mipmaps)
+        super().__init__(
+            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_2D, enable_mipmaps, context=context
+        )
 
 
 class Image2DArray(Image):
@@ -322,9 +338,19 @@ class Image2DArray(Image):
         dtype: DType = dt.float32,
         channels: int = 1,
         enable_mipmaps: bool = False,
+        *,
+        context: Context | None = None,
     ) -> None:
         """Allocate the layers; raises as `Image`."""
-        super().__init__(shape, layers, dtype, channels, image_view_type.VIEW_TYPE_2D_ARRAY, enable_mipmaps)
+        super().__init__(
+            shape,
+            layers,
+            dtype,
+            channels,
+            image_view_type.VIEW_TYPE_2D_ARRAY,
+            enable_mipmaps,
+            context=context,
+        )
 
 
 class Image3D(Image):
@@ -336,9 +362,13 @@ class Image3D(Image):
         dtype: DType = dt.float32,
         channels: int = 1,
         enable_mipmaps: bool = False,
+        *,
+        context: Context | None = None,
     ) -> None:
         """Allocate an image; raises as `Image`."""
-        super().__init__(shape, 1, dtype, channels, image_view_type.VIEW_TYPE_3D, enable_mipmaps)
+        super().__init__(
+            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_3D, enable_mipmaps, context=context
+        )
 
 
 class Sampler(Handle):

@@ -158,6 +158,7 @@ def foreign_engine(
         info = device_info(0, native.foreign_properties(instance_handle, physical_handle))
         _check_offered(info, names, used)
         checked_queues = _checked_queues(queues, info)
+        _check_distinct(instance_handle, physical_handle, device_handle, checked_queues)
         return native.Engine.on_handles(
             instance_handle, physical_handle, device_handle, checked_queues, names, used, debug, force_staging
         )
@@ -165,6 +166,20 @@ def foreign_engine(
         raise
     except ValueError as error:
         raise ArgumentValueError(str(error)) from None
+
+
+def _check_distinct(
+    instance: int, physical: int, device: int, queues: Sequence[tuple[int, int, int]]
+) -> None:
+    """Raise ValueError where one handle was given in two places."""
+    names = {instance: "instance"}
+    given = [("physical_device", physical), ("device", device)]
+    for name, handle in given + [
+        ("queues", handle) for handle in {handle for _, _, handle in queues if handle}
+    ]:
+        if handle in names:
+            raise ArgumentValueError(f"{name}: {handle} is the handle that was given as {names[handle]}")
+        names[handle] = name
 
 
 def checked_names(argument: str, given: object) -> list[str]:
@@ -200,7 +215,7 @@ def _check_offered(info: DeviceInfo, extensions: Sequence[str], features: Sequen
     for name in features:
         if name not in belongs:
             raise ArgumentValueError(
-                f"features: {name!r} is none that vkdispatch uses; those are {', '.join(sorted(belongs))}"
+                f"features: {name!r} is none that vkdispatch uses; see vd.optional_device_features()"
             )
         if name not in info.features:
             raise UnsupportedError(f"features: {info.device_name} has no {name}")

@@ -10,9 +10,10 @@ row where the whole dispatch would be repeated. The proof knows few forms and gi
   writes to images, no memory but buffers, images and variables of functions, no loops (see `spirv_repeat`).
 - Pointers into buffers go nowhere but into access chains, loads and stores.
 
-An index equals `gl_GlobalInvocationID.x` where it is that value, copied, cast between signed and unsigned,
-passed through vectors, by value or by pointer to functions, or through variables of functions with exactly
-one store, which dominates the load (that is, every way to the load passes it).
+An index equals `gl_GlobalInvocationID.x` where it is that value, or `gl_WorkGroupID.x * gl_WorkGroupSize.x +
+gl_LocalInvocationID.x`, copied, cast between signed and unsigned, passed through vectors, by value or by
+pointer to functions, or through variables of functions with exactly one store, which dominates the load (that
+is, every way to the load passes it).
 
 The module is taken to be valid: it passed `read_module` here, and `spirv-val` there.
 """
@@ -45,17 +46,27 @@ _STORAGE_CLASSES = (0, 1, 2, 9, 12)
 _FUNCTION_STORAGE = 7
 _DECORATION_GROUPS = (73, 74, 75)
 _BUILT_IN, _BINDING = 11, 33
-_WORKGROUP_SIZE, _GLOBAL_INVOCATION_ID = 25, 28
+_WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 
 # What an index of an access chain may be besides a constant.
 _OWN, _UNKNOWN = -1, -2
-_NOTHING: frozenset[int] = frozenset()
-_FIRST = frozenset({0})
+# What else a value may be known to be, for the sake of sums that are `_OWN`: all of it along x.
+_GROUP, _LOCAL, _SIZE, _START = -3, -4, -5, -6
+_BUILT_INS = {26: _GROUP, 27: _LOCAL, 28: _OWN, 29: _LOCAL}
+_ADD, _MULTIPLY = 128, 132
+_SUMS = {
+    (_MULTIPLY, _GROUP, _SIZE): _START,
+    (_MULTIPLY, _SIZE, _GROUP): _START,
+    (_ADD, _START, _LOCAL): _OWN,
+    (_ADD, _LOCAL, _START): _OWN,
+}
 _MOST_STEPS = 100
 _MOST_BLOCKS = 4000
 
 _Path = tuple[int, ...]
+# Component (0 is a scalar's only one) -> what it is known to be.
+_Known = dict[int, int]
 
 
 @record
@@ -113,6 +124,9 @@ class _Code:
     made: dict[int, int] = field(factory=dict)
     integers: dict[int, int] = field(factory=dict)
     composites: dict[int, Sequence[int]] = field(factory=dict)
+    # Constant, or value, that is the size of a workgroup along x.
+    size: int = 0
+    size_value: int = -1
     decorations: dict[tuple[int, int], int] = field(factory=dict)
     # Identifier -> (number, operand) of each instruction inside a function that uses it.
     uses: dict[int, list[tuple[int, int]]] = field(factory=dict)
@@ -127,8 +141,8 @@ class _Code:
     dominators: dict[int, int] = field(factory=dict)
     bits: dict[int, int] = field(factory=dict)
     without_meaning: set[int] = field(factory=set)
-    # What was found by `_lanes` and `_stores`; nothing for what is being looked into.
-    own: dict[int, frozenset[int]] = field(factory=dict)
+    # What was found by `_known` and `_stores`; nothing for what is being looked into.
+    known: dict[int, _Known] = field(factory=dict)
     stores: dict[int, list[int] | None] = field(factory=dict)
 
     def users(self, identifier: int) -> Iterator[tuple[int, Instruction, int]]:
@@ -225,20 +239,25 @@ def _check_declarations(module: Module) -> None:
 
 def _check_workgroup(code: _Code) -> None:
     """See to it that workgroups have one invocation along y and z, whatever constants are replaced."""
+    sizes: Sequence[int] = ()
     for (identifier, decoration), value in code.decorations.items():
         if decoration == _BUILT_IN and value == _WORKGROUP_SIZE:
-            sizes = code.composites.get(identifier)
-            if sizes is None or [code.integers.get(size) for size in sizes[1:]] != [1, 1]:
-                raise _NoProof("workgroup size")
-            return
-    for instruction in code.instructions:
-        if instruction.opcode not in (spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID):
-            continue
-        _, mode, *sizes = instruction.operands
-        if mode == _LOCAL_SIZE_ID:
-            sizes = [code.integers.get(size, 0) for size in sizes]
-        if mode in (_LOCAL_SIZE, _LOCAL_SIZE_ID) and sizes[1:] != [1, 1]:
-            raise _NoProof("workgroup size")
+            sizes = code.composites.get(identifier, ())
+            break
+    else:
+        for instruction in code.instructions:
+            if instruction.opcode not in (spirv.EXECUTION_MODE, spirv.EXECUTION_MODE_ID):
+                continue
+            _, mode, *operands = instruction.operands
+            if mode == _LOCAL_SIZE and operands[1:] == [1, 1]:
+                code.size_value = operands[0]
+                return
+            if mode == _LOCAL_SIZE_ID:
+                sizes = operands
+    if [code.integers.get(size) for size in sizes[1:]] != [1, 1]:
+        raise _NoProof("workgroup size")
+    code.size = sizes[0]
+    code.size_value = code.integers.get(sizes[0], -1)
 
 
 def _check_functions(code: _Code) -> None:
@@ -305,11 +324,6 @@ def _targets(code: _Code, instruction: Instruction) -> Sequence[int]:
 # -- what is equal to gl_GlobalInvocationID.x
 
 
-def _is_own(code: _Code, identifier: int) -> bool:
-    """Whether a scalar is known to be `gl_GlobalInvocationID.x`."""
-    return _components(code, identifier) == 1 and _lanes(code, identifier) == _FIRST
-
-
 def _components(code: _Code, identifier: int) -> int:
     """Return how many integers of 32 bits a value consists of; 0 where it is of another kind."""
     made = code.types.get(code.type_of.get(identifier, -1))
@@ -320,76 +334,89 @@ def _components(code: _Code, identifier: int) -> int:
     return count if made is not None and made.opcode == spirv.TYPE_INT and made.operands[1] == 32 else 0
 
 
-def _lanes(code: _Code, identifier: int, steps: int = 0) -> frozenset[int]:
-    """Return which components of a value are known to be `gl_GlobalInvocationID.x`: 0 is a scalar's only one.
-
-    Of a pointer that a function is given: which components of what it points to.
-    """
-    if identifier not in code.own:
+def _known(code: _Code, identifier: int, steps: int = 0) -> _Known:
+    """Return what the components of a value, or of what a parameter points to, are known to be."""
+    if identifier not in code.known:
         # A value that depends on itself, or on too many others, is not looked into.
-        code.own[identifier] = _NOTHING
+        code.known[identifier] = {}
         if steps < _MOST_STEPS:
-            code.own[identifier] = _lanes_of(code, identifier, steps + 1)
-    return code.own[identifier]
+            code.known[identifier] = _find(code, identifier, steps + 1)
+    return code.known[identifier]
 
 
-def _lanes_of(code: _Code, identifier: int, steps: int) -> frozenset[int]:
+def _find(code: _Code, identifier: int, steps: int) -> _Known:
     number = code.made.get(identifier)
     if number is None:
-        return _NOTHING
+        return {}
     opcode, operands = code.instructions[number].opcode, code.instructions[number].operands
     if opcode == spirv.FUNCTION_PARAMETER:
         function, place = code.parameter_of[identifier]
         given = [(call, code.instructions[call].operands[3 + place]) for call in code.calls.get(function, ())]
         if code.storage(identifier) < 0:
-            return _common([_lanes(code, value, steps) for _, value in given])
+            return _common([_known(code, value, steps) for _, value in given])
         if code.storage(identifier) != _FUNCTION_STORAGE or _stores(code, identifier) != []:
-            return _NOTHING
-        return _common([_lanes_in(code, pointer, call, steps) for call, pointer in given])
+            return {}
+        return _common([_known_in(code, pointer, call, steps) for call, pointer in given])
     if not _components(code, identifier):
-        return _NOTHING
+        return {}
+    if identifier == code.size or (
+        identifier in code.integers and code.integers[identifier] == code.size_value
+    ):
+        return {0: _SIZE}
     if opcode == _LOAD:
-        return _lanes_in(code, operands[2], number, steps)
+        return _known_in(code, operands[2], number, steps)
     if opcode == _COPY_OBJECT:
-        return _lanes(code, operands[2], steps)
+        return _known(code, operands[2], steps)
     if opcode == _BITCAST and _components(code, identifier) == _components(code, operands[2]):
-        return _lanes(code, operands[2], steps)
-    if opcode == _EXTRACT and len(operands) == 4 and operands[3] in _lanes(code, operands[2], steps):
-        return _FIRST
-    if opcode in (_SHUFFLE, _CONSTRUCT):
-        parts: list[bool] = []
+        return _known(code, operands[2], steps)
+    if opcode == _EXTRACT and len(operands) == 4:
+        return _component(_known(code, operands[2], steps), operands[3])
+    if opcode in (_ADD, _MULTIPLY):
+        one, other = (_known(code, operand, steps) for operand in operands[2:])
+        sums = {lane: _SUMS.get((opcode, one[lane], other[lane])) for lane in one.keys() & other.keys()}
+        return {lane: what for lane, what in sums.items() if what is not None}
+    if opcode in (_SHUFFLE, _CONSTRUCT, spirv.CONSTANT_COMPOSITE, spirv.SPEC_CONSTANT_COMPOSITE):
+        parts: list[int | None] = []
         for part in operands[2:4] if opcode == _SHUFFLE else operands[2:]:
-            known = _lanes(code, part, steps)
-            parts += [lane in known for lane in range(_components(code, part))]
+            found = _known(code, part, steps)
+            parts += [found.get(lane) for lane in range(_components(code, part))]
         sources = operands[4:] if opcode == _SHUFFLE else range(len(parts))
-        return frozenset(lane for lane, source in enumerate(sources) if source < len(parts) and parts[source])
+        taken = {lane: parts[source] for lane, source in enumerate(sources) if source < len(parts)}
+        return {lane: what for lane, what in taken.items() if what is not None}
     if opcode == spirv.FUNCTION_CALL:
-        return _common([_lanes(code, value, steps) for value in code.returned.get(operands[2], ())])
-    return _NOTHING
+        return _common([_known(code, value, steps) for value in code.returned.get(operands[2], ())])
+    return {}
 
 
-def _common(found: Sequence[frozenset[int]]) -> frozenset[int]:
-    return frozenset.intersection(*found) if found else _NOTHING
+def _common(found: Sequence[_Known]) -> _Known:
+    """Return what is known whichever of these it is."""
+    return dict(set.intersection(*(set(each.items()) for each in found))) if found else {}
 
 
-def _lanes_in(code: _Code, pointer: int, at: int, steps: int) -> frozenset[int]:
-    """Return which components in memory are known to be `gl_GlobalInvocationID.x` when `at` is executed."""
+def _component(known: _Known, index: int | None) -> _Known:
+    return {0: known[index]} if index in known else {}
+
+
+def _known_in(code: _Code, pointer: int, at: int, steps: int) -> _Known:
+    """Return what the components of what lies in memory are known to be when `at` is executed."""
     number = code.made.get(pointer)
     if number is None or steps > _MOST_STEPS:
-        return _NOTHING
+        return {}
     opcode, operands = code.instructions[number].opcode, code.instructions[number].operands
     if opcode == spirv.FUNCTION_PARAMETER:
-        return _lanes(code, pointer, steps)
+        return _known(code, pointer, steps)
     if opcode in _CHAINS and len(operands) == 4:
-        index = code.integers.get(operands[3])
-        return _FIRST if index in _lanes_in(code, operands[2], at, steps + 1) else _NOTHING
-    if opcode == spirv.VARIABLE and code.decorations.get((pointer, _BUILT_IN)) == _GLOBAL_INVOCATION_ID:
-        return _FIRST
-    if opcode == spirv.VARIABLE and operands[2] == _FUNCTION_STORAGE and len(operands) == 3:
+        return _component(_known_in(code, operands[2], at, steps + 1), code.integers.get(operands[3]))
+    if opcode != spirv.VARIABLE:
+        return {}
+    built_in = _BUILT_INS.get(code.decorations.get((pointer, _BUILT_IN), -1))
+    if built_in is not None:
+        return {0: built_in}
+    if operands[2] == _FUNCTION_STORAGE and len(operands) == 3:
         stores = _stores(code, pointer)
         if stores is not None and len(stores) == 1 and _comes_before(code, stores[0], at):
-            return _lanes(code, code.instructions[stores[0]].operands[1], steps)
-    return _NOTHING
+            return _known(code, code.instructions[stores[0]].operands[1], steps)
+    return {}
 
 
 def _stores(code: _Code, pointer: int) -> list[int] | None:
@@ -475,7 +502,8 @@ def _follow(code: _Code, pointer: int, path: _Path, loads: set[_Path], stores: s
 def _index(code: _Code, identifier: int) -> int:
     if identifier in code.integers:
         return code.integers[identifier]
-    return _OWN if _is_own(code, identifier) else _UNKNOWN
+    is_own = _components(code, identifier) == 1 and _known(code, identifier) == {0: _OWN}
+    return _OWN if is_own else _UNKNOWN
 
 
 def _array(code: _Code, block: Instruction, path: _Path) -> _Path:

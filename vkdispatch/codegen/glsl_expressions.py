@@ -342,7 +342,34 @@ def _binary(expr: Expr, names: Names) -> tuple[str, int]:
     strength = _STRENGTH[symbol]
     left, right = expr.args
     left_text = _mixed(left, names, symbol, strength)
-    return f"{left_text} {symbol} {_mixed(right, names, symbol, strength + 1)}", strength
+    text = f"{left_text} {symbol} {_mixed(right, names, symbol, strength + 1)}"
+    zero = unknown_zero(symbol, left, right, names)
+    return (text, strength) if zero is None else (f"({text}) ^ {zero}", _BIT_XOR)
+
+
+def unknown_zero(symbol: str, left: Expr, right: Expr, names: Names) -> str | None:
+    """Write a zero that a quotient has to be xor-ed with where buffers are reached by address, or None.
+
+    NVIDIA's compiler (580.159) takes the addresses that (e + 256) / 12 and e / 12 lead to for a constant
+    apart. So none may know the quotient: bit 63 of a device address is 0, but compilers cannot tell.
+    """
+    kind = left.dtype
+    if symbol not in ("/", "%") or kind not in (int64, uint64) or not names.addresses:
+        return None
+    if right.op is Op.LITERAL and isinstance(right.value, int):
+        power_of_two = right.value > 0 and right.value & (right.value - 1) == 0
+        if power_of_two or left.op is Op.LITERAL:
+            return None
+    zero = f"{names.block}.{next(iter(names.addresses.values()))} >> 63ul"
+    return f"({zero})" if kind is uint64 else f"int64_t({zero})"
+
+
+def updated_text(place: str, symbol: str, left: Expr, right: Expr, names: Names) -> str:
+    """Write the statement that combines what lies in a place with a value, and leaves the result there."""
+    zero = unknown_zero(symbol, left, right, names)
+    if zero is None:
+        return f"{place} {symbol}= {full_text(right, names)}"
+    return f"{place} = ({place} {symbol} {_operand(right, names, _PREFIX)}) ^ {zero}"
 
 
 def _mixed(expr: Expr, names: Names, symbol: str, strength: int) -> str:

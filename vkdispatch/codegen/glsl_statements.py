@@ -10,10 +10,10 @@ from vkdispatch.codegen.glsl_expressions import (
     STORED,
     WRITERS,
     Names,
-    element_place,
     full_text,
     literal_text,
     place_text,
+    updated_text,
 )
 from vkdispatch.codegen.ir import (
     Assert,
@@ -151,13 +151,13 @@ class BodyWriter:
                 self.line(text, loc)
 
     def _assignment(self, statement: Store) -> str:
-        place, value = statement.place, self._text(statement.value)
-        if place.op is not Op.ELEMENT:
-            return f"{place_text(place, self._names)} {statement.operator or ''}= {value}"
-        target = element_place(place, self._names)
+        place = statement.place
+        target = place_text(place, self._names)
         if isinstance(place.value, Storage) and place.value.dtype in STORED:
-            return f"{target} = {STORED[place.value.dtype].store.format(value)}"
-        return f"{target} {statement.operator or ''}= {value}"
+            return f"{target} = {STORED[place.value.dtype].store.format(self._text(statement.value))}"
+        if statement.operator is None:
+            return f"{target} = {self._text(statement.value)}"
+        return updated_text(target, statement.operator, place, statement.value, self._names)
 
     def _texel(self, value: Expr) -> str:
         """Write a value as the four components that an image store takes."""

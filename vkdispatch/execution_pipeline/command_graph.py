@@ -12,7 +12,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context
+from vkdispatch.base.context import Context, is_current
 from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
@@ -122,7 +122,6 @@ class CommandGraph(CommandList):
         self,
         reset_on_submit: bool = False,
         submit_on_record: bool = False,
-        *,
         context: Context | None = None,
     ) -> None:
         """Make an empty graph.
@@ -134,7 +133,7 @@ class CommandGraph(CommandList):
         submit_on_record
             Submit after each recorded call.
         context
-            Where it runs; None takes the global context.
+            Where; None: the current context.
         """
         super().__init__(context)
         self._reset_on_submit = reset_on_submit
@@ -345,11 +344,15 @@ class CommandGraph(CommandList):
             super()._append(record)
             self._recorded.add(None, (), self._native.instance_size)
 
+    def start(self, queue_index: int) -> int:
+        """Submit to a queue what has no bound variables; return the number of the batch to wait for."""
+        self._complete_instance()
+        return self._native.submit(queue_index, self._instance, 1)
+
     def run(self, queue_index: int) -> None:
         """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
         self._complete_instance()
-        value = self._native.submit(queue_index, self._instance, 1)
-        self.context._native.wait_for(queue_index, value, True)
+        self._native.evaluate(queue_index, self._instance, None)
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
@@ -501,9 +504,9 @@ class CommandGraph(CommandList):
     def diagnostics(self) -> "Diagnostics":
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
-            from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
 
-            self._diagnostics = Diagnostics(prints=True)
+            self._diagnostics = Diagnostics(self.context, prints=True)
         return self._diagnostics
 
     def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
@@ -669,7 +672,7 @@ current = _ThreadGraphs()
 def default_graph() -> CommandGraph:
     """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
     graph = current.default
-    if graph is None or graph.destroyed or not graph.context.usable:
+    if graph is None or graph.destroyed or not (graph.context.usable and is_current(graph.context)):
         graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
     return graph
 

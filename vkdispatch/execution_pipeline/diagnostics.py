@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import (
     ArgumentValueError,
@@ -89,13 +90,13 @@ class Diagnostics:
     Attributes
     ----------
     buffer
-        To be bound to the kernels. Made for the global context.
+        To be bound to the kernels.
     """
 
-    def __init__(self, *, prints: bool) -> None:
+    def __init__(self, context: Context, *, prints: bool) -> None:
         """Allocate the buffer, with a ring for messages if there will be `prints`."""
         ring = _ring_words() if prints else 0
-        self.buffer: Buffer[uint32] = Buffer((words.HEAD_WORDS + ring,), uint32)
+        self.buffer: Buffer[uint32] = Buffer((words.HEAD_WORDS + ring,), uint32, context=context)
         self._lock = threading.Lock()
         on_cpu = any(info.is_cpu() for info in self.buffer.context.device_infos)
         head = np.zeros(words.HEAD_WORDS, np.uint32)

@@ -32,7 +32,8 @@ class Dispatchable(Protocol):
 
     memories: tuple[Memory, ...]
     push_types: frozenset[tuple[str, int]]  # kinds and bits of the numbers that it takes
-    stored_images: tuple[Image, ...]  # that follow the host, and that the kernel stores to
+    images: tuple[Image, ...]  # among the memories
+    stored_images: tuple[Image, ...]  # that the kernel stores to
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
@@ -72,6 +73,7 @@ class SpirvDispatch:
     __slots__ = (
         "bindings",
         "groups",
+        "images",
         "memories",
         "padding",
         "plan",
@@ -143,6 +145,7 @@ class SpirvDispatch:
             )
             for index, (memory, resource) in enumerate(zip(memories, used, strict=True))
         ]
+        self.images = tuple(memory for memory in memories if isinstance(memory, Image))
         self.stored_images = tuple(
             memory
             for memory, resource in zip(memories, used, strict=True)
@@ -161,19 +164,24 @@ class SpirvDispatch:
 
     def repeated(self, count: int) -> "SpirvDispatch | None":
         """Return one that does in a dispatch what this does in `count`; None where that is not possible."""
-        loop = repeated_spirv(self.spirv)
+        context = self.plan.context
+        # A fence between rounds takes as long as a round on a CPU driver, and does nothing for it.
+        loop = repeated_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
         if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._shares(loop.written):
             return None
         made = copy(self)
-        made.plan = ComputePlan(
-            "",
-            self.plan.binding_list,
-            self.plan.pc_size,
-            f"{count} dispatches of an algorithm",
-            spirv=loop.spirv,
-            specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
-            context=self.plan.context,
-        )
+        try:
+            made.plan = ComputePlan(
+                "",
+                self.plan.binding_list,
+                self.plan.pc_size,
+                f"{count} dispatches of an algorithm",
+                spirv=loop.spirv,
+                specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
+                context=context,
+            )
+        except VkDispatchError:
+            return None  # the driver does not like it: the dispatches stay as they are
         return made
 
     def _shares(self, written: frozenset[int]) -> bool:

@@ -1,12 +1,15 @@
 """What operations record into: dispatches, copies and barriers of a sequence, in order."""
 
-from collections.abc import Callable, Hashable
+import os
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.spirv_repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
 from vkdispatch.kompute.building import Dispatchable
@@ -14,23 +17,34 @@ from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Image, Memory
 
 Array = np.ndarray[Any, Any]
-# A command, and what tells that two of them in a row are the same dispatch (None: they are not).
-Step = tuple[Callable[[CommandGraph], None], "Repetition | None"]
-
 # Dispatches that are run one by one, though they could be one, before they are made one: the pipeline for
 # that takes some 20 ms to be made.
 _WORTH_MERGING = 1000
 
 
-class Repetition:
-    """A dispatch that does, a number of times in a row, what one dispatch of some workgroups would do."""
+class Dispatch:
+    """A dispatch that was recorded, with its push constants."""
 
-    __slots__ = ("built", "constants", "key")
+    __slots__ = ("built", "constants")
 
     def __init__(self, built: Dispatchable, constants: Array) -> None:
         self.built = built
         self.constants = constants
-        self.key: Hashable = (id(built), constants.tobytes())
+
+    def __call__(self, graph: CommandGraph) -> None:
+        """Record it."""
+        self.built.record(graph, self.constants)
+
+    def repeats(self, other: object) -> bool:
+        """Whether it does what another command does."""
+        return (
+            isinstance(other, Dispatch)
+            and other.built is self.built
+            and (other.constants is self.constants or other.constants.tobytes() == self.constants.tobytes())
+        )
+
+
+Step = Callable[[CommandGraph], None]
 
 
 class Commands:
@@ -51,7 +65,8 @@ class Commands:
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
         self._memories: dict[int, Memory] = {}
-        self._repeats = -1  # dispatches that merging would save at each run; -1: not counted yet
+        # Dispatches that merging would save at each run; -1: not counted yet; 0 also for one who wants none.
+        self._repeats = _uncounted()
         self._idle_repeats = 0  # that it would have saved so far
 
     # -- for operations
@@ -65,24 +80,20 @@ class Commands:
             The algorithm is empty or its memory is gone, or the push constants do not fit.
         """
         if not isinstance(algorithm, Algorithm):
-            raise KomputeError(f"algorithm: expected one that a Manager made, got {algorithm!r}")
+            raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
         built = algorithm._dispatched()
         if algorithm._context is not self._context:
             raise KomputeError("algorithm: it belongs to a Manager of another device or queues")
         constants = algorithm._push if push_consts is NO_CONSTANTS else algorithm._constants(push_consts)
-        followers = [
-            memory for memory in built.memories if isinstance(memory, Image) and memory._follows_host
-        ]
-        for image in followers:
-            self._copy_image(image, to_image=True)
-        self._add(
-            lambda graph: built.record(graph, constants), None if followers else Repetition(built, constants)
-        )
+        for image in built.images:
+            if image._follows_host:
+                self._copy_image(image, to_image=True)
+        self._add(Dispatch(built, constants))
         algorithm._push = constants
-        for image in followers:
-            if image in built.stored_images:
+        for image in built.stored_images:
+            if image._follows_host:
                 self._copy_image(image, to_image=False)
-        self._note(*built.memories)
+        self._note(built.memories)
 
     def copy_to_device(self, memory: Memory) -> None:
         """Copy the host's view of memory of type `device` to the device; nothing for the other types."""
@@ -94,7 +105,7 @@ class Commands:
         else:
             block, buffer, size = memory._block, memory._native, memory._byte_size
             self._add(lambda graph: graph.record_copy(block, buffer, size))
-        self._note(memory)
+        self._note((memory,))
 
     def copy_to_host(self, memory: Memory) -> None:
         """Copy what the device has of memory of type `device` to the host's view; nothing for the others."""
@@ -106,7 +117,7 @@ class Commands:
         else:
             block, buffer, size = memory._block, memory._native, memory._byte_size
             self._add(lambda graph: graph.record_copy(buffer, block, size))
-        self._note(memory)
+        self._note((memory,))
 
     def copy(self, source: Memory, target: Memory) -> None:
         """Copy from one tensor or image to another, on the device.
@@ -145,7 +156,7 @@ class Commands:
             )
         if isinstance(target, Image) and target._follows_host:
             self._copy_image(target, to_image=False)
-        self._note(source, target)
+        self._note((source, target))
 
     def barrier(self) -> None:
         """Let all commands so far finish, and be seen, before any that follows."""
@@ -165,16 +176,16 @@ class Commands:
         assert block is not None
         self._add(lambda graph: graph.record_texel_copy(texels, block, to_image=to_image))
 
-    def _add(self, record: Callable[[CommandGraph], None], repetition: Repetition | None = None) -> None:
+    def _add(self, step: Step) -> None:
         try:
-            record(self.graph)
+            step(self.graph)
         except (ValueError, TypeError) as error:
             raise KomputeError(str(error)) from error
-        self._steps.append((record, repetition))
+        self._steps.append(step)
 
-    def _note(self, *memories: Memory) -> None:
-        for memory in memories:
-            self._memories[id(memory)] = memory
+    def _note(self, memories: Iterable[Memory]) -> None:
+        if self._context.queue_count > 1:  # one queue keeps its order by itself
+            self._memories.update((id(memory), memory) for memory in memories)
 
     # -- for sequences
 
@@ -188,29 +199,34 @@ class Commands:
         if len(self._steps) > length:
             del self._steps[length:]
             self.graph.reset()
-            for record, _ in self._steps:
-                record(self.graph)
+            for step in self._steps:
+                step(self.graph)
+
+    def restart(self) -> None:
+        """Take back all of them."""
+        self.graph.reset()
+        self._steps = []
+        self._memories = {}
+        self._repeats, self._idle_repeats = _uncounted(), 0
 
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
-        self._prepare(queue)
+        if self._memories:
+            self._context._native.wait_for(queue, self.submit(queue), True)
+            return
+        if self._repeats:
+            self._consider_merging()
         self.graph.run(queue)
 
     def submit(self, queue: int) -> int:
         """Run all of it on a queue; return the number of the batch to be waited for."""
-        self._prepare(queue)
-        self.graph.submit(None, queue)
-        return self._context._native.last_value(queue)
-
-    def _prepare(self, queue: int) -> None:
-        if self._context.queue_count > 1:
-            self._follow(queue)
         if self._repeats:
             self._consider_merging()
+        self._follow(queue)
+        return self._note_use(queue, self.graph.start(queue))
 
     def _follow(self, queue: int) -> None:
         """Have the queue wait, on the device, for what others were given that uses the same memory."""
-        engine = self._context._native
         points = {
             (other, value)
             for memory in self._memories.values()
@@ -218,47 +234,58 @@ class Commands:
             if other != queue
         }
         if points:
-            engine.follow(sorted(points), queue)
-        value = engine.last_value(queue) + 1
+            self._context._native.follow(sorted(points), queue)
+
+    def _note_use(self, queue: int, value: int) -> int:
         for memory in self._memories.values():
             memory._uses[queue] = value
+        return value
 
     def _consider_merging(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""
         if self._repeats < 0:
-            keys = [repetition.key if repetition is not None else None for _, repetition in self._steps]
-            self._repeats = sum(key is not None and key == before for before, key in pairwise(keys))
+            self._repeats = sum(
+                isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(self._steps)
+            )
         self._idle_repeats += self._repeats
         if self._idle_repeats >= _WORTH_MERGING:
             self._repeats = 0
             merged = merge(self._steps)
             if merged is not None:
                 graph = CommandGraph(context=self._context)
-                for record in merged:
-                    record(graph)
+                for step in merged:
+                    step(graph)
                 self.graph = graph
 
 
-def merge(steps: list[Step]) -> list[Callable[[CommandGraph], None]] | None:
+def _uncounted() -> int:
+    """Return -1, or 0 where merging is switched off."""
+    return 0 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") == "0" else -1
+
+
+def merge(steps: list[Step]) -> list[Step] | None:
     """Return the commands with each run of one dispatch as one command; None where no run can be merged."""
-    merged: list[Callable[[CommandGraph], None]] = []
+    merged: list[Step] = []
     position = 0
     while position < len(steps):
-        repetition = steps[position][1]
-        end = position + 1
-        if repetition is not None:
-            while end < len(steps) and (other := steps[end][1]) is not None and other.key == repetition.key:
+        step, end = steps[position], position + 1
+        if isinstance(step, Dispatch):
+            while end < len(steps) and step.repeats(steps[end]):
                 end += 1
             if end - position > 1:
-                repeated = repetition.built.repeated(end - position)
-                if repeated is not None:
-                    merged.append(_recording(repeated, repetition.constants))
+                together = _together(step, end - position)
+                if together:
+                    merged += together
                     position = end
                     continue
-        merged += [each for each, _ in steps[position:end]]
+        merged += steps[position:end]
         position = end
     return merged if len(merged) < len(steps) else None
 
 
-def _recording(built: Dispatchable, constants: Array) -> Callable[[CommandGraph], None]:
-    return lambda graph: built.record(graph, constants)
+def _together(step: Dispatch, count: int) -> list[Step]:
+    """Return as few dispatches as do what `count` do; none where that is not possible."""
+    rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
+    made = {each: step.built.repeated(each) for each in set(rounds)}
+    ready = [built for each in rounds if (built := made[each]) is not None]
+    return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []

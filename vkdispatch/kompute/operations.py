@@ -1,16 +1,19 @@
 """What a sequence records: copies between host and device, copies on the device, dispatches, barriers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm
-from vkdispatch.kompute.commands import Commands
+from vkdispatch.kompute.constants import as_constants
 from vkdispatch.kompute.enums import DataTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory import Memory
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.commands import Commands
 
 
 class OpBase:
@@ -21,6 +24,13 @@ class OpBase:
     """
 
     __slots__ = ("__weakref__",)
+
+    _acts_on_host: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Note whether there is something to do before or after an evaluation."""
+        super().__init_subclass__()
+        cls._acts_on_host = cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
 
     def __init__(self, *_: object, **__: object) -> None:
         """Refuse an OpBase itself. Raises TypeError."""
@@ -34,7 +44,7 @@ class OpBase:
     def init(self) -> None:
         """Make ready what `record` needs."""
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record what the device is to do: `commands.dispatch`, `copy_to_host` and others."""
 
     def pre_eval(self) -> None:
@@ -83,7 +93,7 @@ class OpSyncDevice(_OnMemory):
 
     __slots__ = ()
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the copies."""
         for memory in self._memories:
             commands.copy_to_device(memory)
@@ -94,7 +104,7 @@ class OpSyncLocal(_OnMemory):
 
     __slots__ = ()
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the copies."""
         for memory in self._memories:
             commands.copy_to_host(memory)
@@ -107,7 +117,7 @@ class OpCopy(_OnMemory):
 
     _least = 2
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the copies. Raises RuntimeError for other types or numbers of elements."""
         source, *targets = self._memories
         for target in targets:
@@ -147,7 +157,7 @@ class OpAlgoDispatch(OpBase):
         self._algorithm = algorithm
         self._push_consts = push_consts if push_consts is NO_CONSTANTS else _kept(push_consts)
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the dispatch.
 
         Raises RuntimeError where the algorithm is empty or the constants do not fit.
@@ -157,8 +167,6 @@ class OpAlgoDispatch(OpBase):
 
 def _kept(values: Any) -> Any:
     """Return push constants such that they can be looked at more than once."""
-    from vkdispatch.kompute.constants import as_constants
-
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise ArgumentTypeError(f"push_consts: expected an array or a list of numbers, got {values!r}")
     kept = values.copy() if isinstance(values, np.ndarray) else list(values)
@@ -208,7 +216,7 @@ class OpMult(OpBase):
         algorithm.rebuild(found, _MULTIPLY)
         self._algorithm = algorithm
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the dispatch."""
         commands.dispatch(self._algorithm)
 
@@ -254,7 +262,7 @@ class OpMemoryBarrier(OpBase):
         if not self._memories or min(masks) < 0:
             raise KomputeError("kp.OpMemoryBarrier: expected memory, and masks of 0 or more")
 
-    def record(self, commands: Commands) -> None:
+    def record(self, commands: "Commands") -> None:
         """Record the barrier."""
         for memory in self._memories:
             memory._require()

@@ -9,11 +9,11 @@ from vkdispatch.kompute import log
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.named_operations import NamedRecords
 from vkdispatch.kompute.opaque import Opaque
+from vkdispatch.kompute.operations import OpBase
 
 if TYPE_CHECKING:
     from vkdispatch.execution_pipeline.command_graph import CommandGraph
     from vkdispatch.kompute.commands import Commands
-    from vkdispatch.kompute.operations import OpBase
 
 _S = TypeVar("_S", bound="Sequence")
 
@@ -41,8 +41,8 @@ class Sequence(NamedRecords, Opaque):
     _made_by = "kp.Manager.sequence"
     _context: Context
     _commands: "Commands | None"  # what an evaluation submits
-    _operations: "list[OpBase]"
-    _hooked: "list[OpBase]"  # those of them that do something on the host
+    _operations: list[OpBase]
+    _hooked: list[OpBase]  # those of them that do something on the host
     _queue: int
     _timestamps: int  # how many operations can be timed; 0: none
     _stamps: list[int]  # of operations that are held, but no longer part of the commands
@@ -72,17 +72,20 @@ class Sequence(NamedRecords, Opaque):
         return self
 
     def _begin(self) -> None:
-        from vkdispatch.kompute.commands import Commands
-
         commands = self._commands
-        if self._timestamps and commands is not None and self._operations:
-            self._stamps = self.get_timestamps()
-        self._commands = made = Commands(self._context)
+        if commands is None:
+            from vkdispatch.kompute.commands import Commands  # and graphs, which not every program needs
+
+            self._commands = commands = Commands(self._context)
+        else:
+            if self._timestamps and self._operations:
+                self._stamps = self.get_timestamps()
+            commands.restart()
         self._recording = True
         if self._timestamps and not self._stamps:
-            made.timestamp()
+            commands.timestamp()
 
-    def record(self: _S, op: "OpBase") -> _S:
+    def record(self: _S, op: OpBase) -> _S:
         """Record an operation: its commands as they are now, its push constants included.
 
         Where it raises, the operation is not recorded, and the sequence goes on recording.
@@ -99,11 +102,10 @@ class Sequence(NamedRecords, Opaque):
             The sequence is running or was destroyed, has no room for the timestamp of one more operation, or
             the operation cannot be recorded.
         """
-        from vkdispatch.kompute.operations import OpBase
-
         if not isinstance(op, OpBase):
             raise ArgumentTypeError(f"op: expected an operation such as kp.OpAlgoDispatch(...), got {op!r}")
-        self._require_idle("record")
+        if self._running or not self._initialized:
+            self._require_idle("record")
         if self._timestamps and len(self._operations) >= self._timestamps:
             raise KomputeError(
                 f"total_timestamps: the sequence was made for {self._timestamps} operations, and has them"
@@ -112,11 +114,11 @@ class Sequence(NamedRecords, Opaque):
             self._begin()
         self._record(op)
         self._operations.append(op)
-        if _has_hooks(op):
+        if op._acts_on_host:
             self._hooked.append(op)
         return self
 
-    def _record(self, op: "OpBase") -> None:
+    def _record(self, op: OpBase) -> None:
         commands = self._commands
         assert commands is not None
         length = commands.length
@@ -152,15 +154,15 @@ class Sequence(NamedRecords, Opaque):
             The sequence is running or was destroyed, or an operation cannot be recorded.
         """
         self._require_idle("rerecord")
-        self._stamps = []
-        self._commands = None
+        operations, self._operations = self._operations, []
         self._begin()
+        self._operations = operations
         for op in self._operations:
             self._record(op)
 
     @property
     def graph(self) -> "CommandGraph":
-        """What an evaluation submits: a `vd.CommandGraph`, which is another one after the next `record`.
+        """What an evaluation submits: a `vd.CommandGraph`, which is the sequence's own to change.
 
         Raises
         ------
@@ -174,7 +176,7 @@ class Sequence(NamedRecords, Opaque):
 
     # -- evaluation
 
-    def eval(self: _S, op: "OpBase | None" = None) -> _S:
+    def eval(self: _S, op: OpBase | None = None) -> _S:
         """Run what was recorded, and wait for it; Python's other threads go on meanwhile.
 
         Parameters
@@ -204,7 +206,7 @@ class Sequence(NamedRecords, Opaque):
             held.post_eval()
         return self
 
-    def eval_async(self: _S, op: "OpBase | None" = None, *, blocking: bool | None = None) -> _S:
+    def eval_async(self: _S, op: OpBase | None = None, *, blocking: bool | None = None) -> _S:
         """Run an operation, and return at once; `eval_await` has to follow.
 
         Parameters
@@ -330,10 +332,3 @@ def make_sequence(context: Context, queue: int, timestamps: int) -> Sequence:
     made._running = 0
     made._initialized = True
     return made
-
-
-def _has_hooks(op: "OpBase") -> bool:
-    from vkdispatch.kompute.operations import OpBase
-
-    kind = type(op)
-    return kind.pre_eval is not OpBase.pre_eval or kind.post_eval is not OpBase.post_eval

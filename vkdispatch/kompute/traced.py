@@ -26,6 +26,7 @@ class TracedDispatch:
     __slots__ = (
         "constants",
         "context",
+        "images",
         "kernel",
         "kinds",
         "memories",
@@ -63,6 +64,7 @@ class TracedDispatch:
         self.context = context
         self.kernel = kernel
         self.memories = tuple(memories)
+        self.images: tuple[Image, ...] = ()
         self.stored_images: tuple[Image, ...] = ()
         buffers = [index for index, slot in enumerate(kernel._slots) if isinstance(slot, BufferSlot)]
         values = [slot for slot in kernel._slots if isinstance(slot, ValueSlot)]

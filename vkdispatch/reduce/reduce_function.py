@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
@@ -179,6 +179,10 @@ class ReduceFunction:
         if is_tracing():
             raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
         self._check(args)
+        context = context_of(args)
+        if context is not None and not is_current(context) and context.usable:
+            with use_context(context):
+                return self(*args, graph=graph)
         launches = self._launches_for(args)
         result: Buffer[Any] = Buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second

@@ -12,7 +12,7 @@ from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.shader.parameters import CheckedCall
 
 # Launchers and recordings hold the buffers that they use: one whose array is gone ends with the last of them.
-_uploaded: "WeakKeyDictionary[ConstantArray, Buffer[Any]]" = WeakKeyDictionary()
+_uploaded: "WeakKeyDictionary[ConstantArray, list[Buffer[Any]]]" = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -29,12 +29,14 @@ def uploaded(constants: Sequence[ConstantArray], context: Context) -> tuple[Buff
 
 def _buffer_of(constant: ConstantArray, context: Context) -> Buffer[Any]:
     with _lock:
-        buffer = _uploaded.get(constant)
-        if buffer is None or buffer.context is not context or buffer.destroyed:
-            buffer = Buffer(constant.shape, constant.var_type)
-            buffer.write(constant.array)
-            _uploaded[constant] = buffer
-        return buffer
+        buffers = _uploaded.get(constant, ())
+        for buffer in buffers:
+            if buffer.context is context and not buffer.destroyed:
+                return buffer
+        made: Buffer[Any] = Buffer(constant.shape, constant.var_type, context=context)
+        made.write(constant.array)
+        _uploaded[constant] = [made, *(other for other in buffers if not other.destroyed)]
+        return made
 
 
 def with_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:

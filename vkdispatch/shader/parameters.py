@@ -5,7 +5,7 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context
+from vkdispatch.base.context import Context, elsewhere
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
     ArgumentTypeError,
@@ -290,7 +290,7 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
 def _check_usable(what: str, value: Handle, context: Context) -> None:
     if value.context is not context:
         kind = DeviceLostError if value.context.lost else UsageError
-        raise kind(f"{what} belongs to a context that is gone; make it again")
+        raise kind(f"{what} {elsewhere(value.context)}")
     if value.destroyed:
         raise UsageError(f"{what} was destroyed")
 

@@ -7,7 +7,17 @@ from typing import Any
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, as_int, checked_queue, get_context, is_context_initialized
+from vkdispatch.base.context import (
+    Context,
+    as_int,
+    checked_queue,
+    context_of,
+    elsewhere,
+    get_context,
+    is_context_initialized,
+    is_current,
+    use_context,
+)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
@@ -46,6 +56,18 @@ _SIZE_OPTIONS = ("exec_size", "workgroups")
 # gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
 _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
+# What `_forget` drops: it is kept apart for each context.
+_OF_A_CONTEXT = (
+    "_context",
+    "_built",
+    "_coarsening",
+    "_primary",
+    "_shown",
+    "_fast",
+    "_fast_paths",
+    "_tuned",
+    "_diagnostics",
+)
 # A launch is refused, and tried again, when another thread destroyed something at that very moment.
 _ATTEMPTS = 100
 
@@ -126,6 +148,7 @@ class ShaderFunction:
         )
         self._size = self._decorated_size()
         self._lock = threading.RLock()
+        self._elsewhere: dict[Context, dict[str, Any]] = {}
         self._forget()
         expect_kernels()
 
@@ -144,7 +167,7 @@ class ShaderFunction:
         return None
 
     def _forget(self) -> None:
-        """Drop all that belongs to a context."""
+        """Drop all that belongs to the context in which the kernel ran last."""
         self._context: Context | None = None
         self._built: dict[tuple[Extent, Variant], BuiltKernel] = {}
         self._coarsening: Coarsening | None = None
@@ -155,6 +178,22 @@ class ShaderFunction:
         # Where a workgroup size was measured to be the best, and that size; None before anybody looked.
         self._tuned: tuple[Context, Extent | None] | None = None
         self._diagnostics: Diagnostics | None = None
+
+    def _enter(self, context: Context) -> None:
+        """Take up what belongs to a context, and put aside what belongs to the one before."""
+        with self._lock:
+            if self._context is context:
+                return
+            aside = {other: state for other, state in self._elsewhere.items() if other.usable}
+            if self._context is not None and self._context.usable:
+                aside[self._context] = {name: getattr(self, name) for name in _OF_A_CONTEXT}
+            kept = aside.pop(context, None)
+            tuned = self._tuned
+            self._forget()
+            self._context, self._tuned = context, tuned
+            for name, value in (kept or {}).items():
+                setattr(self, name, value)
+            self._elsewhere = aside
 
     # -- calling
 
@@ -199,6 +238,11 @@ class ShaderFunction:
 
     def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
         """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
+        context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
+        if context is not None and not is_current(context) and context.usable:
+            with use_context(context):
+                self._call_checked(args, graph, kwargs)
+            return
         if is_tracing():
             raise UsageError(
                 f"{self._who}: a kernel cannot call another one; make what they share a plain function"
@@ -219,6 +263,8 @@ class ShaderFunction:
         if fast is not None and fast.run(values, size, graph, queue):
             return
         context = get_context()
+        if self._context is not context:
+            self._enter(context)
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
@@ -286,7 +332,7 @@ class ShaderFunction:
     def _check_graph(self, graph: CommandGraph, context: Context) -> None:
         graph.require_alive()
         if graph.context is not context:
-            raise UsageError(f"{self._who}: graph: it belongs to a context that is gone; make it again")
+            raise UsageError(f"{self._who}: graph: it {elsewhere(graph.context)}")
 
     def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
         try:
@@ -372,6 +418,7 @@ class ShaderFunction:
     def _recall(self, extent: Extent, context: Context) -> None:
         """Take the workgroup size that was measured for such launches, in this process or another."""
         with self._lock:
+            self._enter(context)
             if self._tuned is not None and self._tuned[0] is context:
                 return
             from vkdispatch.shader.autotune import remembered
@@ -495,10 +542,7 @@ class ShaderFunction:
 
     def _kernel(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
         with self._lock:
-            if self._context is not context:
-                tuned = self._tuned
-                self._forget()
-                self._context, self._tuned = context, tuned
+            self._enter(context)
             kernel = self._built.get((local_size, variant))
             if kernel is None:
                 kernel = self._compiled(context, local_size, variant)
@@ -537,7 +581,7 @@ class ShaderFunction:
             )
             return replace(kernel, fusible=fusible)
         if self._diagnostics is None:
-            self._diagnostics = Diagnostics(prints=observation.instrumented.prints)
+            self._diagnostics = Diagnostics(context, prints=observation.instrumented.prints)
         return kernel
 
     def _adopt(self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context) -> None:

@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import get_context
 from vkdispatch.vkfft.program import Program, Request
 
 MOST_PROGRAMS = 256
@@ -19,7 +19,7 @@ def program_for(request: Request) -> Program:
     with _lock:
         program = _programs.get(key)
         if program is None:
-            _forget_contexts_but(context)
+            _forget_closed_contexts()
             program = _programs[key] = Program(context, request)
             while len(_programs) > MOST_PROGRAMS:
                 _programs.popitem(last=False)
@@ -38,7 +38,7 @@ def cached_programs() -> int:
     return len(_programs)
 
 
-def _forget_contexts_but(context: Context) -> None:
-    gone = [key for key, program in _programs.items() if program.context is not context]
+def _forget_closed_contexts() -> None:
+    gone = [key for key, program in _programs.items() if not program.context.usable]
     for key in gone:
         del _programs[key]

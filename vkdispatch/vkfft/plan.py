@@ -8,7 +8,7 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context
+from vkdispatch.base.context import elsewhere, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
@@ -446,5 +446,5 @@ def _checked(buffer: object, name: str) -> Buffer[Any]:
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
     buffer.require_alive()
     if buffer.context is not get_context():
-        raise UsageError(f"{name}: it belongs to a context that is gone; make it again")
+        raise UsageError(f"{name}: it {elsewhere(buffer.context)}")
     return buffer

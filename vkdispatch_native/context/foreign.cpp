@@ -16,51 +16,68 @@ namespace vkd {
 
 namespace {
 
-// The first word of what a handle points at. Throws where there is no such memory, rather than crash.
-const void* first_word(const char* what, const void* object) {
-  const auto address = reinterpret_cast<std::uintptr_t>(object);
-  bool sound = object != nullptr && address % alignof(void*) == 0;
-  const void* word = nullptr;
+// Reads a word where there may be no memory. False, rather than a crash: there is none.
+bool read_word(const void* address, const void*& word) {
+  if (address == nullptr || reinterpret_cast<std::uintptr_t>(address) % alignof(void*) != 0) {
+    return false;
+  }
 #if defined(__linux__)
-  if (sound) {
-    iovec here{&word, sizeof(word)};
-    iovec there{const_cast<void*>(object), sizeof(word)};
-    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(sizeof(word))) {
-      sound = errno != EFAULT;  // anything else: a container forbids it
-      word = nullptr;
-      if (sound) {
-        std::memcpy(&word, object, sizeof(word));
-      }
-    }
+  iovec here{&word, sizeof(word)};
+  iovec there{const_cast<void*>(address), sizeof(word)};
+  if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof(word))) {
+    return true;
   }
-#else
-  if (sound) {
-    std::memcpy(&word, object, sizeof(word));
+  if (errno == EFAULT) {
+    return false;
   }
+  // Anything else: a container forbids the call.
 #endif
-  if (!sound || word == nullptr) {
-    throw Error(ErrorKind::invalid_value,
-                std::string(what) + ": " + std::to_string(address) + " is no handle that Vulkan gave");
+  std::memcpy(&word, address, sizeof(word));
+  return true;
+}
+
+// The table that an object of the loader begins with a pointer to.
+const void* table_of(const char* what, const void* object) {
+  const void* table = nullptr;
+  const void* word = nullptr;
+  if (!read_word(object, table) || !read_word(table, word)) {
+    throw Error(ErrorKind::invalid_value, std::string(what) + ": " +
+                                              std::to_string(reinterpret_cast<std::uintptr_t>(object)) +
+                                              " is no handle that Vulkan gave");
   }
-  return word;
+  return table;
+}
+
+// Whether the second word is a pointer to an object of the same table: the loader's physical devices have one
+// to their instance.
+bool refers_to_its_like(const void* object) {
+  const void* table = nullptr;
+  const void* other = nullptr;
+  const void* table_of_other = nullptr;
+  return read_word(object, table) && read_word(static_cast<const void* const*>(object) + 1, other) &&
+         read_word(other, table_of_other) && table == table_of_other;
 }
 
 }  // namespace
 
-void check_instance(VkInstance instance) {
-  first_word("instance", first_word("instance", instance));
+void check_instance(VkInstance instance, VkPhysicalDevice physical, VkInstance known) {
+  if (table_of("instance", instance) != table_of("physical_device", physical)) {
+    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
+  }
+  // The loader would abort the process. Not with a layer that puts objects of its own around all instances.
+  if (refers_to_its_like(instance) && !refers_to_its_like(known)) {
+    throw Error(ErrorKind::invalid_value, "instance: expected a VkInstance, got a physical device");
+  }
 }
 
 void check_device(VkDevice device, VkPhysicalDevice physical) {
-  const void* table = first_word("device", device);
-  first_word("device", table);
-  if (table == first_word("physical_device", physical)) {
+  if (table_of("device", device) == table_of("physical_device", physical)) {
     throw Error(ErrorKind::invalid_value, "device: expected a VkDevice, got an instance or physical device");
   }
 }
 
 void check_queue(VkQueue queue, VkDevice device) {
-  if (first_word("queues", queue) != first_word("device", device)) {
+  if (table_of("queues", queue) != table_of("device", device)) {
     throw Error(ErrorKind::invalid_value, "queues: the VkQueue is none of this device's");
   }
 }

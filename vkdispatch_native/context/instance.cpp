@@ -150,23 +150,31 @@ Instance::Instance(bool debug) : Instance() {
   enumerate();
 }
 
-std::shared_ptr<Instance> Instance::borrow(VkInstance handle, bool debug) {
+std::shared_ptr<Instance> Instance::borrow(VkInstance handle, VkPhysicalDevice physical, bool debug) {
   std::lock_guard lock(current_mutex);
-  if (current && current->handle_ == handle) {
-    return current;
-  }
   if (!current) {
     throw Error(ErrorKind::vulkan, "Vulkan is not initialized");  // its functions serve every instance
   }
-  check_instance(handle);
+  check_instance(handle, physical, current->handle_);
+  if (current->handle_ == handle) {
+    current->require(physical);
+    return current;
+  }
   std::shared_ptr<Instance> borrowed(new Instance());
   borrowed->handle_ = handle;
   borrowed->borrowed_ = true;
+  borrowed->enumerate();
+  borrowed->require(physical);
   if (debug) {
     borrowed->listen();
   }
-  borrowed->enumerate();
   return borrowed;
+}
+
+void Instance::require(VkPhysicalDevice physical) const {
+  if (std::find(physical_devices_.begin(), physical_devices_.end(), physical) == physical_devices_.end()) {
+    throw Error(ErrorKind::invalid_value, "physical_device: it is none of this instance's");
+  }
 }
 
 // The functions are looked up for this instance: others may not have the extension.

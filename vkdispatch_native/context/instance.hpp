@@ -19,9 +19,9 @@ class Instance {
   static void destroy() noexcept;          // at the latest when the last engine gives up its share
   static std::shared_ptr<Instance> get();  // throws when there is none
   static bool exists() noexcept;
-  // Somebody else's, to be left as it is. With `debug` what its validation layer says is noted, where it has
-  // VK_EXT_debug_utils.
-  static std::shared_ptr<Instance> borrow(VkInstance handle, bool debug);
+  // Somebody else's, to be left as it is; throws unless the physical device is one of its own. With `debug`
+  // what its validation layer says is noted, where it has VK_EXT_debug_utils.
+  static std::shared_ptr<Instance> borrow(VkInstance handle, VkPhysicalDevice physical, bool debug);
 
   ~Instance();
   Instance(const Instance&) = delete;
@@ -36,6 +36,7 @@ class Instance {
   explicit Instance(bool debug);
   void listen();
   void enumerate();
+  void require(VkPhysicalDevice physical) const;
 
   VkInstance handle_ = VK_NULL_HANDLE;
   bool borrowed_ = false;

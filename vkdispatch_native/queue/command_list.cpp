@@ -193,13 +193,14 @@ void CommandList::gather(const Queue& queue, const Cache& cache, size_t begin, s
   }
 }
 
-uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments) {
+uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments,
+                                     bool waited_for) {
   CachedSegment& cached = cache.segments[index];
   const size_t begin = index * kSegmentLength;
   const size_t end = std::min(begin + kSegmentLength, entries_.size());
   if (queue.shared().timings.on()) {  // a replay would be timed as a whole
     gather(queue, cache, begin, end, arguments);
-    return queue.append(gathered_);
+    return queue.append(gathered_, waited_for);
   }
   const std::byte* first = arguments + entries_[begin].argument_offset;
   const size_t size =
@@ -207,23 +208,23 @@ uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, c
   const bool same = cached.seen && cached.arguments.size() == size &&
                     (size == 0 || std::memcmp(cached.arguments.data(), first, size) == 0);
   if (same && cached.segment) {
-    return queue.append(*cached.segment);
+    return queue.append(*cached.segment, waited_for);
   }
   gather(queue, cache, begin, end, arguments);
   if (same) {
     const bool last = end == entries_.size();
     cached.segment = std::make_unique<Segment>(queues_.size(), queue.index(), queue.device(), queue.family(),
                                                gathered_, last, queue.shared());
-    return queue.append(*cached.segment);
+    return queue.append(*cached.segment, waited_for);
   }
   retire(cached);
   cached.arguments.assign(first, first + size);
   cached.seen = true;
-  return queue.append(gathered_);
+  return queue.append(gathered_, waited_for);
 }
 
 uint64_t CommandList::submit(size_t queue_index, const std::byte* arguments, size_t bytes,
-                             size_t instance_count) {
+                             size_t instance_count, bool waited_for) {
   std::lock_guard lock(mutex_);
   const bool fits = instance_size_ == 0
                         ? bytes == 0
@@ -244,7 +245,7 @@ uint64_t CommandList::submit(size_t queue_index, const std::byte* arguments, siz
       if (queue.crowded()) {
         queue.make_room();
       }
-      value = submit_segment(queue, cache, s, arguments + instance * instance_size_);
+      value = submit_segment(queue, cache, s, arguments + instance * instance_size_, waited_for);
       cache.stamped = timestamp_count_;
     }
   }

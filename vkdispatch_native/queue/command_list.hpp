@@ -51,7 +51,9 @@ class CommandList {
 
   // Waits only while the queue is crowded. Throws unless there are instance_count * instance_size() bytes.
   // Returns the value of the last command's batch, 0 where there is none.
-  uint64_t submit(size_t queue, const std::byte* arguments, size_t bytes, size_t instance_count);
+  // waited_for: see Queue::append().
+  uint64_t submit(size_t queue, const std::byte* arguments, size_t bytes, size_t instance_count,
+                  bool waited_for);
   // The ticks of the list's timestamps, as its last submit to this queue has written them; none where it was
   // never submitted there. Throws unless the device is done with it.
   std::vector<uint64_t> timestamps(size_t queue);
@@ -80,7 +82,8 @@ class CommandList {
   void add(const Command& command, const Binding* bindings);
   void prepare_queries(Queue& queue, Cache& cache);
   void gather(const Queue& queue, const Cache& cache, size_t begin, size_t end, const std::byte* arguments);
-  uint64_t submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments);
+  uint64_t submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments,
+                          bool waited_for);
   void retire(CachedSegment& cached);
   void drop_segments();
 

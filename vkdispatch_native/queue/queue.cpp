@@ -148,14 +148,18 @@ uint64_t Queue::add(const AnyCommand& command) {
 
 uint64_t Queue::append(const Dispatch& dispatch) {
   std::lock_guard lock(mutex_);
+  wake();
   return add(dispatch);
 }
 
-uint64_t Queue::append(const std::vector<Command>& commands) {
+uint64_t Queue::append(const std::vector<Command>& commands, bool waited_for) {
   std::lock_guard lock(mutex_);
   uint64_t value = 0;
   for (const Command& command : commands) {
     value = std::visit([&](const auto& each) { return add(each); }, command);
+  }
+  if (!waited_for) {
+    wake();
   }
   return value;
 }
@@ -163,16 +167,18 @@ uint64_t Queue::append(const std::vector<Command>& commands) {
 uint64_t Queue::added(Batch& batch) {
   gathered_.fetch_add(1, std::memory_order_relaxed);
   commands_.fetch_add(1, std::memory_order_relaxed);
-  wake();
   return batch.value;
 }
 
-uint64_t Queue::append(Segment& segment) {
+uint64_t Queue::append(Segment& segment, bool waited_for) {
   std::lock_guard lock(mutex_);
   follow_peers([&](size_t slot) { return segment.transfers_before(slot); });
   Batch& batch = open_batch();
   batch.add(segment);
   segment.mark(slot_, batch.value);
+  if (!waited_for) {
+    wake();
+  }
   return added(batch);
 }
 
@@ -181,16 +187,19 @@ uint64_t Queue::append(Image& image) {
   Batch& batch = open_batch();
   batch.add(image);
   image.mark_write(slot_, batch.value);
+  wake();
   return added(batch);
 }
 
 uint64_t Queue::append_copy(const Copy& copy) {
   std::lock_guard lock(mutex_);
+  wake();
   return add(copy);
 }
 
 uint64_t Queue::append_copy(const ImageCopy& copy) {
   std::lock_guard lock(mutex_);
+  wake();
   return add(copy);
 }
 
@@ -207,6 +216,7 @@ Point Queue::transfer(const Copy& copy) {
   sealed_ = std::max(sealed_, before(copy, slot_));
   std::lock_guard twin_lock(twin.mutex_);
   peer.given = twin.add(copy);
+  twin.wake();
   if (copy.size >= kLargeCopy) {
     twin.sealed_ = peer.given;
   }
@@ -258,9 +268,12 @@ uint64_t Queue::backlog() {
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
   // Where there is a limit, what would have to wait before it can be submitted is left to the queue's thread.
   push_out(value, timeout_ns == kForever);
+  if (submitted_.load(std::memory_order_acquire) < value) {
+    rouse();
+  }
   throw_failure();
   try {
-    const bool in_time = timeline_.wait(value, timeout_ns);
+    const bool in_time = timeline_.wait(value, timeout_ns, true);
     graveyard_.sweep();
     return in_time;
   } catch (const Error& error) {
@@ -269,6 +282,11 @@ bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
     }
     throw;
   }
+}
+
+void Queue::rouse() noexcept {
+  std::lock_guard lock(mutex_);
+  wake();
 }
 
 void Queue::tidy() noexcept {

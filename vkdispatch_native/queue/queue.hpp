@@ -45,8 +45,10 @@ class Queue {
 
   // Appending never waits for the device. Each returns the timeline value that will follow the command.
   uint64_t append(const Dispatch& dispatch);
-  uint64_t append(const std::vector<Command>& commands);  // of a list: at least one
-  uint64_t append(Segment& segment);
+  // Of a list: at least one. With `waited_for` the caller goes on to wait() or rouse(), and the queue's
+  // thread is not woken to do what the caller does sooner.
+  uint64_t append(const std::vector<Command>& commands, bool waited_for);
+  uint64_t append(Segment& segment, bool waited_for);
   uint64_t append(Image& image);  // a new one, before anything uses it
 
   // What is appended from here on waits, on the device, until other queues have passed these values.
@@ -99,6 +101,7 @@ class Queue {
   void set_clock(uint64_t ticks);
   void collect_timings();  // of all that the device has done
 
+  void rouse() noexcept;  // has the thread look for work
   void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
   void close() noexcept;  // finishes what was given, then ends the thread
 

@@ -257,7 +257,7 @@ void Queue::submit_or_abandon(std::unique_ptr<Batch> batch) {
 
 void Queue::await(uint64_t value) noexcept {
   try {
-    timeline_.wait(value, kForever);
+    timeline_.wait(value, kForever, false);
   } catch (...) {
     shared_.lost.store(true);
   }
@@ -284,7 +284,7 @@ void Queue::keep_failure() {
 void Queue::abandon(uint64_t value) noexcept {
   try {
     const uint64_t before = submitted_.load();
-    timeline_.wait(before, kForever);
+    timeline_.wait(before, kForever, false);
     timeline_.signal(value);
   } catch (...) {
     shared_.lost.store(true);

@@ -1,6 +1,7 @@
 #include "queue/timeline.hpp"
 
 #include <chrono>
+#include <thread>
 
 #include "libs/error.hpp"
 
@@ -9,8 +10,10 @@ namespace vkd {
 namespace {
 
 // Sleeping on a semaphore costs tens of microseconds more than watching it, and most waits are shorter than
-// that. A CPU driver needs the core for the very work that is waited for.
+// that.
 constexpr std::chrono::microseconds kSpin{100};
+// A CPU driver needs the cores for the very work that is waited for: its threads go first, and not for long.
+constexpr std::chrono::microseconds kYield{40};
 
 }  // namespace
 
@@ -32,23 +35,39 @@ uint64_t Timeline::completed() {
   uint64_t value = 0;
   check(device_.fn().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &value),
         "vkGetSemaphoreCounterValue");
-  uint64_t seen = completed_.load(std::memory_order_relaxed);
-  while (seen < value && !completed_.compare_exchange_weak(seen, value, std::memory_order_release)) {
-  }
+  saw(value);
   return value;
 }
 
-bool Timeline::wait(uint64_t value, uint64_t timeout_ns) {
-  if (passed(value)) {
-    return true;
+void Timeline::saw(uint64_t value) noexcept {
+  uint64_t seen = completed_.load(std::memory_order_relaxed);
+  while (seen < value && !completed_.compare_exchange_weak(seen, value, std::memory_order_release)) {
   }
-  if (!device_.is_cpu()) {
-    const auto end = std::chrono::steady_clock::now() + kSpin;
-    while (std::chrono::steady_clock::now() < end) {
-      if (passed(value)) {
-        return true;
-      }
+}
+
+bool Timeline::watch(uint64_t value, uint64_t timeout_ns, bool eager) {
+  const bool cpu = device_.is_cpu();
+  if (cpu && !eager) {
+    return false;
+  }
+  const std::chrono::nanoseconds most = cpu ? kYield : kSpin;
+  const auto end =
+      std::chrono::steady_clock::now() +
+      (timeout_ns < static_cast<uint64_t>(most.count()) ? std::chrono::nanoseconds(timeout_ns) : most);
+  while (std::chrono::steady_clock::now() < end) {
+    if (cpu) {
+      std::this_thread::yield();
     }
+    if (passed(value)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
+  if (passed(value) || watch(value, timeout_ns, eager)) {
+    return true;
   }
   VkSemaphoreWaitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
@@ -57,7 +76,10 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns) {
   info.pValues = &value;
   const VkResult result = device_.fn().vkWaitSemaphores(device_.handle(), &info, timeout_ns);
   check(result, "vkWaitSemaphores");
-  return passed(value);
+  if (result == VK_SUCCESS) {
+    saw(value);
+  }
+  return result == VK_SUCCESS;
 }
 
 void Timeline::signal(uint64_t value) {

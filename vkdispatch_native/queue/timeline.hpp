@@ -19,10 +19,14 @@ class Timeline {
   bool passed(uint64_t value) {  // asks the device only when it must
     return completed_.load(std::memory_order_acquire) >= value || completed() >= value;
   }
-  bool wait(uint64_t value, uint64_t timeout_ns);  // false: not in time
-  void signal(uint64_t value);                     // from the host, for a batch that could not be submitted
+  // False: not in time. `eager` is for who has nothing else to do than to go on: it watches for a while.
+  bool wait(uint64_t value, uint64_t timeout_ns, bool eager);
+  void signal(uint64_t value);  // from the host, for a batch that could not be submitted
 
  private:
+  void saw(uint64_t value) noexcept;
+  bool watch(uint64_t value, uint64_t timeout_ns, bool eager);
+
   Device& device_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
   std::atomic<uint64_t> completed_{0};

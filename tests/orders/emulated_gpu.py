@@ -1,0 +1,122 @@
+"""A stand-in for nvcc and hipcc: a script that builds their sources with g++, for two GPUs made of memory.
+
+What the models for GPUs write and do is then run for real, on any machine: kernels one thread after another,
+memory of a device apart from that of the other one and of the host.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+_RUNTIME = """
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#define __host__
+#define __device__
+#define __global__ static
+struct dim3 { unsigned x, y, z; dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {} };
+static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+enum GPUError_t { GPUSuccess, GPUErrorMemory, GPUErrorDevice, GPUErrorValue, GPUErrorConfiguration };
+enum GPUMemcpyKind { GPUMemcpyHostToDevice, GPUMemcpyDeviceToHost };
+struct GPUDeviceProp_t { int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3]; };
+typedef int GPUStream_t;
+static const GPUStream_t GPUStreamPerThread = 0;
+typedef std::map<void *, std::pair<int, size_t>> Memory;  // by address: device and bytes
+static Memory &memory() { static Memory all; return all; }
+static std::mutex &memory_lock() { static std::mutex lock; return lock; }
+static thread_local int current = 0;
+static thread_local GPUError_t last = GPUSuccess;
+inline const char *GPUGetErrorString(GPUError_t status) {
+  const char *const names[] = {"fine", "out of memory", "no device", "no value", "no configuration"};
+  return names[status];
+}
+inline GPUError_t GPUGetDeviceCount(int *count) { *count = 2; return GPUSuccess; }
+inline GPUError_t GPUSetDevice(int device) {
+  current = device;
+  return device < 2 ? GPUSuccess : GPUErrorDevice;
+}
+inline GPUError_t GPUGetDeviceProperties(GPUDeviceProp_t *properties, int) {
+  *properties = GPUDeviceProp_t{64, {64, 64, 8}, {1000, 100, 100}};
+  return GPUSuccess;
+}
+inline GPUError_t GPUMalloc(void **place, size_t bytes) {
+  if (bytes > (size_t(1) << 24)) return GPUErrorMemory;
+  *place = std::malloc(bytes);
+  std::memset(*place, 0xab, bytes);
+  std::lock_guard<std::mutex> guard(memory_lock());
+  memory()[*place] = {current, bytes};
+  return GPUSuccess;
+}
+inline GPUError_t GPUFree(void *place) {
+  std::lock_guard<std::mutex> guard(memory_lock());
+  if (!memory().count(place) || memory()[place].first != current) return GPUErrorValue;
+  memory().erase(place);
+  std::free(place);
+  return GPUSuccess;
+}
+inline GPUError_t GPUMemcpy(void *to, const void *from, size_t bytes, GPUMemcpyKind kind) {
+  std::lock_guard<std::mutex> guard(memory_lock());
+  void *const there = kind == GPUMemcpyHostToDevice ? to : const_cast<void *>(from);
+  if (!memory().count(there) || memory()[there].first != current || memory()[there].second < bytes)
+    return GPUErrorValue;
+  std::memcpy(to, from, bytes);
+  return GPUSuccess;
+}
+inline GPUError_t GPUGetLastError() { const GPUError_t status = last; last = GPUSuccess; return status; }
+inline GPUError_t GPUStreamSynchronize(GPUStream_t) { return GPUSuccess; }
+extern "C" int64_t emulated_allocations() { return static_cast<int64_t>(memory().size()); }
+template <typename Body> void emulate(dim3 teams, dim3 members, Body body) {
+  if (members.x * members.y * members.z > 64 || members.z > 8 || teams.x > 1000 || teams.y > 100) {
+    last = GPUErrorConfiguration;
+    return;
+  }
+  gridDim = teams, blockDim = members;
+  for (blockIdx.z = 0; blockIdx.z < teams.z; blockIdx.z++)
+    for (blockIdx.y = 0; blockIdx.y < teams.y; blockIdx.y++)
+      for (blockIdx.x = 0; blockIdx.x < teams.x; blockIdx.x++)
+        for (threadIdx.z = 0; threadIdx.z < members.z; threadIdx.z++)
+          for (threadIdx.y = 0; threadIdx.y < members.y; threadIdx.y++)
+            for (threadIdx.x = 0; threadIdx.x < members.x; threadIdx.x++) body();
+}
+#define EMULATE(teams, members, ...) emulate(teams, members, [&] { accelpy_task(__VA_ARGS__); })
+"""
+_COMPLEX = "#pragma once\n#include <complex>\n"
+_HALF = "#pragma once\ntypedef _Float16 __half;\n"
+_SCRIPT = """#!/bin/sh
+if [ "$1" = --version ]; then echo "VERSION"; exit 0; fi
+sed -i 's/accelpy_task<<<\\(.*\\), \\(.*\\)>>>(/EMULATE(\\1, \\2,/' accelpy.cu accelpy.hip 2>/dev/null
+[ -f accelpy.cu ] || mv accelpy.hip accelpy.cu
+exec g++ -O1 -std=c++17 -fPIC -shared -w -x c++ -I"FOLDER" accelpy.cu -o accelpy.so
+"""
+
+
+def make_compiler(folder: Path, runtime: str) -> str:
+    """Write the stand-in of "cuda" or "hip" into a folder, and return the compiler's path."""
+    text = _RUNTIME.replace("GPU", runtime)
+    if runtime == "cuda":
+        text = text.replace("cudaDeviceProp_t", "cudaDeviceProp")
+        files = {
+            "cuda_runtime.h": text,
+            "cuda/std/complex": _COMPLEX + "namespace cuda { namespace std { using ::std::complex; } }\n",
+            "cuda_fp16.h": _HALF,
+        }
+    else:
+        files = {
+            "hip/hip_runtime.h": text,
+            "thrust/complex.h": _COMPLEX + "namespace thrust { using ::std::complex; }\n",
+            "hip/hip_fp16.h": _HALF,
+        }
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    version = {"cuda": "Cuda compilation tools, emulated", "hip": "HIP version: emulated"}[runtime]
+    compiler = folder / {"cuda": "nvcc", "hip": "hipcc"}[runtime]
+    compiler.write_text(_SCRIPT.replace("VERSION", version).replace("FOLDER", str(folder)))
+    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
+    return str(compiler)

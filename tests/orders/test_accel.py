@@ -1,0 +1,394 @@
+"""Runs beside Python: order, waiting, errors, and what is no call."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+from vkdispatch.orders import Accel, Order, OrderRunError
+
+# It stops only when it is told, so that nothing here depends on time.
+WAITS = """
+set_argnames("gate", ("log", "count"))
+[cpp]
+#include <unistd.h>
+    const volatile int64_t *const flag = &gate(0);
+    while (*flag <= ACCELPY_ACCEL_RUNID) usleep(200);
+    log(count) = ACCELPY_ACCEL_RUNID;
+    count++;
+"""
+RAISES = """
+set_argnames("x", "y")
+[cpp]
+#include <stdexcept>
+    y(0) = 5;
+    if (x < 0) throw std::invalid_argument("x is below zero");
+    if (x > 9) throw 3;
+"""
+
+
+class Gate:
+    """An order that waits for `open`: run n goes on once that is above n."""
+
+    def __init__(self) -> None:
+        self.gate = np.zeros(1, np.int64)
+        self.log = np.full(8, -1)
+        self.count = np.zeros((), np.int64)
+        self.accel = Accel(self.gate, Order(WAITS), self.log, self.count, kind="cpp")
+
+
+@pytest.fixture
+def gate() -> Any:
+    made = Gate()
+    yield made
+    made.gate[0] = 99
+    made.accel.stop(60)
+
+
+def test_runs_go_on_beside_python_in_order(gate: Gate) -> None:
+    ids = [gate.accel.run() for _ in range(3)]
+    assert ids == [0, 1, 2]
+    assert gate.accel.isbusy()
+    assert gate.count == 0
+    gate.gate[0] = 1
+    gate.accel.wait(0, 60)
+    assert gate.log.tolist()[:2] == [0, -1]
+    with pytest.raises(vd.WaitTimeoutError, match="run 1 has not ended"):
+        gate.accel.wait(1, 0.01)
+    with pytest.raises(vd.WaitTimeoutError, match="it goes on"):
+        gate.accel.stop(timeout=0.01)
+    assert gate.accel.isbusy()
+    assert "busy" in repr(gate.accel)
+    gate.gate[0] = 3
+    gate.accel.stop()
+    assert gate.log.tolist()[:4] == [0, 1, 2, -1]
+    assert not gate.accel.isbusy()
+    assert "idle" in repr(gate.accel)
+    # ids go on after a stop, and those of before are gone
+    assert gate.accel.run() == 3
+    with pytest.raises(vd.ArgumentValueError, match="no run 0 since the last stop; runs there are: 3"):
+        gate.accel.wait(0)
+
+
+def test_a_run_of_another_channel_overtakes() -> None:
+    text = """
+    set_argnames("gate", "log")
+    [cpp]
+    #include <unistd.h>
+        const volatile int64_t *const flag = &gate(0);
+        if (ACCELPY_ACCEL_RUNID == 0) while (*flag == 0) usleep(200);
+        log(ACCELPY_ACCEL_RUNID) = 1;
+    """
+    gate, log = np.zeros(1, np.int64), np.zeros(3, np.int64)
+    accel = Accel(gate, Order(text), log)
+    slow, fast = accel.run(), accel.run(channel=7)
+    accel.wait(fast, 60)
+    assert log.tolist() == [0, 1, 0]
+    gate[0] = 1
+    accel.wait(slow, 60)
+    accel.stop()
+    assert log.tolist() == [1, 1, 0]
+
+
+def test_a_run_has_a_time_of_its_own(gate: Gate) -> None:
+    run_id = gate.accel.run(timeout=0.02)
+    for call in (lambda: gate.accel.wait(run_id), gate.accel.stop, lambda: gate.accel.stop(10)):
+        with pytest.raises(vd.WaitTimeoutError):
+            call()
+    gate.gate[0] = 1
+    # its time is up, but it has ended now
+    while gate.accel.isbusy():
+        time.sleep(0.001)
+    gate.accel.wait(run_id)
+    gate.accel.stop()
+    assert gate.count == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [lambda a: a.wait(0), lambda a: a.stop(), lambda a: a.output, lambda a: a.__exit__(None, None, None)],
+)
+def test_failures_reach_who_waits(told: Callable[[Accel], object]) -> None:
+    y = np.zeros(1)
+    accel = Accel(-1.0, Order(RAISES), y)
+    accel.run()
+    with pytest.raises(OrderRunError, match="cpp: x is below zero"):
+        told(accel)
+    accel.stop()  # once
+    assert y[0] == 5
+    accel.run()
+    with pytest.raises(OrderRunError):
+        accel.stop()
+
+
+def test_what_is_thrown_need_not_be_an_exception() -> None:
+    accel = Accel(10.0, Order(RAISES), np.zeros(1))
+    accel.run()
+    with pytest.raises(OrderRunError, match="an exception of the body"):
+        accel.stop()
+
+
+def test_an_error_of_the_block_comes_first() -> None:
+    accel = Accel(-1.0, Order(RAISES), np.zeros(1))
+    with pytest.raises(KeyError), accel:
+        accel.run()
+        raise KeyError
+    assert not accel.isbusy()
+    with accel as same:
+        assert same is accel
+
+
+ADD_ONE = 'set_argnames("x", "y")\n[cpp]\nfor (int i = 0; i < x.size; i++) y(i) += x(i);\n'
+
+
+def test_outputs_may_be_read_in_between_and_runs_add_up() -> None:
+    x, y = np.arange(5.0), np.zeros(10)[::2]
+    accel = Accel(x, Order(ADD_ONE), y)
+    accel.run()
+    np.testing.assert_array_equal(accel.output, x)
+    accel.run()
+    accel.run()
+    np.testing.assert_array_equal(accel.output, 3 * x)
+    accel.stop()
+    x += 1  # a later run sees what inputs hold by then
+    accel.run()
+    accel.stop()
+    np.testing.assert_array_equal(y, 4 * np.arange(5.0) + 1)
+
+
+def test_any_number_of_outputs() -> None:
+    a, b = np.zeros(2), np.zeros(3)
+    order = Order("[cpp]\naccelpy_out0(0) = 1;\naccelpy_out1(2) = 2;\n")
+    accel = Accel(order, a, b)
+    accel.run()
+    assert accel.output == (a, b)
+    assert (a[0], b[2]) == (1, 2)
+    nothing = Accel(1, Order("[cpp]\n"))
+    nothing.run()
+    assert nothing.output == ()
+    assert nothing.stop() is None  # type: ignore[func-returns-value]
+
+
+def test_inputs_may_be_outputs() -> None:
+    x = np.arange(4)
+    with Accel(x, Order(ADD_ONE), x) as accel:
+        accel.run()
+    assert x.tolist() == [0, 2, 4, 6]
+
+
+def test_buffers_of_devices_are_arguments_too() -> None:
+    x, y = vd.asbuffer(np.arange(6, dtype=np.float32)), vd.asbuffer(np.ones(6, np.float32))
+    pairs, sums = vd.Buffer((3,), vd.vec2), np.zeros(3, np.float32)
+    pairs.write(np.arange(6, dtype=np.float32).reshape(3, 2))
+    with Accel(x, Order(ADD_ONE), y, kind="cpp") as accel:
+        accel.run()
+        accel.run()
+        assert accel.output is y
+    assert y.read(0).tolist() == [1, 3, 5, 7, 9, 11]
+    text = 'set_argnames("p", "s")\n[cpp]\nfor (int i = 0; i < p.shape[0]; i++) s(i) = p(i, 0) * p(i, 1);\n'
+    with Accel(pairs, Order(text), sums) as accel:
+        accel.run()
+    assert sums.tolist() == [0, 6, 20]
+
+
+def test_many_threads_share_one_accel() -> None:
+    total = np.zeros(1, np.int64)
+    accel = Accel(1, Order('set_argnames("x", "y")\n[cpp]\ny(0) += x;\n'), total)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                accel.run()
+                accel.stop()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    accel.stop()
+    assert errors == []
+    assert total[0] == 160
+
+
+def test_an_accel_that_is_dropped_takes_its_arrays_along() -> None:
+    y = np.zeros(100_000)
+    for _ in range(20):
+        Accel(np.ones(100_000), Order(ADD_ONE), y).run()
+        gc.collect()
+    last = Accel(np.ones(100_000), Order(ADD_ONE), y)
+    last.run()
+    last.stop()
+
+
+def test_python_may_end_while_a_run_goes_on(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python("""
+import os, numpy as np
+from vkdispatch.orders import Accel, Order
+text = '''
+[cpp]
+#include <unistd.h>
+usleep(200000);
+for (int i = 0; i < 100000; i++) accelpy_out0(i) = 1;
+std::printf("made\\\\n");
+std::fflush(stdout);
+'''
+Accel(Order(text), np.zeros(100000)).run()
+print("ends", flush=True)
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\nmade\n", "")
+
+
+def test_a_child_of_a_fork_runs_orders(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python("""
+import os, numpy as np
+from vkdispatch.orders import Accel, Order
+y = np.zeros(3)
+accel = Accel(Order("[cpp]\\nfor (int i = 0; i < 3; i++) accelpy_out0(i) += 1;\\n"), y)
+accel.run(); accel.stop()
+child = os.fork()
+accel.run(); accel.stop()
+assert y.tolist() == [2, 2, 2]
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    os._exit(0)
+print("both")
+""")
+    assert (done.returncode, done.stdout) == (0, "both\n"), done.stderr
+
+
+def test_a_child_of_a_fork_has_none_of_the_runs_that_go_on(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python("""
+import os, numpy as np
+from vkdispatch.orders import Accel, Order
+text = "[cpp]\\n#include <unistd.h>\\nusleep(200000);\\naccelpy_out0(0) += 1;\\n"
+y = np.zeros(3)
+accel = Accel(Order(text), y)
+accel.run()
+child = os.fork()
+if child:
+    accel.stop()
+    assert y[0] == 1 and os.waitpid(child, 0)[1] == 0
+else:
+    try:
+        accel.stop()
+    except RuntimeError as error:
+        assert "is the parent's" in str(error)
+        os._exit(0)
+    os._exit(1)
+""")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+READ_ONLY = np.zeros(3)
+READ_ONLY.flags.writeable = False
+COPY = Order('set_argnames("x", "y")\n[cpp]\ny(0) = x(0);\n')
+FINE = np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "said"),
+    [
+        (lambda: Accel(), TypeError, "expected one Order among them"),
+        (lambda: Accel(FINE, "[cpp]\n", FINE), TypeError, "expected one Order.*got 0"),
+        (lambda: Accel(COPY, COPY), TypeError, "expected one Order.*got 2"),
+        (lambda: Accel(FINE, FINE, COPY, FINE), ValueError, r"names 1 inputs \(x\), and 2 are given before"),
+        (lambda: Accel(FINE, COPY), ValueError, r"names 1 outputs \(y\), and 0 are given after"),
+        (lambda: Accel(FINE, COPY, [0, 0]), TypeError, "output 'y' .* expected a NumPy array.*got list"),
+        (lambda: Accel(FINE, COPY, 3), TypeError, "output 'y' .* expected a NumPy array"),
+        (lambda: Accel(FINE, COPY, np.float64(1)), TypeError, "output 'y' .* expected a NumPy array"),
+        (lambda: Accel(FINE, COPY, READ_ONLY), ValueError, "output 'y' .* read-only"),
+        (lambda: Accel("text", COPY, FINE), TypeError, "input 'x' .* no type for the dtype <U4"),
+        (lambda: Accel(None, COPY, FINE), TypeError, "input 'x' .* no type for the dtype object"),
+        (lambda: Accel([[1], [1, 2]], COPY, FINE), TypeError, "input 'x' .* makes no array"),
+        (lambda: Accel(np.zeros(3, np.longdouble), COPY, FINE), TypeError, "input 'x' .* float128"),
+        (lambda: Accel(np.zeros(3, "M8[s]"), COPY, FINE), TypeError, "input 'x' .* datetime64"),
+        (lambda: Accel(FINE, COPY, np.zeros(3, "i4,f4")), TypeError, "output 'y' .* no type for the dtype"),
+        (lambda: Accel(FINE, COPY, FINE, kind="cp"), ValueError, "no model 'cp'; did you mean cpp"),
+        (lambda: Accel(FINE, COPY, FINE, kind="vulkan3d"), ValueError, "no model 'vulkan3d'; there are cuda"),
+        (lambda: Accel(FINE, COPY, FINE, kind="fortran"), ValueError, "fortran is not in the order"),
+        (lambda: Accel(FINE, COPY, FINE, kind=[]), ValueError, "kind: an empty list"),
+        (lambda: Accel(FINE, COPY, FINE, kind=3), TypeError, "kind: expected the name"),
+        (lambda: Accel(FINE, COPY, FINE, kind=[3]), TypeError, "kind: expected the name"),
+        (lambda: Accel(FINE, COPY, FINE, compile=3), TypeError, "compile: expected a compiler command"),
+        (lambda: Accel(FINE, COPY, FINE, compile=""), ValueError, "compile: there is no command"),
+        (lambda: Accel(FINE, COPY, FINE, verify="yes"), TypeError, "verify: expected True, False or"),
+        (lambda: Accel(FINE, COPY, FINE, verify=-1), ValueError, "verify: expected an error"),
+        (lambda: Accel(FINE, COPY, FINE, verify=float("nan")), ValueError, "verify: expected an error"),
+        (
+            lambda: Accel(Order("[cpp: enable=False]\n")),
+            ValueError,
+            "every section .* enable=False",
+        ),
+        (
+            lambda: Accel(Order("[cpp]\n[fortran: enable=0]\n"), kind="fortran"),
+            ValueError,
+            "fortran is switched off",
+        ),
+        (lambda: Accel(Order("[cpp: wide=1]\n")), ValueError, "<order>:1: there is no option 'wide'"),
+    ],
+)
+def test_wrong_arguments_of_an_accel(make: Any, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        make()
+    assert isinstance(caught.value, vd.VkDispatchError)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        (lambda a: a.run(1, 2, 3, 4), TypeError, "members, teams and assignments at most, got 4"),
+        (lambda a: a.run(2.5), TypeError, "members: expected an int or a tuple"),
+        (lambda a: a.run(True), TypeError, "members: expected an int or a tuple"),
+        (lambda a: a.run(1, "3"), TypeError, "teams: expected an int or a tuple"),
+        (lambda a: a.run(1, 1, None), TypeError, "assignments: expected an int"),
+        (lambda a: a.run(-1), ValueError, "members: expected no negative count, got -1"),
+        (lambda a: a.run(()), ValueError, "members: expected an int or a tuple of one to three"),
+        (lambda a: a.run((1, 2, 3, 4)), ValueError, "members: expected an int or a tuple of one to three"),
+        (lambda a: a.run(1, 2**31), ValueError, "teams: 2147483648 are more"),
+        (lambda a: a.run((2**16, 2**16)), ValueError, "members: .* are more than"),
+        (lambda a: a.run(device=-1), ValueError, "device: expected a number from 0 on"),
+        (lambda a: a.run(device=1), ValueError, "device: cpp has 1 of them here, got 1"),
+        (lambda a: a.run(device="0"), TypeError, "device: expected an int"),
+        (lambda a: a.run(channel=-1), ValueError, "channel: expected a number"),
+        (lambda a: a.run(channel=0.0), TypeError, "channel: expected an int"),
+        (lambda a: a.run(timeout=-1), ValueError, "timeout: expected seconds"),
+        (lambda a: a.run(timeout="1"), TypeError, "timeout: expected seconds"),
+        (lambda a: a.stop("1"), TypeError, "timeout: expected seconds"),
+        (lambda a: a.stop(float("nan")), ValueError, "timeout: expected seconds"),
+        (lambda a: a.wait(0), ValueError, "no run 0 .* runs there are: none"),
+        (lambda a: a.wait("0"), ValueError, "no run '0'"),
+        (lambda a: a.wait([]), ValueError, "no run"),
+        (lambda a: a.swap(None), TypeError, "kind: expected the name"),
+        (lambda a: a.swap("fortran"), ValueError, "fortran is not in the order"),
+        (lambda a: a.race(0), ValueError, "nobody runs"),
+        (lambda a: a.race(1, repeats=0), ValueError, "repeats: expected 1 or more"),
+        (lambda a: a.race(1, repeats=1.5), TypeError, "repeats: expected an int"),
+    ],
+)
+def test_wrong_arguments_of_its_calls(call: Any, kind: type[Exception], said: str) -> None:
+    accel = Accel(FINE, COPY, np.zeros(3), kind="cpp")
+    with pytest.raises(kind, match=said) as caught:
+        call(accel)
+    assert isinstance(caught.value, vd.VkDispatchError)
+    assert not accel.isbusy()
+    accel.run()
+    accel.stop()

@@ -1,0 +1,262 @@
+"""Building: what compilers say and where, which compiler, and what is kept on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.orders.tasks import HOST
+from vkdispatch.base import disk_cache, logging
+from vkdispatch.orders import Accel, Order, OrderBuildError, library
+
+FINE = np.zeros(3)
+
+
+def _failure(text: str, *args: object, kind: str | list[str] | None = None, **options: object) -> str:
+    with pytest.raises(OrderBuildError) as caught:
+        Accel(*args, Order(text), FINE, kind=kind, **options)  # type: ignore[arg-type]
+    error = caught.value
+    assert all(attempt.message in str(error).replace("\n    ", "\n") for attempt in error.attempts)
+    return str(error)
+
+
+def test_messages_of_compilers_have_the_lines_of_the_order() -> None:
+    text = """
+    set_argnames("x", "y")
+    [cpp, openmp_cpp, openacc_cpp, omptarget_cpp]
+    #include <vector>
+        int fine;
+        y(0) = nothing_cpp;
+    [fortran, openmp_fortran, openacc_fortran, omptarget_fortran]
+        integer i
+
+        y(1) = nothing_fortran
+    """
+    said = _failure(text, FINE)
+    models = [line.split(" ", 1)[0] for line in said.splitlines() if "(section of line " in line]
+    assert sorted(models) == sorted(HOST)
+    assert said.count("<order>:6:12: error: ") == 4
+    assert said.count("y(0) = nothing_cpp;") == 4
+    assert said.count("<order>:10:") == 4
+    assert len(re.findall(r"Symbol .nothing_fortran. at \(1\) has no IMPLICIT type", said)) == 4
+    assert "accelpy.cpp" not in said
+    assert "accelpy.F90" not in said
+
+
+def test_messages_name_the_file_of_an_order(tmp_path: Path) -> None:
+    path = tmp_path / 'my "first".ord'
+    path.write_text('set_argnames("x", "y")\n[cpp]\n#include <no_such_header>\ny(0) = x(0);\n')
+    with pytest.raises(OrderBuildError, match=r'my "first".ord:3:10: fatal error: no_such_header') as caught:
+        Accel(FINE, Order(path), FINE)
+    attempt = caught.value.attempts[0]
+    assert (attempt.model, attempt.line) == ("cpp", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("cpp", "x(0) = 1;", "read-only"),
+        ("cpp", "y(0) = x(0, 0);", "as many indices as its array has dimensions"),
+        ("cpp", "}", "error"),
+        ("cpp", "{", "error"),
+        ("cpp", 'y(0) = R"(', "error"),
+        ("fortran", "x(1) = 1", "INTENT"),
+        ("fortran", "y(1) = x(1, 1)", "Rank mismatch"),
+        ("fortran", "end block", "Error"),
+        ("fortran", "contains", "Error"),
+        ("fortran", "y = 'text", "Error"),
+    ],
+)
+def test_bodies_that_do_not_compile(kind: str, body: str, said: str) -> None:
+    text = f'set_argnames("x", "y")\n[{kind}]\n{body}\n'
+    assert said in _failure(text, FINE, kind=kind)
+
+
+def test_names_that_a_language_has_no_use_for() -> None:
+    text = 'set_argnames("{}", "{}")\n[cpp]\n[fortran]\n'
+    assert "new is a word of C++" in _failure(text.format("new", "y"), FINE, kind="cpp")
+    assert "Y and y are one name to Fortran" in _failure(text.format("Y", "y"), FINE, kind="fortran")
+    assert "_y is none in Fortran" in _failure(text.format("x", "_y"), FINE, kind="fortran")
+    assert "is none in Fortran" in _failure(text.format("x" * 60, "y"), FINE, kind="fortran")
+    # what one language refuses, another may take
+    accel = Accel(FINE, Order(text.format("Y", "y")), FINE)
+    assert accel.model == "cpp"
+
+
+def test_what_fortran_cannot_do() -> None:
+    text = "[fortran]\n[cpp]\n"
+    assert "accelpy_in0 is of float16" in _failure(text, np.float16(1), kind="fortran")
+    many = np.zeros((1,) * 16)
+    assert "accelpy_in0 has 16 dimensions" in _failure(text, many, kind="fortran")
+    assert Accel(many, Order(text), FINE).model == "cpp"
+
+
+def test_sections_with_errors_are_told_of_though_others_stand_in(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "[fortran]\naccelpy_out0 = 1\n[cpp]\nnothing\n[hip]\nnothing\n"
+    accel = Accel(Order(text), FINE)
+    assert accel.model == "fortran"
+    assert [attempt.model for attempt in accel.attempts] == ["hip", "cpp"]
+    told = capsys.readouterr().out
+    assert "<order>: cpp is left out, for it has errors" in told
+    # another machine's compilers are no error of the order
+    assert "hip is left out" not in told
+    logging.set_log_level(logging.LogLevel.INFO)
+    try:
+        Accel(Order(text), FINE)
+    finally:
+        logging.set_log_level(logging.LogLevel.WARNING)
+    told = capsys.readouterr().out
+    assert "hip cannot be built: " in told
+    assert "fortran, by GNU Fortran" in told or "fortran, by gfortran" in told
+
+
+def _script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def _counting(folder: Path) -> tuple[str, Callable[[], int]]:
+    """Return a compiler that counts how often it is run to compile, and the count."""
+    log = folder / "log"
+    real = shutil.which("g++")
+    script = _script(folder / "counting-g++", f'[ "$1" = --version ] || echo >>"{log}"\nexec {real} "$@"')
+    return script, lambda: log.read_text().count("\n") if log.exists() else 0
+
+
+def test_a_library_is_built_once_for_dtypes_and_ranks(
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    compiler, count = _counting(tmp_path)
+    text = 'set_argnames("x", "y")\n[cpp]\nfor (int i = 0; i < x.size; i++) y(i) = x(i);\n'
+
+    def make(dtype: str, size: int, *, words: str = "", body: str = "") -> None:
+        x, y = np.arange(size).astype(dtype), np.zeros(size, dtype)
+        with Accel(x, Order(text + body), y, compile=compiler + words) as accel:
+            accel.run()
+        np.testing.assert_array_equal(x, y)
+
+    make("f8", 5)
+    assert count() == 2  # with the self-test
+    make("f8", 17)
+    make("f8", 0)
+    make("d", 3)
+    assert count() == 2
+    make("f4", 5)
+    assert count() == 3
+    make("f4", 5, body="// other\n")
+    assert count() == 4
+    make("f4", 5, words=" -O1")
+    assert count() == 6
+    assert disk_cache.entries()["orders"].count >= 6
+    # another process finds them on the disk
+    code = f"""
+import numpy as np
+from vkdispatch.orders import Accel, Order
+y = np.zeros(9)
+accel = Accel(np.ones(9), Order({text!r}), y, compile={compiler!r})
+accel.run(); accel.stop()
+assert y.sum() == 9
+"""
+    done = run_python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert count() == 6
+    # and one without a cache builds them again
+    done = run_python(code, VKDISPATCH_CACHE="off")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert count() == 8
+
+
+def test_several_processes_build_one_order_at_once(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+from vkdispatch.orders import Accel, Order
+y = np.zeros(9)
+accel = Accel(Order("[cpp]\\nfor (int i = 0; i < 9; i++) accelpy_out0(i) = i;\\n"), y)
+accel.run(); accel.stop()
+assert y.tolist() == list(range(9))
+"""
+    environment = {**os.environ, "VKDISPATCH_CACHE": str(tmp_path)}
+    made = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
+    assert [process.wait(120) for process in made] == [0, 0, 0]
+
+
+def test_damaged_libraries_are_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "bin").mkdir()
+    compiler, count = _counting(tmp_path / "bin")
+    for expected in (2, 4):
+        monkeypatch.setattr(library, "_loaded", {})
+        monkeypatch.setattr(library, "_tested", set())
+        with Accel(Order("[cpp]\naccelpy_out0(0) = 4;\n"), FINE, compile=compiler) as accel:
+            accel.run()
+        assert FINE[0] == 4
+        assert count() == expected
+        for path in (tmp_path / "cache" / "orders").iterdir():
+            path.write_bytes(path.read_bytes()[:-7])
+
+
+def test_compilers_are_taken_in_turn(tmp_path: Path) -> None:
+    text = "[cpp]\naccelpy_out0(0) = VALUE;\n"
+    broken = _script(tmp_path / "broken", '[ "$1" = --version ] || { echo "it is broken" >&2; exit 3; }')
+    silent = _script(tmp_path / "silent", "exit 0")
+    # it compiles, and what it makes copies nothing
+    change = "sed -i 's/y(i) = x(i)/{}/' accelpy.cpp 2>/dev/null; exec g++ \"$@\""
+    wrong = _script(tmp_path / "wrong", change.format("y(i) = 5"))
+    dying = _script(tmp_path / "dying", change.format("std::abort()"))
+    with Accel(Order(text), FINE, compile=[broken, silent, "g++ -DVALUE=11"]) as accel:
+        accel.run()
+    assert FINE[0] == 11
+    for command, said in (
+        (broken, "it is broken"),
+        (silent, "it made no library"),
+        (wrong, "its self-test failed: the copy of an array is not the array"),
+        (dying, "its self-test failed: exit status -6"),
+        ("no-such-compiler -O1", "compile: there is no program no-such-compiler here"),
+    ):
+        assert said in _failure(text, kind="cpp", compile=command)
+    # a header's own choice, which that of the call goes before
+    chosen = "[cpp: compile='g++ -DVALUE=12']\naccelpy_out0(0) = VALUE;\n"
+    for words, value in ((None, 12), ("g++ -DVALUE=13", 13)):
+        with Accel(Order(chosen), FINE, compile=words) as accel:
+            accel.run()
+        assert FINE[0] == value
+
+
+def test_the_environment_names_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "g++ -DVALUE=21")
+    with Accel(Order("[cpp]\naccelpy_out0(0) = VALUE;\n"), FINE) as accel:
+        accel.run()
+    assert FINE[0] == 21
+    # what it names in vain does no harm
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    Accel(Order("[cpp]\naccelpy_out0(0) = 2;\n"), FINE)
+
+
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in ("CXX", "FC", "CUDACXX", "HIPCXX", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "HIP_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    said = _failure("[cpp, fortran, openacc_cpp, hip]\n")
+    assert "cpp (section of line 1): no compiler found: looked for g++, clang++" in said
+    assert "on PATH and for CXX; Debian's package g++" in said
+    assert "fortran (section of line 1): no compiler found: looked for gfortran" in said
+    assert (
+        "hip (section of line 1): no compiler found: looked for hipcc on PATH and for HIPCXX; AMD's ROCm"
+        in said
+    )
+
+
+def test_a_compiler_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkdispatch.orders.compilers.TIMEOUT_S", 0.2)
+    slow = _script(tmp_path / "slow", '[ "$1" = --version ] && exec g++ --version\nexec sleep 20')
+    assert "no result after 0.2 s" in _failure("[cpp]\n", compile=slow)

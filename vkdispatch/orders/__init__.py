@@ -1,0 +1,20 @@
+"""Orders: one task as native code in several programming models, run by the best that the machine has.
+
+The names and the behaviour are those of accelpy 0.3: `import vkdispatch.orders as accelpy` runs its programs.
+"""
+
+from vkdispatch.orders.accel import Accel
+from vkdispatch.orders.comparing import Verification
+from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
+from vkdispatch.orders.order import Order, Section
+
+__all__ = [
+    "Accel",
+    "Attempt",
+    "Order",
+    "OrderBuildError",
+    "OrderMismatchError",
+    "OrderRunError",
+    "Section",
+    "Verification",
+]

@@ -1,0 +1,129 @@
+"""Sections of an order against one another: whether they agree, and which is the fastest."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.record import record
+from vkdispatch.orders.arguments import Argument, Array
+from vkdispatch.orders.errors import Attempt, OrderMismatchError
+from vkdispatch.orders.grid import Grid
+from vkdispatch.orders.models import Placement, Program
+
+
+@record
+class Verification:
+    """What `verify=True` found in the latest run.
+
+    Attributes
+    ----------
+    models
+        The models that were compared, that of the results first. One alone: there was nothing to compare.
+    errors
+        For each but the first its largest error, in units of the largest value of the output.
+    missing
+        The sections that could not be built, and why.
+    """
+
+    models: tuple[str, ...]
+    errors: Mapping[str, float]
+    missing: tuple[Attempt, ...]
+
+
+def outcome(program: Program, arguments: Sequence[Argument], grid: Grid, run_id: int) -> list[Array]:
+    """Run a program on copies of the outputs, and return those."""
+    twins = [argument.twin() if argument.parameter.output else argument for argument in arguments]
+    placement = program.place(twins, 0)
+    try:
+        if not grid.empty:
+            program.run(placement, grid, run_id, 0, 0)
+        placement.fetch()
+    finally:
+        placement.close()
+    return [twin.read() for twin in twins if twin.parameter.output]
+
+
+def compare(
+    arguments: Sequence[Argument],
+    models: tuple[str, str],
+    ours: Sequence[Array],
+    theirs: Sequence[Array],
+    tolerance: float | None,
+) -> float:
+    """Return the largest error of the outputs of two models, in units of an output's largest value.
+
+    Raises
+    ------
+    OrderMismatchError
+        They differ by more than `tolerance`, or than rounding explains.
+    """
+    worst = 0.0
+    outputs = [argument for argument in arguments if argument.parameter.output]
+    for output, a, b in zip(outputs, ours, theirs, strict=True):
+        allowed = tolerance if tolerance is not None else tolerance_of(output.parameter.dtype)
+        error, index = _largest_error(a, b)
+        worst = max(worst, error)
+        # Written so that NaN fails.
+        if not error <= allowed:
+            name = output.parameter.name
+            place = f"{name}({', '.join(map(str, index))})" if index else name
+            raise OrderMismatchError(
+                f"verify: the sections {models[0]} and {models[1]} disagree: {place} is {a[index]!s} and "
+                f"{b[index]!s}; an error of {error:.2g} of the largest value, {allowed:.2g} is allowed",
+                models,
+                name,
+                index,
+            )
+    return worst
+
+
+def tolerance_of(dtype: np.dtype[Any]) -> float:
+    """Return the error that is allowed between sections, in units of the largest value of an output.
+
+    Integers and bools have to be equal. Floats may differ by the square root of their precision: sums in
+    another order differ by far less, and half of the digits are right.
+    """
+    return float(np.sqrt(np.finfo(dtype).eps)) if dtype.kind in "fc" else 0.0
+
+
+def best_time(
+    program: Program, arguments: Sequence[Argument], grid: Grid, device: int, repeats: int
+) -> float:
+    """Return the shortest time of some runs in seconds, without copies to or from the accelerator."""
+    twins = [argument.twin() if argument.parameter.output else argument for argument in arguments]
+    placement: Placement = program.place(twins, device)
+    times = []
+    try:
+        # The first one loads and allocates what later ones find.
+        for _ in range(repeats + 1):
+            start = time.perf_counter()
+            program.run(placement, grid, 0, device, 0)
+            times.append(time.perf_counter() - start)
+    finally:
+        placement.close()
+    return min(times[1:])
+
+
+def _largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
+    """Return the largest error in units of the largest finite value, and where that is."""
+    if a.size == 0:
+        return 0.0, (0,) * a.ndim
+    if a.dtype.kind not in "fc":
+        # what int64 holds, floats need not: only where they differ
+        differ = a != b
+        at = np.unravel_index(int(np.argmax(differ)), a.shape)
+        index = tuple(int(i) for i in at)
+        return (float("inf") if differ.any() else 0.0), index
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    same = (a == b) | (np.isnan(x) & np.isnan(y))
+    values = np.abs(np.concatenate((x.ravel(), y.ravel())))
+    scale = float(np.max(values, where=np.isfinite(values), initial=0.0)) or 1.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = np.where(same, 0.0, np.abs(x - y) / scale)
+    # where one has a number and the other has none
+    errors = np.where(np.isnan(errors), np.inf, errors)
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), a.shape))
+    return float(errors[index]), index

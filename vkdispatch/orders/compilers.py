@@ -1,0 +1,243 @@
+"""Compilers: where they are, which version, and how they are run."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from vkdispatch.base import disk_cache
+from vkdispatch.base.record import record
+
+TIMEOUT_S = 600
+"""Seconds that a compiler may take for one order."""
+
+_KIND = "orders"
+_VENDORS = (
+    ("nvcc", "Cuda compilation tools"),
+    ("nvhpc", "NVIDIA Compilers"),
+    ("hip", "HIP version"),
+    ("intel", "Intel"),
+    ("clang", "clang"),
+    ("flang", "flang"),
+    ("gnu", "Free Software Foundation"),
+)
+
+
+class BuildFailure(Exception):
+    """A section cannot be built; the message says why. What users see of it is an `OrderBuildError`."""
+
+
+class CompileFailure(BuildFailure):
+    """A compiler does not take the text of a section."""
+
+
+@record
+class Compiler:
+    """A compiler of this machine.
+
+    Attributes
+    ----------
+    path
+        The program.
+    words
+        What the user wrote after its name.
+    vendor
+        Whose options it takes: "gnu", "clang", "flang", "nvhpc", "intel", "nvcc", "hip", or "" for others.
+    version
+        What it says of itself.
+    """
+
+    path: str
+    words: tuple[str, ...]
+    vendor: str
+    version: str
+
+    @property
+    def title(self) -> str:
+        """The name and the first line of the version."""
+        lines = [line.strip() for line in self.version.splitlines() if line.strip()]
+        if self.vendor == "nvcc":
+            lines = [line for line in lines if line.startswith("Cuda compilation tools")] or lines
+        name, said = os.path.basename(self.path), lines[0] if lines else "no version"
+        return said if said.startswith(name) else f"{name} ({said})"
+
+
+@record
+class Source:
+    """What a compiler is given.
+
+    Attributes
+    ----------
+    text
+        The text.
+    suffix
+        That of its file, which says which language it is.
+    label
+        What messages call the order.
+    order
+        Its text.
+    """
+
+    text: str
+    suffix: str
+    label: str
+    order: str
+
+
+@record
+class Search:
+    """How the compilers of a model are looked for.
+
+    Attributes
+    ----------
+    variable
+        The environment variable that names one.
+    names
+        Programs on PATH, the best first.
+    folders
+        Where else they may be; environment variables among them are filled in.
+    package
+        What to install, for the message where there is none.
+    """
+
+    variable: str
+    names: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    package: str = ""
+
+
+def find_compilers(search: Search, given: Sequence[str] | None) -> Iterator[Compiler]:
+    """Yield compilers of this machine: those of the commands given, or else those that the search finds.
+
+    Raises
+    ------
+    BuildFailure
+        There is none: it names what was looked for.
+    """
+    commands = [shlex.split(command) for command in given or ()]
+    if given is None:
+        chosen = os.environ.get(search.variable, "")
+        commands = [shlex.split(chosen), *([name] for name in search.names)]
+    seen, missing = set(), []
+    for words in commands:
+        if not words:
+            continue
+        path = _which(words[0], search.folders)
+        if path is None:
+            missing.append(words[0])
+        elif (os.path.realpath(path), *words[1:]) not in seen:
+            seen.add((os.path.realpath(path), *words[1:]))
+            version = version_of(path)
+            yield Compiler(path, tuple(words[1:]), _vendor(version), version)
+    if not seen:
+        looked = ", ".join(missing)
+        if given is not None:
+            raise BuildFailure(f"compile: there is no program {looked} here")
+        raise BuildFailure(
+            f"no compiler found: looked for {looked} on PATH and for {search.variable}; {search.package} "
+            f"has one, and compile= names one"
+        )
+
+
+def version_of(path: str) -> str:
+    """Return what a compiler says of its version; empty where it says nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    key = f"version\n{os.path.realpath(path)}\n{status.st_mtime_ns}\n{status.st_size}"
+    known = _versions.get(key)
+    if known is None:
+        kept = disk_cache.load(_KIND, key)
+        known = kept.decode(errors="replace") if kept else _ask_version(path)
+        if known and not kept:
+            disk_cache.store(_KIND, key, known.encode())
+        _versions[key] = known
+    return known
+
+
+def compile_library(compiler: Compiler, options: Sequence[str], source: Source) -> bytes:
+    """Compile a source text to a shared library, and return that.
+
+    Raises
+    ------
+    BuildFailure
+        It does not compile: what the compiler said. CompileFailure, if that is due to the text.
+    """
+    with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
+        name = f"accelpy{source.suffix}"
+        for path, text in ((name, source.text), (source.label, source.order)):
+            # Where the order has no file, messages find its lines in this one.
+            if not os.path.isabs(path):
+                _write(os.path.join(folder, path), text)
+        command = [compiler.path, *options, name, *compiler.words, "-o", "accelpy.so"]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise BuildFailure(f"{compiler.title}: no result after {TIMEOUT_S} s") from None
+        except OSError as error:
+            raise BuildFailure(f"{compiler.title}: it cannot be run ({error})") from None
+        if done.returncode:
+            said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
+            raise CompileFailure(f"{compiler.title}:\n{_shortened(said)}")
+        try:
+            with open(os.path.join(folder, "accelpy.so"), "rb") as library:
+                return library.read()
+        except OSError:
+            raise BuildFailure(f"{compiler.title}: it made no library of {shlex.join(command)}") from None
+
+
+_versions: dict[str, str] = {}
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def _which(name: str, folders: Sequence[str]) -> str | None:
+    found = shutil.which(os.path.expanduser(name))
+    for folder in folders if found is None else ():
+        filled = os.path.expandvars(folder)
+        if "$" not in filled and found is None:
+            found = shutil.which(name, path=filled)
+    # Compilers run in a folder of their own.
+    return os.path.abspath(found) if found else None
+
+
+def _ask_version(path: str) -> str:
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _vendor(version: str) -> str:
+    return next((vendor for vendor, mark in _VENDORS if mark in version), "")
+
+
+def _shortened(text: str, most: int = 40) -> str:
+    lines = text.splitlines()
+    if len(lines) <= most:
+        return text
+    return "\n".join([*lines[:most], f"... and {len(lines) - most} more lines"])

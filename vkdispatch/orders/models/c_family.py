@@ -1,0 +1,439 @@
+"""C++ on the host: `cpp`, and with OpenMP, OpenACC and OpenMP's target regions."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from vkdispatch.orders.arguments import Parameter
+from vkdispatch.orders.compilers import BuildFailure, Search
+from vkdispatch.orders.library import Library
+from vkdispatch.orders.models.directives import first_directive
+from vkdispatch.orders.models.native import HostProgram, NativeModel
+from vkdispatch.orders.models.protocol import Task
+
+FILE = "accelpy.cpp"
+
+TYPES = {
+    "b1": "bool",
+    **{f"i{size}": f"int{8 * size}_t" for size in (1, 2, 4, 8)},
+    **{f"u{size}": f"uint{8 * size}_t" for size in (1, 2, 4, 8)},
+    "f2": "accelpy_float16",
+    "f4": "float",
+    "f8": "double",
+    "c8": "accelpy_complex<float>",
+    "c16": "accelpy_complex<double>",
+}
+
+ARRAY = """\
+template <typename T, int N> struct accelpy_array {
+  T *data;
+  int64_t shape[N];
+  int64_t stride[N];
+  int64_t size;
+  enum { ndim = N };
+  ACCELPY_BOTH accelpy_array() = default;
+  ACCELPY_BOTH accelpy_array(void *place, const int64_t *extents) : data(static_cast<T *>(place)), size(1) {
+    for (int d = 0; d < N; d++) {
+      shape[d] = extents[d];
+      stride[d] = extents[N + d];
+      size *= shape[d];
+    }
+  }
+  ACCELPY_ROUTINE
+  template <typename... I> ACCELPY_BOTH T &operator()(I... index) const {
+    static_assert(sizeof...(I) == N, "an element takes as many indices as its array has dimensions");
+    int64_t at = 0;
+    int d = 0;
+    ((at = at * shape[d++] + static_cast<int64_t>(index)), ...);
+    return data[at];
+  }
+};
+"""
+
+GRID = """\
+struct accelpy_counts {
+  int32_t worker[3], team[3], assign[3];
+  int64_t run;
+};
+static accelpy_counts accelpy_make_counts(const int32_t *counts, int64_t run) {
+  accelpy_counts made;
+  for (int d = 0; d < 3; d++) {
+    made.worker[d] = counts[d];
+    made.team[d] = counts[3 + d];
+    made.assign[d] = counts[6 + d];
+  }
+  made.run = run;
+  return made;
+}
+"""
+
+MACROS = "".join(
+    [
+        f"#define ACCELPY_{macro}_DIM{d} (accelpy_grid.{field}[{d}])\n"
+        for macro, field in (("WORKER", "worker"), ("TEAM", "team"), ("ASSIGN", "assign"))
+        for d in range(3)
+    ]
+    + ["#define ACCELPY_ACCEL_RUNID (accelpy_grid.run)\n"]
+)
+
+_HEAD = """\
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <type_traits>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+#if defined(_OPENACC)
+#include <openacc.h>
+#endif
+"""
+_COMPLEX = """\
+#include <complex>
+template <typename T> using accelpy_complex = std::complex<T>;
+"""
+_TYPES = """\
+#define ACCELPY_BOTH
+#define ACCELPY_ROUTINE
+"""
+_FLOAT16 = """\
+#if !defined(__FLT16_MAX__)
+#error "this compiler has no _Float16, which arrays of float16 need"
+#endif
+typedef _Float16 accelpy_float16;
+"""
+_REPORT = """\
+static int32_t accelpy_report(const char *what, char *message, int64_t room) {
+  if (room > 0) std::snprintf(message, static_cast<size_t>(room), "%s", what);
+  return 1;
+}
+"""
+_ONE_DEVICE = 'extern "C" int32_t accelpy_devices(char *, int64_t) { return 1; }\n'
+_ACC_DEVICES = """\
+extern "C" int32_t accelpy_devices(char *, int64_t) {
+  const int count = acc_get_num_devices(acc_get_device_type());
+  return count > 0 ? count : 1;
+}
+"""
+_OMP_DEVICES = """\
+extern "C" int32_t accelpy_devices(char *, int64_t) {
+  const int count = omp_get_num_devices();
+  return count > 0 ? count : 1;
+}
+"""
+_RUN = """\
+extern "C" int32_t accelpy_run(void *const *accelpy_data, const int64_t *accelpy_extents,
+                               const int32_t *accelpy_given, int64_t accelpy_run_id, int32_t accelpy_device,
+                               char *accelpy_message, int64_t accelpy_room) {
+  const accelpy_counts accelpy_grid = accelpy_make_counts(accelpy_given, accelpy_run_id);
+  (void)accelpy_data, (void)accelpy_extents, (void)accelpy_device;
+"""
+
+# Names that no argument can have: the compiler would complain of our lines, not of the user's.
+_RESERVED = (
+    "alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr "
+    "continue decltype default delete do double else enum explicit export extern false float for friend "
+    "goto if inline int long mutable namespace new noexcept not nullptr operator or private protected "
+    "public register return short signed sizeof static struct switch template this throw true try typedef "
+    "typeid typename union unsigned using virtual void volatile while xor "
+)
+_WORDS = frozenset(_RESERVED.split())
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
+
+
+def type_name(parameter: Parameter) -> str:
+    """Return the C++ type of a parameter's elements."""
+    return TYPES[f"{parameter.dtype.kind}{parameter.dtype.itemsize}"]
+
+
+def float16_needed(parameters: Sequence[Parameter]) -> bool:
+    """Whether any of them is of float16."""
+    return any(parameter.dtype == np.float16 for parameter in parameters)
+
+
+def complex_needed(task: Task) -> bool:
+    """Whether a parameter or the body has complex numbers."""
+    return "complex" in task.section.body or any(p.dtype.kind == "c" for p in task.parameters)
+
+
+def check_names(parameters: Sequence[Parameter]) -> None:
+    """Raise BuildFailure if the name of a parameter is a word of C++."""
+    for parameter in parameters:
+        if parameter.name in _WORDS:
+            raise BuildFailure(f"the argument's name {parameter.name} is a word of C++; another would do")
+
+
+def line_directive(line: int, name: str) -> str:
+    """Return the directive by which the next line is said to be this one."""
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'#line {line} "{quoted}"\n'
+
+
+def body_parts(task: Task) -> tuple[str, str]:
+    """Return the `#include` lines of a body and the body without them, both with the order's line numbers."""
+    section = task.section
+    body = section.body if section.body.endswith("\n") else section.body + "\n"
+    label = task.order.label
+    includes = ""
+    for match in _INCLUDE.finditer(body):
+        line = section.body_line + body.count("\n", 0, match.start())
+        includes += line_directive(line, label) + match[0] + "\n"
+    return includes, line_directive(section.body_line, label) + _INCLUDE.sub("", body)
+
+
+def resumed(text: str, name: str = FILE) -> str:
+    """Return generated text with its own line numbers restored after each body or include of the order."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines.append(f'#line {len(lines) + 2} "{name}"' if line == RESUME else line)
+    return "\n".join(lines)
+
+
+RESUME = "//resume"
+
+
+def declared(parameter: Parameter) -> str:
+    """Return a parameter as the function that has the body takes it."""
+    const = "" if parameter.output else "const "
+    kind = type_name(parameter)
+    if parameter.ndim == 0:
+        return f"{const}{kind} {'&' if parameter.output else ''}{parameter.name}"
+    return f"const accelpy_array<{const}{kind}, {parameter.ndim}> {parameter.name}"
+
+
+def passed(parameters: Sequence[Parameter], place: str = "accelpy_data[{i}]") -> str:
+    """Return the arguments of a call of that function."""
+    words, offset = [], 0
+    for i, parameter in enumerate(parameters):
+        kind = ("" if parameter.output else "const ") + type_name(parameter)
+        at = place.format(i=i)
+        if parameter.ndim == 0:
+            words.append(f"*static_cast<{kind} *>(accelpy_data[{i}])")
+        else:
+            words.append(f"accelpy_array<{kind}, {parameter.ndim}>({at}, accelpy_extents + {offset})")
+        offset += 2 * parameter.ndim
+    return "".join(f"{word}, " for word in words) + "accelpy_grid"
+
+
+def _function(task: Task, opening: str = "") -> str:
+    _, body = body_parts(task)
+    parameters = "".join(f"{declared(parameter)}, " for parameter in task.parameters)
+    return (
+        f"static void accelpy_task({parameters}const accelpy_counts accelpy_grid) {{\n"
+        f"(void)accelpy_grid;\n{opening}{{\n{body}{RESUME}\n}}\n}}\n"
+    )
+
+
+def _file(task: Task, devices: str, function: str, run: str) -> str:
+    check_names(task.parameters)
+    includes, _ = body_parts(task)
+    after = f"{includes}{RESUME}\n" if includes else ""
+    # That header takes longer than all the others.
+    complex_ = _COMPLEX if complex_needed(task) else ""
+    half = _FLOAT16 if float16_needed(task.parameters) else ""
+    head = (_HEAD, complex_, after, _TYPES, half, ARRAY, GRID, MACROS, _REPORT)
+    return resumed("".join((*head, devices, function, _RUN, run, "}\n")))
+
+
+def _guarded(call: str) -> str:
+    return (
+        f"  try {{\n{call}  }} catch (const std::exception &error) {{\n"
+        "    return accelpy_report(error.what(), accelpy_message, accelpy_room);\n"
+        "  } catch (...) {\n"
+        '    return accelpy_report("an exception of the body", accelpy_message, accelpy_room);\n'
+        "  }\n  return 0;\n"
+    )
+
+
+def write_cpp(task: Task) -> str:
+    """Write the source of a `cpp` section: the body is run once."""
+    return _file(
+        task, _ONE_DEVICE, _function(task), _guarded(f"    accelpy_task({passed(task.parameters)});\n")
+    )
+
+
+def write_openmp(task: Task) -> str:
+    """Write the source of an `openmp_cpp` section: the body is inside a parallel region.
+
+    There are as many threads as members of all teams, but no more than `omp_get_max_threads()`. A body that
+    opens parallel regions by itself is run once.
+    """
+    own = first_directive(task.section.body, "omp", fortran=False) in ("parallel", "target", "teams")
+    count = (
+        "  int64_t accelpy_threads = 1;\n"
+        "  for (int d = 0; d < 6; d++) accelpy_threads *= accelpy_given[d];\n"
+        "  accelpy_threads = std::min<int64_t>(accelpy_threads, omp_get_max_threads());\n"
+    )
+    call = f"accelpy_task({passed(task.parameters)});\n"
+    if own:
+        # The number of threads is the calling thread's own affair.
+        run = (
+            "  const int accelpy_before = omp_get_max_threads();\n"
+            "  omp_set_num_threads(static_cast<int>(accelpy_threads));\n"
+        ) + _guarded(f"    {call}").replace(
+            "  return 0;\n", "  omp_set_num_threads(accelpy_before);\n  return 0;\n"
+        )
+        return _file(task, _ONE_DEVICE, _function(task), count + run)
+    run = f"#pragma omp parallel num_threads(static_cast<int>(accelpy_threads))\n  {call}  return 0;\n"
+    return _file(task, _ONE_DEVICE, _function(task), count + run)
+
+
+def _mapped(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]:
+    """Return declarations of pointers, and the sections of inputs and of outputs."""
+    lines, offset = "", 0
+    inputs: list[str] = []
+    outputs: list[str] = []
+    for i, parameter in enumerate(parameters):
+        if parameter.ndim:
+            const = "" if parameter.output else "const "
+            kind = const + type_name(parameter)
+            sizes = "".join(f" * accelpy_extents[{offset + d}]" for d in range(parameter.ndim))
+            lines += f"  {kind} *accelpy_p{i} = static_cast<{kind} *>(accelpy_data[{i}]);\n"
+            lines += f"  const int64_t accelpy_n{i} = std::max<int64_t>(1, 1{sizes});\n"
+            (outputs if parameter.output else inputs).append(f"accelpy_p{i}[0:accelpy_n{i}]")
+        offset += 2 * parameter.ndim
+    return lines, inputs, outputs
+
+
+def _clauses(inputs: Sequence[str], outputs: Sequence[str], give: str, both: str) -> str:
+    text = f" {give}{', '.join(inputs)})" if inputs else ""
+    return text + (f" {both}{', '.join(outputs)})" if outputs else "")
+
+
+def _pointers(parameters: Sequence[Parameter]) -> str:
+    return ", ".join(f"accelpy_p{i}" for i, parameter in enumerate(parameters) if parameter.ndim)
+
+
+def _device_call(task: Task) -> str:
+    place = "const_cast<void *>(static_cast<const void *>(accelpy_p{i}))"
+    return f"  accelpy_task({passed(task.parameters, place)});\n"
+
+
+def write_openacc(task: Task) -> str:
+    """Write the source of an `openacc_cpp` section: the body is inside a parallel region.
+
+    Teams are gangs, members the vector's length. Data is mapped around it, which is all that a body gets that
+    opens compute regions by itself.
+    """
+    lines, inputs, outputs = _mapped(task.parameters)
+    scalars = [parameter.name for parameter in task.parameters if parameter.output and not parameter.ndim]
+    opening = (
+        "const int accelpy_gangs = accelpy_grid.team[0] * accelpy_grid.team[1] * accelpy_grid.team[2];\n"
+        "const int accelpy_lanes = accelpy_grid.worker[0] * accelpy_grid.worker[1] * "
+        "accelpy_grid.worker[2];\n"
+        "#pragma acc parallel num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
+        + (f" copy({', '.join(scalars)})" if scalars else "")
+        + "\n"
+    )
+    if first_directive(task.section.body, "acc", fortran=False) in ("parallel", "kernels", "serial"):
+        opening = ""
+    choose = (
+        "  if (acc_get_num_devices(acc_get_device_type()) > 0)\n"
+        "    acc_set_device_num(accelpy_device, acc_get_device_type());\n"
+    )
+    clauses = _clauses(inputs, outputs, "copyin(", "copy(")
+    call = _device_call(task)
+    if clauses:
+        call = (
+            f"#pragma acc data{clauses}\n  {{\n"
+            f"#pragma acc host_data use_device({_pointers(task.parameters)})\n  {{\n{call}  }}\n  }}\n"
+        )
+    return _file(task, _ACC_DEVICES, _function(task, opening), f"{choose}{lines}{call}  return 0;\n")
+
+
+def write_omptarget(task: Task) -> str:
+    """Write the source of an `omptarget_cpp` section: the body is inside a target region.
+
+    Data is mapped around it, which is all that a body gets that opens target regions by itself. A body that
+    begins with `distribute` is inside `target teams`.
+    """
+    lines, inputs, outputs = _mapped(task.parameters)
+    scalars = [parameter.name for parameter in task.parameters if parameter.output and not parameter.ndim]
+    mapped = f" map(tofrom: {', '.join(scalars)})" if scalars else ""
+    first = first_directive(task.section.body, "omp", fortran=False)
+    opening = f"#pragma omp target{mapped}\n"
+    if first == "distribute":
+        opening = (
+            "const int accelpy_teams = accelpy_grid.team[0] * accelpy_grid.team[1] * accelpy_grid.team[2];\n"
+            "const int accelpy_limit = std::min(omp_get_max_threads(), accelpy_grid.worker[0] * "
+            "accelpy_grid.worker[1] * accelpy_grid.worker[2]);\n"
+            "(void)accelpy_limit;\n"
+            f"#pragma omp target teams num_teams(accelpy_teams) thread_limit(accelpy_limit){mapped}\n"
+        )
+    elif first == "target":
+        opening = ""
+    choose = "  if (omp_get_num_devices() > 0) omp_set_default_device(accelpy_device);\n"
+    clauses = _clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
+    call = _device_call(task)
+    if clauses:
+        call = (
+            f"#pragma omp target data{clauses}\n  {{\n"
+            f"#pragma omp target data use_device_ptr({_pointers(task.parameters)})\n  {{\n{call}  }}\n  }}\n"
+        )
+    return _file(task, _OMP_DEVICES, _function(task, opening), f"{choose}{lines}{call}  return 0;\n")
+
+
+def _program(model: str, description: str, native: Library) -> HostProgram:
+    return HostProgram(model, description, native, "C")
+
+
+_GNU = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
+_NVHPC = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
+_NAMES = ("g++", "clang++", "nvc++", "icpx", "c++")
+_CPP = Search("CXX", _NAMES, package="Debian's package g++")
+_LOOP = "for (int i = 0; i < x.shape[0]; i++) y(i) = x(i);"
+
+MODELS = (
+    NativeModel(
+        name="cpp",
+        search=_CPP,
+        flags={"gnu": _GNU, "clang": _GNU, "intel": _GNU, "nvhpc": _NVHPC, "": _GNU},
+        write=write_cpp,
+        suffix=".cpp",
+        copy=_LOOP,
+        program=_program,
+    ),
+    NativeModel(
+        name="openmp_cpp",
+        search=_CPP,
+        flags={
+            "gnu": (*_GNU, "-fopenmp"),
+            "clang": (*_GNU, "-fopenmp"),
+            "intel": (*_GNU, "-qopenmp"),
+            "nvhpc": (*_NVHPC, "-mp"),
+        },
+        write=write_openmp,
+        suffix=".cpp",
+        copy=f"#pragma omp for\n{_LOOP}",
+        program=_program,
+    ),
+    NativeModel(
+        name="openacc_cpp",
+        search=Search("CXX", ("nvc++", "g++"), package="Debian's package g++, or NVIDIA's HPC SDK,"),
+        flags={"gnu": (*_GNU, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
+        write=write_openacc,
+        suffix=".cpp",
+        copy=f"#pragma acc loop gang worker vector\n{_LOOP}",
+        program=_program,
+    ),
+    NativeModel(
+        name="omptarget_cpp",
+        search=Search("CXX", ("nvc++", "icpx", "g++", "clang++"), package="Debian's package g++"),
+        flags={
+            "gnu": (*_GNU, "-fopenmp"),
+            "clang": (*_GNU, "-fopenmp"),
+            "intel": (*_GNU, "-qopenmp", "-fopenmp-targets=spir64"),
+            "nvhpc": (*_NVHPC, "-mp=gpu"),
+        },
+        write=write_omptarget,
+        suffix=".cpp",
+        copy=f"#pragma omp teams distribute parallel for\n{_LOOP}",
+        program=_program,
+    ),
+)

@@ -1,0 +1,369 @@
+"""CUDA and HIP: the body is a kernel, the arrays are in the memory of a GPU."""
+
+import ctypes
+import os
+import weakref
+from collections.abc import Sequence
+
+from vkdispatch.orders.arguments import Argument, Parameter
+from vkdispatch.orders.compilers import Search
+from vkdispatch.orders.errors import OrderRunError
+from vkdispatch.orders.grid import Grid
+from vkdispatch.orders.library import Library
+from vkdispatch.orders.models.c_family import (
+    ARRAY,
+    GRID,
+    MACROS,
+    RESUME,
+    body_parts,
+    check_names,
+    complex_needed,
+    declared,
+    float16_needed,
+    resumed,
+    type_name,
+)
+from vkdispatch.orders.models.native import NativeModel, check_device
+from vkdispatch.orders.models.protocol import Placement, Task
+from vkdispatch.orders.staging import HostPlacement
+
+FILE = "accelpy.cu"
+
+_HEAD = """\
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+"""
+_CUDA = """\
+#include <cuda_runtime.h>
+"""
+_CUDA_COMPLEX = """\
+#include <cuda/std/complex>
+template <typename T> using accelpy_complex = cuda::std::complex<T>;
+"""
+_HIP = """\
+#include <hip/hip_runtime.h>
+"""
+_HIP_COMPLEX = """\
+#include <thrust/complex.h>
+template <typename T> using accelpy_complex = thrust::complex<T>;
+"""
+_BOTH = """\
+#define ACCELPY_BOTH __host__ __device__
+#define ACCELPY_ROUTINE
+"""
+_REPORT = """\
+static int32_t accelpy_report(GPUError_t status, const char *what, char *message, int64_t room) {
+  if (status == GPUSuccess) return 0;
+  if (room > 0)
+    std::snprintf(message, static_cast<size_t>(room), "%s: %s", what, GPUGetErrorString(status));
+  return 1;
+}
+extern "C" int32_t accelpy_devices(char *message, int64_t room) {
+  int count = 0;
+  return accelpy_report(GPUGetDeviceCount(&count), "GPUGetDeviceCount", message, room) ? 0 : count;
+}
+extern "C" int32_t accelpy_allocate(int32_t device, int64_t bytes, void **place, char *message,
+                                    int64_t room) {
+  if (accelpy_report(GPUSetDevice(device), "GPUSetDevice", message, room)) return 1;
+  return accelpy_report(GPUMalloc(place, static_cast<size_t>(bytes)), "GPUMalloc", message, room);
+}
+extern "C" int32_t accelpy_copy(int32_t device, void *to, const void *from, int64_t bytes, int32_t upwards,
+                                char *message, int64_t room) {
+  if (accelpy_report(GPUSetDevice(device), "GPUSetDevice", message, room)) return 1;
+  const GPUMemcpyKind kind = upwards ? GPUMemcpyHostToDevice : GPUMemcpyDeviceToHost;
+  return accelpy_report(GPUMemcpy(to, from, static_cast<size_t>(bytes), kind), "GPUMemcpy", message, room);
+}
+extern "C" int32_t accelpy_free(int32_t device, void *place, char *message, int64_t room) {
+  if (accelpy_report(GPUSetDevice(device), "GPUSetDevice", message, room)) return 1;
+  return accelpy_report(GPUFree(place), "GPUFree", message, room);
+}
+static bool accelpy_too_many(const char *what, const int32_t *counts, const int (&limits)[3], char *message,
+                             int64_t room) {
+  if (counts[0] <= limits[0] && counts[1] <= limits[1] && counts[2] <= limits[2]) return false;
+  if (room > 0)
+    std::snprintf(message, static_cast<size_t>(room),
+                  "%s: (%d, %d, %d) are more than the (%d, %d, %d) of the device", what, counts[0], counts[1],
+                  counts[2], limits[0], limits[1], limits[2]);
+  return true;
+}
+static bool accelpy_explained(const accelpy_counts &grid, int32_t device, char *message, int64_t room) {
+  GPUDeviceProp_t properties;
+  if (GPUGetDeviceProperties(&properties, device) != GPUSuccess) return false;
+  if (accelpy_too_many("members", grid.worker, properties.maxThreadsDim, message, room) ||
+      accelpy_too_many("teams", grid.team, properties.maxGridSize, message, room))
+    return true;
+  const int64_t all = int64_t(grid.worker[0]) * grid.worker[1] * grid.worker[2];
+  if (all <= properties.maxThreadsPerBlock) return false;
+  if (room > 0)
+    std::snprintf(message, static_cast<size_t>(room),
+                  "members: %lld in a team are more than the %d of the device; run(members, teams) has "
+                  "several teams",
+                  static_cast<long long>(all), properties.maxThreadsPerBlock);
+  return true;
+}
+"""
+_RUN = """\
+extern "C" int32_t accelpy_run(void *const *accelpy_data, const int64_t *accelpy_extents,
+                               const int32_t *accelpy_given, int64_t accelpy_run_id, int32_t accelpy_device,
+                               char *accelpy_message, int64_t accelpy_room) {
+  const accelpy_counts accelpy_grid = accelpy_make_counts(accelpy_given, accelpy_run_id);
+  (void)accelpy_data, (void)accelpy_extents;
+  if (accelpy_report(GPUSetDevice(accelpy_device), "GPUSetDevice", accelpy_message, accelpy_room)) return 1;
+  const dim3 accelpy_members(accelpy_grid.worker[0], accelpy_grid.worker[1], accelpy_grid.worker[2]);
+  const dim3 accelpy_teams(accelpy_grid.team[0], accelpy_grid.team[1], accelpy_grid.team[2]);
+"""
+_LAUNCHED = """\
+  const GPUError_t accelpy_status = GPUGetLastError();
+  if (accelpy_status != GPUSuccess &&
+      accelpy_explained(accelpy_grid, accelpy_device, accelpy_message, accelpy_room))
+    return 1;
+  if (accelpy_report(accelpy_status, "the launch", accelpy_message, accelpy_room)) return 1;
+  const GPUError_t accelpy_end = GPUStreamSynchronize(GPUStreamPerThread);
+  return accelpy_report(accelpy_end, "the kernel", accelpy_message, accelpy_room);
+}
+"""
+
+
+def write_cuda(task: Task) -> str:
+    """Write the source of a `cuda` section: the body is a kernel."""
+    half = "#include <cuda_fp16.h>\ntypedef __half accelpy_float16;\n"
+    return _file(task, (_CUDA, _CUDA_COMPLEX, half), "cuda").replace("cudaDeviceProp_t", "cudaDeviceProp")
+
+
+def write_hip(task: Task) -> str:
+    """Write the source of a `hip` section: the body is a kernel."""
+    half = "#include <hip/hip_fp16.h>\ntypedef __half accelpy_float16;\n"
+    return _file(task, (_HIP, _HIP_COMPLEX, half), "hip")
+
+
+def _file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
+    check_names(task.parameters)
+    includes, body = body_parts(task)
+    after = f"{includes}{RESUME}\n" if includes else ""
+    fixed = (_REPORT, _kernel(task.parameters, body), _RUN, _launch(task.parameters))
+    report, kernel, run, launch = fixed
+    report, run, launched = (text.replace("GPU", runtime) for text in (report, run, _LAUNCHED))
+    head, complex_, half = heads
+    types = head + (complex_ if complex_needed(task) else "")
+    types += (half if float16_needed(task.parameters) else "") + _BOTH
+    return resumed(
+        "".join((_HEAD, after, types, ARRAY, GRID, MACROS, report, kernel, run, launch, launched)), FILE
+    )
+
+
+def _kernel(parameters: Sequence[Parameter], body: str) -> str:
+    """Write the kernel. An output without dimensions comes as its address."""
+    taken = "".join(
+        f"{type_name(p)} *accelpy_{p.name}, " if p.output and not p.ndim else f"{declared(p)}, "
+        for p in parameters
+    )
+    opening = "".join(
+        f"{type_name(p)} &{p.name} = *accelpy_{p.name};\n" for p in parameters if p.output and not p.ndim
+    )
+    return (
+        f"__global__ void accelpy_task({taken}const accelpy_counts accelpy_grid) {{\n"
+        f"(void)accelpy_grid;\n{opening}{{\n{body}{RESUME}\n}}\n}}\n"
+    )
+
+
+def _launch(parameters: Sequence[Parameter]) -> str:
+    words, offset = [], 0
+    for i, p in enumerate(parameters):
+        kind = type_name(p)
+        if p.ndim:
+            const = "" if p.output else "const "
+            words.append(
+                f"accelpy_array<{const}{kind}, {p.ndim}>(accelpy_data[{i}], accelpy_extents + {offset})"
+            )
+        elif p.output:
+            words.append(f"static_cast<{kind} *>(accelpy_data[{i}])")
+        else:
+            # it goes along with the launch, from the host's memory
+            words.append(f"*static_cast<const {kind} *>(accelpy_data[{i}])")
+        offset += 2 * p.ndim
+    given = "".join(f"{word},\n      " for word in words)
+    return f"  accelpy_task<<<accelpy_teams, accelpy_members>>>(\n      {given}accelpy_grid);\n"
+
+
+class GpuPlacement:
+    """The arguments in the memory of a GPU.
+
+    Parameters
+    ----------
+    arguments
+        What is copied there.
+    native
+        The library whose functions copy.
+    side
+        Whose memory it is: "cuda" or "hip".
+    device
+        The number of the GPU.
+    """
+
+    def __init__(self, arguments: Sequence[Argument], native: Library, side: str, device: int) -> None:
+        self.side = side
+        self.device = device
+        self._native = native
+        self._host = HostPlacement(arguments, "C")
+        self._places: list[int] = []
+        # A task may be dropped that nobody stopped. When Python ends, the driver frees everything by itself.
+        self._free = weakref.finalize(self, _free, native, device, self._places)
+        self._free.atexit = False
+        self.extents = self._host.extents
+        self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(*self._host.pointers)
+        try:
+            for i, argument in enumerate(arguments):
+                if argument.parameter.output or argument.shape:
+                    self.pointers[i] = self._allocated(i)
+                    self._copy(i, upwards=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def fetch(self) -> None:
+        """Copy the outputs back."""
+        for i, argument in enumerate(self._host.arguments):
+            if argument.parameter.output:
+                self._copy(i, upwards=False)
+        self._host.fetch()
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._free()
+
+    def _allocated(self, i: int) -> int:
+        place = ctypes.c_void_p()
+        count = ctypes.c_int64(max(1, self._host.arrays[i].nbytes))
+        self._call("accelpy_allocate", ctypes.c_int32(self.device), count, ctypes.byref(place))
+        assert place.value is not None
+        self._places.append(place.value)
+        return place.value
+
+    def _copy(self, i: int, *, upwards: bool) -> None:
+        array = self._host.arrays[i]
+        there, here = ctypes.c_void_p(self.pointers[i]), ctypes.c_void_p(array.ctypes.data)
+        to, origin = (there, here) if upwards else (here, there)
+        if array.nbytes:
+            device, count = ctypes.c_int32(self.device), ctypes.c_int64(array.nbytes)
+            self._call("accelpy_copy", device, to, origin, count, ctypes.c_int32(upwards))
+
+    def _call(self, name: str, *args: object) -> None:
+        said = self._native.call(name, *args)
+        if said:
+            raise OrderRunError(f"{self.side}, device {self.device}: {said}")
+
+
+def _free(native: Library, device: int, places: Sequence[int]) -> None:
+    for place in places:
+        native.call("accelpy_free", ctypes.c_int32(device), ctypes.c_void_p(place))
+
+
+class GpuProgram:
+    """A library whose code is a kernel of a GPU."""
+
+    def __init__(self, model: str, description: str, native: Library) -> None:
+        self.model = model
+        self.description = description
+        self.native = native
+
+    def devices(self) -> int:
+        """How many devices the library finds."""
+        return self.native.devices()[0]
+
+    def place(self, arguments: Sequence[Argument], device: int) -> GpuPlacement:
+        """Copy the arguments to the GPU."""
+        check_device(self.native, device, self.model)
+        return GpuPlacement(arguments, self.native, self.model, device)
+
+    def serves(self, placement: Placement, device: int) -> bool:
+        """Whether they are in that GPU's memory."""
+        return (
+            isinstance(placement, GpuPlacement)
+            and placement.side == self.model
+            and placement.device == device
+        )
+
+    def run(self, placement: Placement, grid: Grid, run_id: int, device: int, channel: int) -> None:
+        """Launch the kernel in the calling thread's own stream, and wait for it."""
+        assert isinstance(placement, GpuPlacement)
+        said = self.native.run(placement.pointers, placement.extents, grid, run_id, device)
+        if said:
+            raise OrderRunError(f"{self.model}: {said}")
+
+
+def cuda_capability() -> tuple[int, int] | None:
+    """Return the lowest compute capability of the CUDA devices here, or None."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int()
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+            return None
+        found = []
+        for i in range(count.value):
+            device, numbers = ctypes.c_int(), (ctypes.c_int(), ctypes.c_int())
+            if driver.cuDeviceGet(ctypes.byref(device), i):
+                return None
+            for number, attribute in zip(
+                numbers, (75, 76), strict=True
+            ):  # ..._COMPUTE_CAPABILITY_MAJOR, _MINOR
+                driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, device)
+            found.append((numbers[0].value, numbers[1].value))
+    except (OSError, AttributeError):
+        return None
+    return min(found, default=None)
+
+
+def _cuda_ready() -> str | None:
+    return None if cuda_capability() else "there is no CUDA device"
+
+
+def _hip_ready() -> str | None:
+    return None if os.path.exists("/dev/kfd") or cuda_capability() else "there is no HIP device (/dev/kfd)"
+
+
+def _cuda_target() -> tuple[str, ...]:
+    capability = cuda_capability()
+    # Machine code for what is here; for nothing in particular nvcc adds what any driver can compile.
+    return (f"-arch=sm_{capability[0]}{capability[1]}",) if capability else ()
+
+
+_COPY = "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < x.size) y(i) = x(i);"
+_NVCC = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-w", "--default-stream", "per-thread")
+_CLANG_HIP = ("-x", "hip", "-O3", "-std=c++17", "-fPIC", "-shared", "-w", "-fgpu-default-stream=per-thread")
+
+MODELS = (
+    NativeModel(
+        name="cuda",
+        search=Search(
+            "CUDACXX",
+            ("nvcc",),
+            ("$CUDA_HOME/bin", "$CUDA_PATH/bin", "/usr/local/cuda/bin"),
+            "NVIDIA's CUDA toolkit",
+        ),
+        flags={"nvcc": _NVCC},
+        write=write_cuda,
+        suffix=".cu",
+        copy=_COPY,
+        program=GpuProgram,
+        ready=_cuda_ready,
+        target=_cuda_target,
+    ),
+    NativeModel(
+        name="hip",
+        search=Search(
+            "HIPCXX",
+            ("hipcc",),
+            ("$ROCM_PATH/bin", "$HIP_PATH/bin", "/opt/rocm/bin"),
+            "AMD's ROCm",
+        ),
+        flags={"hip": _CLANG_HIP},
+        write=write_hip,
+        suffix=".hip",
+        copy=_COPY,
+        program=GpuProgram,
+        ready=_hip_ready,
+    ),
+)

@@ -1,0 +1,333 @@
+"""Fortran on the host: `fortran`, and with OpenMP, OpenACC and OpenMP's target regions.
+
+A body is a `block` of a subroutine: what it declares is its own, and in a parallel region each thread's.
+Arrays are there as Fortran has them, with the first index the fastest: the placement sees to that.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from vkdispatch.orders.arguments import Parameter
+from vkdispatch.orders.compilers import BuildFailure, Search
+from vkdispatch.orders.library import Library
+from vkdispatch.orders.models.directives import first_directive
+from vkdispatch.orders.models.native import HostProgram, NativeModel
+from vkdispatch.orders.models.protocol import Task
+
+FILE = "accelpy.F90"
+RESUME = "!resume"
+
+# Fortran has no unsigned integers: those are the signed ones of the same bits.
+TYPES = {
+    "b1": "logical(c_bool)",
+    **{f"{kind}{size}": f"integer(c_int{8 * size}_t)" for kind in "iu" for size in (1, 2, 4, 8)},
+    "f4": "real(c_float)",
+    "f8": "real(c_double)",
+    "c8": "complex(c_float_complex)",
+    "c16": "complex(c_double_complex)",
+}
+
+_MOST_DIMENSIONS = 15
+_LONGEST_NAME = 58  # of 63 letters, five go to _attr
+_IMPLICIT = re.compile(r"^[ \t]*implicit[ \t]+none\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
+_COUNTS = [
+    f"accelpy_{what}_dim{d}" for what in ("worker", "team", "assign") for d in range(3)
+]  # in the order of the array that they come in
+
+
+def write_fortran(task: Task) -> str:
+    """Write the source of a `fortran` section: the body is run once."""
+    return _file(task, "", "", "")
+
+
+def write_openmp(task: Task) -> str:
+    """Write the source of an `openmp_fortran` section: the body is inside a parallel region.
+
+    There are as many threads as members of all teams, but no more than `omp_get_max_threads()`. A body that
+    opens parallel regions by itself is run once.
+    """
+    uses = "use omp_lib\n"
+    if first_directive(task.section.body, "omp", fortran=True) in ("parallel", "target", "teams"):
+        before = "accelpy_before = omp_get_max_threads()\ncall omp_set_num_threads(accelpy_threads)\n"
+        return _file(task, uses, _threads() + before, "call omp_set_num_threads(accelpy_before)\n")
+    opening = f"{_threads()}!$omp parallel num_threads(accelpy_threads)\n"
+    return _file(task, uses, opening, "!$omp end parallel\n")
+
+
+def write_openacc(task: Task) -> str:
+    """Write the source of an `openacc_fortran` section: the body is inside a parallel region.
+
+    Teams are gangs, members the vector's length. Data is mapped around it, which is all that a body gets that
+    opens compute regions by itself.
+    """
+    inputs, outputs = _mapped(task.parameters)
+    clauses = _clauses(inputs, outputs, "copyin(", "copy(")
+    opening = f"!$acc data{clauses}\n" if clauses else ""
+    closing = "!$acc end data\n" if clauses else ""
+    if first_directive(task.section.body, "acc", fortran=True) not in ("parallel", "kernels", "serial"):
+        scalars = ", ".join(p.name for p in task.parameters if p.output and not p.ndim)
+        opening += (
+            "accelpy_gangs = accelpy_team_dim0 * accelpy_team_dim1 * accelpy_team_dim2\n"
+            "accelpy_lanes = accelpy_worker_dim0 * accelpy_worker_dim1 * accelpy_worker_dim2\n"
+            "!$acc parallel num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
+            + (f" copy({scalars})" if scalars else "")
+            + "\n"
+        )
+        closing = f"!$acc end parallel\n{closing}"
+    choose = (
+        "if (acc_get_num_devices(acc_get_device_type()) > 0) "
+        "call acc_set_device_num(accelpy_device, acc_get_device_type())\n"
+    )
+    count = "max(1, acc_get_num_devices(acc_get_device_type()))"
+    return _file(task, "use openacc\n", choose + opening, closing, count)
+
+
+def write_omptarget(task: Task) -> str:
+    """Write the source of an `omptarget_fortran` section: the body is inside a target region.
+
+    Data is mapped around it, which is all that a body gets that opens target regions by itself. A body that
+    begins with `distribute` is inside `target teams`.
+    """
+    inputs, outputs = _mapped(task.parameters)
+    clauses = _clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
+    opening = f"!$omp target data{clauses}\n" if clauses else ""
+    closing = "!$omp end target data\n" if clauses else ""
+    scalars = ", ".join(p.name for p in task.parameters if p.output and not p.ndim)
+    mapped = f" map(tofrom: {scalars})" if scalars else ""
+    first = first_directive(task.section.body, "omp", fortran=True)
+    if first == "distribute":
+        opening += (
+            "accelpy_gangs = accelpy_team_dim0 * accelpy_team_dim1 * accelpy_team_dim2\n"
+            f"{_threads(teams=False)}"
+            f"!$omp target teams num_teams(accelpy_gangs) thread_limit(accelpy_threads){mapped}\n"
+        )
+        closing = f"!$omp end target teams\n{closing}"
+    elif first != "target":
+        opening += f"!$omp target{mapped}\n"
+        closing = f"!$omp end target\n{closing}"
+    choose = "if (omp_get_num_devices() > 0) call omp_set_default_device(accelpy_device)\n"
+    return _file(task, "use omp_lib\n", choose + opening, closing, "max(1, omp_get_num_devices())")
+
+
+def _threads(*, teams: bool = True) -> str:
+    names = _COUNTS[: 6 if teams else 3]
+    product = " * ".join(f"int({name}, c_int64_t)" for name in names)
+    return f"accelpy_threads = int(min(int(omp_get_max_threads(), c_int64_t), {product}))\n"
+
+
+def _mapped(parameters: Sequence[Parameter]) -> tuple[list[str], list[str]]:
+    """Return the arrays among inputs and outputs. What describes them goes along with the inputs."""
+    inputs = [name for p in parameters if p.ndim and not p.output for name in (p.name, f"{p.name}_attr")]
+    inputs += [f"{p.name}_attr" for p in parameters if p.ndim and p.output]
+    return inputs, [p.name for p in parameters if p.ndim and p.output]
+
+
+def _clauses(inputs: Sequence[str], outputs: Sequence[str], give: str, both: str) -> str:
+    text = f" {give}{', '.join(inputs)})" if inputs else ""
+    return text + (f" {both}{', '.join(outputs)})" if outputs else "")
+
+
+def _check(parameters: Sequence[Parameter]) -> None:
+    seen: dict[str, str] = {}
+    for parameter in parameters:
+        name = parameter.name
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise BuildFailure(f"the arguments {other} and {name} are one name to Fortran; another would do")
+        if not name[0].isalpha() or len(name) > _LONGEST_NAME:
+            raise BuildFailure(
+                f"the argument's name {name} is none in Fortran: those begin with a letter, and have "
+                f"{_LONGEST_NAME} of them at most"
+            )
+        if parameter.ndim > _MOST_DIMENSIONS:
+            raise BuildFailure(
+                f"{name} has {parameter.ndim} dimensions, and Fortran's arrays {_MOST_DIMENSIONS} at most"
+            )
+        if parameter.dtype == np.float16:
+            raise BuildFailure(f"{name} is of float16, for which Fortran has no type; float32 would do")
+
+
+def _type(parameter: Parameter) -> str:
+    return TYPES[f"{parameter.dtype.kind}{parameter.dtype.itemsize}"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as arguments, each on a line of its own: lines of Fortran have a limit."""
+    return ", &\n  ".join(names)
+
+
+def _attribute_types(parameters: Sequence[Parameter]) -> str:
+    return "".join(
+        f"type :: accelpy_attr_{n}\n"
+        f"  integer(c_int64_t) :: shape({n}), stride({n}), size\n"
+        f"  integer(c_int64_t) :: ndim\n"
+        f"end type\n"
+        for n in sorted({parameter.ndim for parameter in parameters})
+    )
+
+
+def _declarations(parameters: Sequence[Parameter]) -> str:
+    lines = [
+        f"type(accelpy_attr_{p.ndim}), intent(in) :: {p.name}_attr\n" for p in parameters
+    ]  # before the arrays, whose bounds they give
+    for p in parameters:
+        bounds = ", ".join(f"{p.name}_attr%shape({d + 1})" for d in range(p.ndim))
+        intent = "inout" if p.output else "in"
+        lines.append(f"{_type(p)}, intent({intent}) :: {p.name}" + (f"({bounds})\n" if p.ndim else "\n"))
+    return "".join(lines)
+
+
+def _body(task: Task) -> str:
+    section = task.section
+    body = section.body if section.body.endswith("\n") else section.body + "\n"
+    # A block has no such line; the subroutine has it already.
+    body = _IMPLICIT.sub("", body)
+    label = task.order.label.replace("\\", "\\\\").replace('"', '\\"')
+    return f'# {section.body_line} "{label}"\n{body}{RESUME}\n'
+
+
+def _task(task: Task, uses: str, opening: str, closing: str) -> str:
+    names = [name for p in task.parameters for name in (p.name, f"{p.name}_attr")]
+    counts = ", &\n  ".join(_COUNTS)
+    return (
+        f"subroutine accelpy_task({_listed([*names, *_COUNTS, 'accelpy_accel_runid', 'accelpy_device'])})\n"
+        f"use, intrinsic :: iso_c_binding\n{uses}implicit none\n"
+        f"integer(c_int32_t), intent(in) :: {counts}\n"
+        "integer(c_int64_t), intent(in) :: accelpy_accel_runid\n"
+        "integer(c_int32_t), intent(in) :: accelpy_device\n"
+        f"{_declarations(task.parameters)}"
+        "integer :: accelpy_threads, accelpy_before, accelpy_gangs, accelpy_lanes\n"
+        f"{opening}block\n{_body(task)}end block\n{closing}"
+        "end subroutine\n"
+    )
+
+
+def _entry(task: Task) -> str:
+    declared, pointed, passed, offset = "", "", [], 1
+    for i, p in enumerate(task.parameters):
+        colons = ", ".join(":" * p.ndim)
+        target = f"accelpy_p{i}"
+        array = f", contiguous :: {target}({colons})" if p.ndim else f" :: {target}"
+        declared += f"{_type(p)}, pointer{array}\ntype(accelpy_attr_{p.ndim}) :: accelpy_a{i}\n"
+        shape, end = f"{offset}:{offset + p.ndim - 1}", offset + 2 * p.ndim - 1
+        if p.ndim:
+            pointed += (
+                f"accelpy_a{i}%shape = accelpy_extents({shape})\n"
+                f"accelpy_a{i}%stride = accelpy_extents({offset + p.ndim}:{end})\n"
+            )
+        bounds = f", accelpy_a{i}%shape" if p.ndim else ""
+        pointed += (
+            f"accelpy_a{i}%size = product(accelpy_a{i}%shape)\naccelpy_a{i}%ndim = {p.ndim}\n"
+            f"call c_f_pointer(accelpy_data({i + 1}), {target}{bounds})\n"
+        )
+        passed += [target, f"accelpy_a{i}"]
+        offset += 2 * p.ndim
+    counts = [f"accelpy_counts({d + 1})" for d in range(9)]
+    return (
+        "function accelpy_run(accelpy_data, accelpy_extents, accelpy_counts, accelpy_runid, &\n"
+        "  accelpy_device, accelpy_message, accelpy_room) &\n"
+        "  bind(c, name='accelpy_run') result(accelpy_status)\n"
+        "use, intrinsic :: iso_c_binding\nimplicit none\n"
+        "type(c_ptr), intent(in) :: accelpy_data(*)\n"
+        "integer(c_int64_t), intent(in) :: accelpy_extents(*)\n"
+        "integer(c_int32_t), intent(in) :: accelpy_counts(*)\n"
+        "integer(c_int64_t), value :: accelpy_runid, accelpy_room\n"
+        "integer(c_int32_t), value :: accelpy_device\n"
+        "character(kind=c_char) :: accelpy_message(*)\n"
+        "integer(c_int32_t) :: accelpy_status\n"
+        f"{declared}{pointed}"
+        f"call accelpy_task({_listed([*passed, *counts, 'accelpy_runid', 'accelpy_device'])})\n"
+        "accelpy_status = 0\n"
+        "end function\n"
+    )
+
+
+def _devices(uses: str, count: str) -> str:
+    return (
+        "function accelpy_devices(accelpy_message, accelpy_room) bind(c, name='accelpy_devices') &\n"
+        "  result(accelpy_count)\n"
+        f"use, intrinsic :: iso_c_binding\n{uses}implicit none\n"
+        "character(kind=c_char) :: accelpy_message(*)\n"
+        "integer(c_int64_t), value :: accelpy_room\n"
+        "integer(c_int32_t) :: accelpy_count\n"
+        f"accelpy_count = {count}\n"
+        "end function\n"
+    )
+
+
+def _file(task: Task, uses: str, opening: str, closing: str, devices: str = "1") -> str:
+    _check(task.parameters)
+    text = (
+        "module accelpy_module\nuse, intrinsic :: iso_c_binding\nimplicit none\n"
+        f"{_attribute_types(task.parameters)}contains\n"
+        f"{_task(task, uses, opening, closing)}{_entry(task)}{_devices(uses, devices)}"
+        "end module\n"
+    )
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines.append(f'# {len(lines) + 2} "{FILE}"' if line == RESUME else line)
+    return "\n".join(lines)
+
+
+def _program(model: str, description: str, native: Library) -> HostProgram:
+    return HostProgram(model, description, native, "F")
+
+
+_GNU = ("-O3", "-cpp", "-ffree-form", "-ffree-line-length-none", "-fPIC", "-shared", "-w")
+_FLANG = ("-O3", "-cpp", "-ffree-form", "-fPIC", "-shared")
+_NVHPC = ("-O3", "-Mpreprocess", "-Mfree", "-fPIC", "-shared", "-w")
+_INTEL = ("-O3", "-fpp", "-free", "-fPIC", "-shared", "-w")
+_NAMES = ("gfortran", "flang", "flang-new", "nvfortran", "ifx")
+_PACKAGE = "Debian's package gfortran"
+_LOOP = "integer :: i\n{}do i = 1, x_attr%shape(1)\n  y(i) = x(i)\nend do\n"
+
+MODELS = (
+    NativeModel(
+        name="fortran",
+        search=Search("FC", _NAMES, package=_PACKAGE),
+        flags={"gnu": _GNU, "flang": _FLANG, "nvhpc": _NVHPC, "intel": _INTEL},
+        write=write_fortran,
+        suffix=".F90",
+        copy=_LOOP.format(""),
+        program=_program,
+    ),
+    NativeModel(
+        name="openmp_fortran",
+        search=Search("FC", _NAMES, package=_PACKAGE),
+        flags={
+            "gnu": (*_GNU, "-fopenmp"),
+            "flang": (*_FLANG, "-fopenmp"),
+            "nvhpc": (*_NVHPC, "-mp"),
+            "intel": (*_INTEL, "-qopenmp"),
+        },
+        write=write_openmp,
+        suffix=".F90",
+        copy=_LOOP.format("!$omp do\n"),
+        program=_program,
+    ),
+    NativeModel(
+        name="openacc_fortran",
+        search=Search("FC", ("nvfortran", "gfortran"), package=f"{_PACKAGE}, or NVIDIA's HPC SDK,"),
+        flags={"gnu": (*_GNU, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
+        write=write_openacc,
+        suffix=".F90",
+        copy=_LOOP.format("!$acc loop gang worker vector\n"),
+        program=_program,
+    ),
+    NativeModel(
+        name="omptarget_fortran",
+        search=Search("FC", ("nvfortran", "ifx", "gfortran", "flang"), package=_PACKAGE),
+        flags={
+            "gnu": (*_GNU, "-fopenmp"),
+            "flang": (*_FLANG, "-fopenmp"),
+            "nvhpc": (*_NVHPC, "-mp=gpu"),
+            "intel": (*_INTEL, "-qopenmp", "-fopenmp-targets=spir64"),
+        },
+        write=write_omptarget,
+        suffix=".F90",
+        copy=_LOOP.format("!$omp teams distribute parallel do\n"),
+        program=_program,
+    ),
+)

@@ -1,0 +1,377 @@
+"""GLSL on this package's engine: the body is that of a compute shader's `main`, or a shader with a `main`."""
+
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.errors import ShaderBuildError, UnsupportedError, VkDispatchError
+from vkdispatch.codegen.abbreviations import Buff, Const
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.orders.arguments import Argument, Parameter
+from vkdispatch.orders.compilers import BuildFailure
+from vkdispatch.orders.grid import Counts, Grid
+from vkdispatch.orders.models.engine import (
+    DevicePlacement,
+    EngineProgram,
+    check_groups,
+    checked_context,
+    device_kind,
+    extent_of,
+    groups_fit,
+    kept,
+    launch,
+)
+from vkdispatch.orders.models.protocol import Program, Task
+from vkdispatch.shader.raw import RawKernel, glsl_kernel
+
+NAME = "glsl"
+FILE = "accelpy.comp"
+
+TYPES = {
+    "b1": "uint8_t",
+    "i1": "int8_t",
+    "i2": "int16_t",
+    "i4": "int",
+    "i8": "int64_t",
+    "u1": "uint8_t",
+    "u2": "uint16_t",
+    "u4": "uint",
+    "u8": "uint64_t",
+    "f2": "float16_t",
+    "f4": "float",
+    "f8": "double",
+    "c8": "vec2",
+    "c16": "dvec2",
+}
+
+_HEAD = """\
+#version 460
+#extension GL_GOOGLE_cpp_style_line_directive : enable
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_shader_16bit_storage : require
+"""
+_RUN = """\
+layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
+layout(push_constant, scalar) uniform accelpy_run_block {
+  ivec3 accelpy_worker;
+  ivec3 accelpy_team;
+  ivec3 accelpy_assign;
+  int accelpy_run;
+};
+"""
+_MACROS = "".join(
+    [
+        f"#define ACCELPY_{macro}_DIM{d} (accelpy_{macro.lower()}.{'xyz'[d]})\n"
+        for macro in ("WORKER", "TEAM", "ASSIGN")
+        for d in range(3)
+    ]
+    + ["#define ACCELPY_ACCEL_RUNID (accelpy_run)\n"]
+)
+_MAIN = """\
+void main() {
+  accelpy_body();
+}
+"""
+# Where the body cannot tell workgroups apart, there may be more invocations than workers.
+_BOUNDED_MAIN = """\
+void main() {
+  if (any(greaterThanEqual(gl_GlobalInvocationID, uvec3(accelpy_worker * accelpy_team)))) return;
+  accelpy_body();
+}
+"""
+_GROUP = 256
+_INT8 = 39  # SPIR-V's capability
+
+# Names that no argument can have.
+_RESERVED = (
+    "active asm atomic_uint attribute bool break buffer bvec2 bvec3 bvec4 case cast centroid class "
+    "coherent common const continue default discard dmat2 dmat3 dmat4 do double dvec2 dvec3 dvec4 else "
+    "enum extern external false filter fixed flat float for fvec2 fvec3 fvec4 goto half highp hvec2 hvec3 "
+    "hvec4 if image1D image2D image3D in inline inout input int interface invariant isampler2D ivec2 "
+    "ivec3 ivec4 layout long lowp main mat2 mat3 mat4 mediump namespace noinline noperspective out output "
+    "partition patch precise precision public readonly resource restrict return sample sampler sampler1D "
+    "sampler2D sampler3D shared short sizeof smooth static struct subroutine superp switch template "
+    "texture this true typedef uimage2D uint uniform union unsigned using uvec2 uvec3 uvec4 varying vec2 "
+    "vec3 vec4 void volatile while writeonly "
+)
+_WORDS = frozenset(_RESERVED.split())
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_OWN_MAIN = re.compile(r"\bvoid\s+main\s*\(")
+_EXTENSION = re.compile(r"^[ \t]*#[ \t]*extension\b.*$", re.MULTILINE)
+_GLOBAL = re.compile(r"\bshared\b")
+_OF_GROUPS = re.compile(
+    r"\b(gl_WorkGroupID|gl_WorkGroupSize|gl_NumWorkGroups|gl_LocalInvocationID|gl_LocalInvocationIndex|"
+    r"gl_NumSubgroups|gl_Subgroup\w+|subgroup\w+|shared|barrier|groupMemoryBarrier|memoryBarrierShared)\b"
+)
+_SAID = re.compile(r"^(ERROR|WARNING): (.*):(\d+): (.*)$")
+_ENDED = "'' : compilation terminated"
+
+
+def write_glsl(task: Task, *, aliased: bool = False) -> str:
+    """Write the shader around the body of a section.
+
+    Parameters
+    ----------
+    aliased
+        Whether outputs may be inputs too: then inputs are not declared to be read only.
+
+    Raises
+    ------
+    BuildFailure
+        GLSL has no such name for an argument.
+    """
+    for parameter in task.parameters:
+        _check_name(parameter.name)
+    section, label = task.section, task.order.label.replace('"', "'")
+    extensions = "".join(
+        f'#line {section.body_line + section.body.count(chr(10), 0, match.start())} "{label}"\n{match[0]}\n'
+        for match in _EXTENSION.finditer(section.body)
+    )
+    plain = _COMMENTS.sub(" ", section.body)
+    opening, closing = "void accelpy_body() {\n", "}\n"
+    if _OWN_MAIN.search(plain):
+        opening, closing = "#define main accelpy_body\n", "#undef main\n"
+    before = "".join(
+        (_HEAD, extensions, _RUN, _declarations(task.parameters, aliased=aliased), _MACROS, opening)
+    )
+    body = f'#line {section.body_line} "{label}"\n{_EXTENSION.sub("", section.body)}\n'
+    main = _MAIN if _OF_GROUPS.search(plain) else _BOUNDED_MAIN
+    # what is missing at the end of a body is missed at its last line
+    last = section.body_line + section.body.rstrip().count("\n")
+    body += f'#line {last} "{label}"\n{closing}'
+    line = before.count("\n") + body.count("\n") + 2
+    return f'{before}{body}#line {line} "{FILE}"\n{main}'
+
+
+class GlslProgram(EngineProgram):
+    """A `glsl` section, compiled: once more for each size of workgroups, by the driver."""
+
+    def __init__(self, task: Task, context: Context) -> None:
+        super().__init__(NAME, f"glslang, for {context.device_infos[0].device_name}")
+        self._task = task
+        self._tells_groups = bool(_OF_GROUPS.search(_COMMENTS.sub(" ", task.section.body)))
+        self._lock = threading.Lock()
+        self._kernels = {(False, (1, 1, 1)): _compiled(task, aliased=False)}
+
+    def build(self) -> None:
+        """Have the driver compile it. Raises what it says, or NotImplementedError."""
+        kernel = self._kernel((1, 1, 1), aliased=False)
+        for device in get_context().device_infos:
+            if _INT8 in kernel.interface.capabilities and "shaderInt8" not in device.features:
+                raise UnsupportedError(f"{NAME}: the device {device.device_name!r} has no 8-bit integers")
+        kernel.build()
+
+    def _kernel(self, local_size: Counts, *, aliased: bool) -> RawKernel:
+        with self._lock:
+            found = self._kernels.get((aliased, local_size))
+            if found is None:
+                first = (aliased, (1, 1, 1))
+                if first not in self._kernels:
+                    self._kernels[first] = _compiled(self._task, aliased=aliased)
+                found = self._kernels[first].specialize(dict(enumerate(local_size)))
+                self._kernels[aliased, local_size] = found
+            return found
+
+    def _launch(
+        self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
+    ) -> None:
+        context = placement.context
+        extent = extent_of(grid)
+        members, teams = grid.members, grid.teams
+        if self._tells_groups:
+            check_groups(NAME, grid, context)
+        elif not groups_fit(grid, context):
+            members, teams = _spread(extent, context)
+        facts = placement.facts.get(NAME)
+        if facts is None:
+            facts = placement.facts[NAME] = _facts(placement)
+        arguments = [
+            facts,
+            *(buffer for buffer in placement.buffers if buffer is not None),
+            *(grid.members, grid.teams, grid.assignments, run_id & 0x7FFFFFFF),
+        ]
+        kernel = self._kernel(members, aliased=placement.aliased)
+        launch(kernel, arguments, placement, graph, workgroups=teams)
+
+
+class GlslModel:
+    """The model `glsl`."""
+
+    name = NAME
+    options: frozenset[str] = frozenset()
+
+    def build(self, task: Task) -> Program:
+        """Compile a section with glslang, in this process. Raises BuildFailure."""
+        context = checked_context(task)
+        key = (NAME, task.order.text, task.order.label, task.section.line, task.parameters)
+        program = kept(key, lambda: GlslProgram(task, context))
+        try:
+            program.build()
+        except VkDispatchError as error:
+            raise BuildFailure(str(error)) from None
+        return program
+
+
+def _compiled(task: Task, *, aliased: bool) -> RawKernel:
+    arguments: list[tuple[str, Any]] = [("accelpy_facts", Buff[dtype.uint32])]
+    arguments += [
+        (parameter.name, Buff[device_kind(parameter.dtype)])  # type: ignore[misc]
+        for parameter in task.parameters
+        if _is_bound(parameter)
+    ]
+    arguments += [(f"accelpy_{what}", Const[dtype.ivec3]) for what in ("worker", "team", "assign")]
+    arguments.append(("accelpy_run", Const[dtype.int32]))
+    try:
+        return glsl_kernel(
+            write_glsl(task, aliased=aliased),
+            arguments,
+            local_size=(1, 1, 1),
+            name=f"{task.order.label}: glsl",
+        )
+    except ShaderBuildError as error:
+        raise BuildFailure(_told(error.compiler_log or str(error), task)) from None
+    except VkDispatchError as error:
+        raise BuildFailure(str(error)) from None
+
+
+def _told(log: str, task: Task) -> str:
+    """Return what glslang says, with the order's lines."""
+    lines = task.order.code.splitlines()
+    label = task.order.label.replace('"', "'")
+    told = ["glslang:"]
+    for line in log.splitlines():
+        match = _SAID.match(line)
+        if match is None or match[4].startswith(_ENDED):
+            continue
+        told.append(f"{match[2]}:{match[3]}: {match[1].lower()}: {match[4].strip()}")
+        number = int(match[3])
+        if match[2] == label and 1 <= number <= len(lines):
+            told.append(f"    {lines[number - 1].strip()}")
+    if len(told) == 1:
+        return f"glslang:\n{log.strip()}"
+    plain = _COMMENTS.sub(" ", task.section.body)
+    if _GLOBAL.search(plain) and not _OWN_MAIN.search(plain):
+        told.append(
+            "shared arrays stand outside of functions: write them above a void main() {...} of your own"
+        )
+    return "\n".join(told)
+
+
+def _check_name(name: str) -> None:
+    if name in _WORDS or name.startswith("gl_") or "__" in name:
+        raise BuildFailure(f"the argument's name {name} is kept by GLSL; another would do")
+
+
+def _is_bound(parameter: Parameter) -> bool:
+    return parameter.ndim > 0 or parameter.output
+
+
+def _type(parameter: Parameter) -> str:
+    return TYPES[f"{parameter.dtype.kind}{parameter.dtype.itemsize}"]
+
+
+def _alignment(parameter: Parameter) -> int:
+    size = parameter.dtype.itemsize
+    return size // 2 if parameter.dtype.kind == "c" else size
+
+
+def _in_block(parameters: Sequence[Parameter]) -> list[tuple[Parameter, int]]:
+    """Return arrays and input scalars with their alignment, in the order that leaves no gaps."""
+    described = [(p, 4 if p.ndim else _alignment(p)) for p in parameters if p.ndim or not p.output]
+    return sorted(described, key=lambda item: -item[1])
+
+
+def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
+    ranks = sorted({parameter.ndim for parameter in parameters if parameter.ndim})
+    text = "".join(
+        f"struct accelpy_attributes_{n} {{ int shape[{n}]; int stride[{n}]; int size; int ndim; }};\n"
+        for n in ranks
+    )
+    text += "layout(binding = 0, scalar) restrict readonly buffer accelpy_facts_block {\n"
+    after = ""
+    for parameter, _ in _in_block(parameters):
+        name = parameter.name
+        if parameter.ndim:
+            text += f"  accelpy_attributes_{parameter.ndim} {name};\n"
+        elif parameter.dtype.kind == "b":
+            text += f"  {_type(parameter)} accelpy_bool_{name};\n"
+            after += f"bool {name} = uint(accelpy_bool_{name}) != 0u;\n"
+        else:
+            text += f"  {_type(parameter)} {name};\n"
+    # a block has a member at least
+    text += "  int accelpy_end;\n};\n"
+    for number, parameter in enumerate(filter(_is_bound, parameters)):
+        access = "" if parameter.output or aliased else "readonly "
+        # names are macros where parentheses follow only: they may be those of components, such as x
+        memory = f"accelpy_data_{number}" if parameter.ndim else parameter.name
+        text += (
+            f"layout(binding = {number + 1}, scalar) {access}buffer accelpy_block_{number} "
+            f"{{ {_type(parameter)} {memory}{'[]' if parameter.ndim else ''}; }};\n"
+        )
+        if parameter.ndim:
+            element = f"{memory}[{_flat(parameter)}]"
+            if parameter.dtype.kind == "b" and not parameter.output:
+                element = f"(uint({element}) != 0u)"
+            indices = ", ".join(f"accelpy_i{d}" for d in range(parameter.ndim))
+            after += f"#define {parameter.name}({indices}) {element}\n"
+    return text + after
+
+
+def _flat(parameter: Parameter) -> str:
+    """Return the place of an element by its indices, the last of which is the fastest."""
+    text = "(accelpy_i0)"
+    for d in range(1, parameter.ndim):
+        text = f"({text} * {parameter.name}.shape[{d}] + (accelpy_i{d}))"
+    return text
+
+
+def _facts(placement: DevicePlacement) -> Buffer[Any]:
+    """Return a buffer of what shaders know of the arguments, laid out as their block is."""
+    by_name = {argument.parameter.name: argument for argument in placement.arguments}
+    values = {
+        argument.parameter.name: value
+        for argument, value in zip(placement.arguments, placement.values, strict=True)
+    }
+    parts = [
+        _attributes(by_name[parameter.name])
+        if parameter.ndim
+        else np.asarray(values[parameter.name], parameter.dtype).tobytes()
+        for parameter, _ in _in_block([argument.parameter for argument in placement.arguments])
+    ]
+    octets = b"".join(parts)
+    # with the block's end, which is an int
+    octets += bytes(-len(octets) % 4 + 4)
+    buffer: Buffer[Any] = Buffer(len(octets) // 4, dtype.uint32)
+    # on every queue: a graph may be submitted to any
+    buffer.write(octets)
+    return buffer
+
+
+def _attributes(argument: Argument) -> bytes:
+    shape = argument.shape
+    strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
+    return np.array([*shape, *strides, argument.size, len(shape)], np.int32).tobytes()
+
+
+def _spread(extent: Counts, context: Context) -> tuple[Counts, Counts]:
+    """Return a size of workgroups, and how many of them have so many invocations."""
+    left, sizes = min(_GROUP, context.max_workgroup_invocations), []
+    for count, most in zip(extent, context.max_workgroup_size, strict=True):
+        # powers of two, so that there are few sizes for the driver to compile
+        size = min(left, most, 1 << (count - 1).bit_length())
+        sizes.append(size)
+        left //= size
+    x, y, z = sizes
+    a, b, c = (-(-count // size) for count, size in zip(extent, sizes, strict=True))
+    return (x, y, z), (a, b, c)
+
+
+MODELS = (GlslModel(),)

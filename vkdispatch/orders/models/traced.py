@@ -1,0 +1,247 @@
+"""The model `vkdispatch`: the body is that of a Python function which is traced into a kernel."""
+
+import builtins
+import hashlib
+import importlib
+import keyword
+import linecache
+import os
+import textwrap
+import threading
+import types
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, compute_type, int32
+from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.codegen import ShaderDescription, abbreviations
+from vkdispatch.codegen.analysis import depends_on_workgroups
+from vkdispatch.codegen.arguments import Buffer as BufferAnnotation
+from vkdispatch.codegen.arguments import Constant
+from vkdispatch.codegen.buffers import BufferVariable
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.orders.arguments import Parameter
+from vkdispatch.orders.compilers import BuildFailure
+from vkdispatch.orders.grid import Counts, Grid
+from vkdispatch.orders.models.engine import (
+    MOST_AXES,
+    DevicePlacement,
+    EngineProgram,
+    check_groups,
+    checked_context,
+    device_kind,
+    extent_of,
+    kept,
+    launch,
+)
+from vkdispatch.orders.models.protocol import Program, Task
+from vkdispatch.rewrite.functions import kernel as traceable
+from vkdispatch.shader.shader_function import ShaderFunction
+
+NAME = "vkdispatch"
+FUNCTION = "vkdispatch_order"
+
+# What bodies may ask of the grid, and where that stands in it.
+_COUNTS = {
+    f"ACCELPY_{what}_DIM{d}": (field, d)
+    for what, field in (("WORKER", "members"), ("TEAM", "teams"), ("ASSIGN", "assignments"))
+    for d in range(3)
+}
+_RUN_ID = "ACCELPY_ACCEL_RUNID"
+
+
+class ArrayVariable(BufferVariable):
+    """An argument of an order as the body of a kernel sees it: a buffer that knows how many axes it has."""
+
+    __slots__ = ("_ndim",)
+
+    def __init__(self, variable: BufferVariable, ndim: int) -> None:
+        super().__init__(variable.storage)
+        self._ndim = ndim
+
+    @property
+    def ndim(self) -> int:
+        """Its axes, as Python knows them."""
+        return self._ndim
+
+    @property
+    def size(self) -> ShaderVariable:
+        """Its elements."""
+        return self.shape[3]
+
+    @property
+    def stride(self) -> "tuple[ShaderVariable | int, ...]":
+        """How many elements lie between two that are neighbours along each axis."""
+        strides: list[ShaderVariable | int] = [1]
+        for axis in range(self._ndim - 1, 0, -1):
+            strides.insert(0, self.shape[axis] * strides[0])
+        return tuple(strides[: self._ndim])
+
+
+class TracedProgram(EngineProgram):
+    """A `vkdispatch` section, traced."""
+
+    def __init__(self, task: Task, context: Context) -> None:
+        super().__init__(NAME, f"vkdispatch, for {context.device_infos[0].device_name}")
+        self._check = task.section.options.get("check")
+        self._origin = f"{os.path.basename(task.order.label)}:{task.section.line}"
+        self._description, self._asked = _trace(task)
+        self._tells_groups = depends_on_workgroups(self._description.kernel)
+        self._lock = threading.Lock()
+        self._kernels: dict[Counts | None, ShaderFunction] = {}
+
+    def build(self) -> None:
+        """Have it compiled. Raises what compiler and driver say."""
+        self._kernel(None).build()
+
+    def _kernel(self, local_size: Counts | None) -> ShaderFunction:
+        with self._lock:
+            if local_size not in self._kernels:
+                self._kernels[local_size] = ShaderFunction(
+                    self._description, local_size, origin=self._origin, check=self._check
+                )
+            return self._kernels[local_size]
+
+    def _launch(
+        self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
+    ) -> None:
+        extent = extent_of(grid)
+        arguments = [
+            value if buffer is None else buffer
+            for buffer, value in zip(placement.buffers, placement.values, strict=True)
+        ]
+        for name in self._asked:
+            field, axis = _COUNTS.get(name, ("", 0))
+            arguments.append(getattr(grid, field)[axis] if field else run_id & 0x7FFFFFFF)
+        if self._tells_groups:
+            check_groups(NAME, grid, placement.context)
+            launch(self._kernel(grid.members), arguments, placement, graph, workgroups=grid.teams)
+        else:
+            launch(self._kernel(None), arguments, placement, graph, exec_size=extent)
+
+
+class TracedModel:
+    """The model `vkdispatch`."""
+
+    name = NAME
+    options = frozenset(("check",))
+
+    def build(self, task: Task) -> Program:
+        """Trace a section, and compile what comes of it. Raises BuildFailure."""
+        context = checked_context(task)
+        order, section = task.order, task.section
+        key = (NAME, order.text, order.label, section.line, repr(section.options), task.parameters)
+        program = kept(key, lambda: TracedProgram(task, context))
+        try:
+            program.build()
+        except VkDispatchError as error:
+            raise BuildFailure(str(error)) from None
+        return program
+
+
+def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
+    """Return the kernel of a section, and the names of what it asks of the grid: its last arguments."""
+    function, file = _function(task)
+    names = _names_in(function.__code__)
+    asked = tuple(name for name in (*_COUNTS, _RUN_ID) if name in names)
+    parameters = task.parameters
+    annotations = [*map(_annotation, parameters), *(Constant[int32] for _ in asked)]
+    labels = [*(parameter.name for parameter in parameters), *(name.lower() for name in asked)]
+    try:
+        with vc.shader_context() as context:
+            made = context.declare_input_arguments(annotations, labels, [None] * len(labels))
+            function.__globals__.update(zip(asked, made[len(parameters) :], strict=True))
+            traceable(function, True)(*map(_variable, parameters, made))
+        return context.get_description(FUNCTION), asked
+    except VkDispatchError as error:
+        raise BuildFailure(str(error)) from None
+    except Exception as error:
+        raise BuildFailure(_told(task, error, _line_of(error, file))) from error
+
+
+def _variable(parameter: Parameter, variable: Any) -> Any:
+    return ArrayVariable(variable, parameter.ndim) if isinstance(variable, BufferVariable) else variable
+
+
+def _annotation(parameter: Parameter) -> Any:
+    kind: DType = device_kind(parameter.dtype)
+    if parameter.ndim or parameter.output:
+        return BufferAnnotation[kind]  # type: ignore[valid-type]
+    return Constant[compute_type(kind)]  # type: ignore[misc]
+
+
+def _function(task: Task) -> tuple[types.FunctionType, str]:
+    """Return the body as a function of the arguments, and the name of the file that it is in.
+
+    There is no such file: its lines, which have the numbers of the order's, are in Python's cache of lines.
+    """
+    for parameter in task.parameters:
+        if keyword.iskeyword(parameter.name):
+            raise BuildFailure(f"the argument's name {parameter.name} is a word of Python; another would do")
+        if parameter.ndim > MOST_AXES:
+            raise BuildFailure(
+                f"{parameter.name} has {parameter.ndim} dimensions, and buffers have {MOST_AXES} at most"
+            )
+    arguments = ", ".join(parameter.name for parameter in task.parameters)
+    header = "\n" * (task.section.body_line - 2) + f"def {FUNCTION}({arguments}):\n"
+    text = header + _indented(task.section.body)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    # Messages show the last part of a file's name.
+    file = f"<order {digest}>/{os.path.basename(task.order.label)}"
+    namespace: dict[str, Any] = {name: getattr(abbreviations, name) for name in abbreviations.__all__}
+    namespace |= {"vc": vc, "vd": importlib.import_module("vkdispatch"), "np": np}
+    namespace |= task.order.names
+    namespace |= {"__name__": file, "__builtins__": builtins}
+    try:
+        code = compile(text, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise BuildFailure(_told(task, error, getattr(error, "lineno", None))) from None
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(code, namespace)
+    function = namespace[FUNCTION]
+    assert isinstance(function, types.FunctionType)
+    return function, file
+
+
+def _indented(body: str) -> str:
+    """Return the body as Python has it below a `def`: as it is, where it is indented already."""
+    lines = [line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines:
+        return "    pass\n"
+    if all(line[0] in " \t" for line in lines):
+        return body
+    return textwrap.indent(body, "    ")
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the global names that a function and those inside of it use."""
+    names = set(code.co_names)
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            names |= _names_in(value)
+    return names
+
+
+def _line_of(error: BaseException, file: str) -> int | None:
+    """Return the line of the order where an exception was raised, or None."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _told(task: Task, error: BaseException, line: int | None) -> str:
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    lines = task.order.code.splitlines()
+    place = f"{task.order.label}:{line}" if line else task.order.label
+    shown = f"\n    {lines[line - 1].strip()}" if line and line <= len(lines) else ""
+    return f"{place}: {type(error).__name__}: {said}{shown}"
+
+
+MODELS = (TracedModel(),)
