@@ -62,7 +62,7 @@ class Context:
         chosen = explicit_devices(device_ids)
         refuse_unusable(chosen)
         families = choose_families(chosen, None, queue_families, False)
-        names = checked_names("extensions", extensions)
+        names = _extension_names(extensions)
         infos = [get_devices()[index] for index in chosen]
         _refuse_extensions(names, infos)
         # None on the dummy backend, which has nothing to run on.
