@@ -2,11 +2,10 @@
 
 import os
 import threading
+from collections.abc import Callable
 
 import vkdispatch_native as native
-from vkdispatch.base.compiler import vulkan_comes_up
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dummy import dummy_device
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -19,6 +18,11 @@ from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
+
+# Called before Vulkan is loaded, and when a context has ended. Modules that few programs need note here what
+# they have to do then.
+before_loading: list[Callable[[], None]] = []
+after_contexts: list[Callable[[], None]] = []
 
 _lock = threading.RLock()
 _active_backend: str | None = None
@@ -100,7 +104,8 @@ def _backend_name(backend: str | None) -> str:
 
 def _load_vulkan(debug: bool) -> None:
     global _debug
-    vulkan_comes_up()
+    for function in before_loading:
+        function()
     try:
         native.initialize(debug)
     except VulkanError as error:
@@ -158,6 +163,8 @@ def get_devices() -> list[DeviceInfo]:
     initialize()
     with _lock:
         if _devices is None and _active_backend == "dummy":
+            from vkdispatch.base.dummy import dummy_device
+
             _devices = [dummy_device()]
         elif _devices is None:
             _devices = [device_info(index, entry) for index, entry in enumerate(native.device_properties())]
