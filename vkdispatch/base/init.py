@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.early import debug_requested
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -79,17 +80,13 @@ def initialize(
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
         if name == "vulkan":
-            _load_vulkan(debug_mode or _debug_requested())
+            _load_vulkan(debug_mode or debug_requested())
         _active_backend = name
 
 
 def debug_enabled() -> bool:
     """Whether Vulkan was initialised in debug mode."""
     return _debug
-
-
-def _debug_requested() -> bool:
-    return os.environ.get("VKDISPATCH_DEBUG", "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def _backend_name(backend: str | None) -> str:

@@ -45,6 +45,8 @@ __all__ = sorted([*_HOMES, *_OLDER, *_CLASSES, "__version__"])
 
 
 def __getattr__(name: str) -> object:
+    if name == "Manager":
+        import_module("vkdispatch.base.early").load_vulkan()
     if name in _HOMES:
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _OLDER:
