@@ -287,3 +287,31 @@ def test_managers_of_one_context_mix(manager: kp.Manager) -> None:
     other.destroy()
     with pytest.raises(RuntimeError, match="destroyed"):
         manager.sequence().record(kp.OpAlgoDispatch(algorithm))
+
+
+def test_a_manager_on_the_handles_of_a_device() -> None:
+    maker = kp.Manager(0, [0])
+    handles = maker.context.handles
+    (device,) = handles.devices
+    context = vd.make_context_from_handles(
+        handles.instance,
+        device.physical_device,
+        device.device,
+        [(queue.family, queue.handle) for queue in device.queues],
+        device.extensions,
+    )
+    manager = kp.Manager(context=context)
+    assert works(manager)
+    image = manager.image_t(np.arange(15, dtype=np.uint8), 3, 5, 1)
+    view = image.data()
+    sequence = manager.sequence(0, 2).record(kp.OpSyncDevice([image])).record(kp.OpSyncLocal([image]))
+    assert sequence.eval().get_timestamps()[2] > 0 and view.tolist() == list(range(15))
+    kept = manager.tensor([1])
+    manager.destroy()
+    assert not kept.is_init() and context.usable and works(kp.Manager(context=context))
+    with pytest.raises(RuntimeError, match="arrays still look at"):
+        context.close()  # the views lie in memory of that device
+    del image, view, kept, sequence
+    gc.collect()
+    context.close()
+    assert works(maker)

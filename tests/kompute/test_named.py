@@ -128,7 +128,7 @@ def test_built_tensors_are_on_the_device(manager: kp.Manager) -> None:
 
 def test_records(manager: kp.Manager, tmp_path: Path) -> None:
     a, b, c = (manager.build_tensor(data) for data in ([2, 3], [5, 7], [0, 0]))
-    d, e, f, g = (manager.tensor([0, 0]) for _ in range(4))
+    d, e, f, g = (manager.build_tensor([0, 0]) for _ in range(4))
     (tmp_path / "sum.spv").write_bytes(kp.compile_glsl(SUM))
     (tmp_path / "sum.comp").write_text(SUM)
     a.data()[:] = [11, 13]

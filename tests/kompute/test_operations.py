@@ -332,7 +332,6 @@ def test_wrong_commands(manager: kp.Manager) -> None:
         lambda commands: commands.copy_to_device(gone),
         lambda commands: commands.copy_to_host(gone),
         lambda commands: commands.copy(gone, gone),
-        lambda commands: commands.dispatch(None),
         lambda commands: commands.dispatch(manager.algorithm([], b"")),
     ]
 
@@ -346,6 +345,8 @@ def test_wrong_commands(manager: kp.Manager) -> None:
     for call in calls:
         with pytest.raises(RuntimeError):
             manager.sequence().record(Wrong(call))
+    with pytest.raises(TypeError, match="algorithm: expected"):
+        manager.sequence().record(Wrong(lambda commands: commands.dispatch(None)))
 
 
 class ForgetfulSync(kp.OpSyncLocal):
