@@ -76,7 +76,7 @@ _MODULES = (
     "rewrite",
     "vkfft",
 )
-_HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names.split()}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted([*_HOMES, "__version__", "fft", "orders", "reduce", "vkfft"])
 
@@ -84,7 +84,7 @@ __all__ = sorted([*_HOMES, "__version__", "fft", "orders", "reduce", "vkfft"])
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is not None:
-        value = getattr(import_module(home), name)
+        value = getattr(import_module(f"{__name__}.{home}"), name)
         globals()[name] = value
         return value
     if name in _MODULES:

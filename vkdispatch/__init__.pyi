@@ -7,6 +7,7 @@ from vkdispatch import compat as compat
 from vkdispatch import execution_pipeline as execution_pipeline
 from vkdispatch import fft, orders, reduce, vkfft
 from vkdispatch import interpreter as interpreter
+from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
 from vkdispatch.base.allocators import (
     buffer_c64,

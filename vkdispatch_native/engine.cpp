@@ -1,11 +1,8 @@
-#include "engine.hpp"
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <map>
 #include <thread>
 
+#include "engine_use.hpp"
 #include "libs/error.hpp"
 #include "libs/pages.hpp"
 
@@ -14,9 +11,6 @@ namespace vkd {
 namespace {
 
 constexpr uint64_t kForever = ~uint64_t{0};
-constexpr int64_t kLongTiming = 200'000'000;  // ns after which two clocks may have drifted apart
-constexpr double kMostDrift = 1e-3;
-constexpr VkDeviceSize kBounceBlock = VkDeviceSize{16} << 20;  // of copies between devices, through the host
 
 VkDescriptorType descriptor_type(int binding_type) {
   switch (binding_type) {
@@ -33,43 +27,6 @@ VkDescriptorType descriptor_type(int binding_type) {
                                                 " is unknown: 1 storage buffer, 3 uniform buffer, "
                                                 "4 storage image, 5 sampler");
   }
-}
-
-Copy pinned_copy(const Device& device, Buffer& buffer, VkDeviceSize offset, Pinned* pinned,
-                 const std::byte* data, VkDeviceSize size, bool to_buffer) {
-  if (pinned == nullptr || &pinned->device() != &device) {
-    throw Error(ErrorKind::invalid_value, "the host memory is not pinned for the queue's device");
-  }
-  const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-  return {&buffer, offset, pinned->memory().handle(), start, size, to_buffer, pinned};
-}
-
-void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
-  if (level >= image.shape().levels) {
-    throw Error(ErrorKind::invalid_value, "level: the image has " + std::to_string(image.shape().levels) +
-                                              " mip levels, got " + std::to_string(level));
-  }
-  if (size != image.level_size(level)) {
-    throw Error(ErrorKind::invalid_value, "data: mip level " + std::to_string(level) + " takes " +
-                                              std::to_string(image.level_size(level)) + " bytes, got " +
-                                              std::to_string(size));
-  }
-}
-
-// Nanoseconds of the host's clock in one tick of the device's: as the device says, and over a long time as
-// measured.
-double tick_length(const Device& device, uint32_t family, const Calibration& first, const Calibration& now) {
-  const double nominal = device.properties().core.limits.timestampPeriod;
-  TickClock clock;
-  clock.set(first.ticks, timestamp_mask(device, family));
-  const int64_t ticks = clock.since_set(now.ticks);
-  const int64_t host = now.host_ns - first.host_ns;
-  if (host < kLongTiming || ticks <= 0) {
-    return nominal;
-  }
-  const double measured = static_cast<double>(host) / static_cast<double>(ticks);
-  // Further off it is not drift: the clock came round, or one of the two was not read at the same instant.
-  return std::abs(measured / nominal - 1) < kMostDrift ? measured : nominal;
 }
 
 std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
@@ -172,24 +129,6 @@ Engine::~Engine() {
   close();
 }
 
-// Keeps close() from pulling the queues away under a call.
-class Engine::Use {
- public:
-  explicit Use(Engine& engine) : engine_(engine) {
-    engine.users_.fetch_add(1);
-    if (engine.closed()) {
-      engine.users_.fetch_sub(1);
-      engine.check_open();
-    }
-  }
-  ~Use() { engine_.users_.fetch_sub(1); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
- private:
-  Engine& engine_;
-};
-
 void Engine::check_open() const {
   if (abandoned_.load()) {
     throw Error(ErrorKind::vulkan,
@@ -209,15 +148,6 @@ Queue& Engine::queue_at(size_t slot) {
 
 bool Engine::has_queue(size_t slot) const noexcept {
   return slot < slots_.size() && slots_[slot];
-}
-
-template <typename Function>
-void Engine::for_each_queue(Function function) {
-  for (size_t slot = 0; slot < slot_count(); ++slot) {
-    if (has_queue(slot)) {
-      function(queue_at(slot));
-    }
-  }
 }
 
 template <typename Make>
@@ -275,25 +205,6 @@ Image* Engine::create_image(const ImageShape& shape, bool shared) {
     }
   }
   return image;
-}
-
-template <typename Shared>
-void Engine::follow_others(size_t queue, const Shared& data, bool writes) {
-  if (!data.shared() || queues_.size() == 1) {
-    return;
-  }
-  std::vector<Batch::Wait> waits;
-  for (size_t slot = 0; slot < slot_count(); ++slot) {
-    const uint64_t value = writes ? data.last_use(slot) : data.last_write(slot);
-    if (slot % queues_.size() != queue && has_queue(slot) && !timelines_[slot]->passed(value)) {
-      waits.push_back({&queue_at(slot), value});
-    }
-  }
-  for (size_t slot = queue; slot < slot_count() && !waits.empty(); slot += queues_.size()) {
-    if (has_queue(slot)) {
-      queue_at(slot).append_waits(waits);
-    }
-  }
 }
 
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
@@ -427,69 +338,6 @@ void Engine::follow(size_t first, size_t last, const std::vector<Point>& points)
   }
 }
 
-uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
-                        VkDeviceSize size) {
-  const Use use(*this);
-  follow_others(queue, buffer, true);
-  return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
-}
-
-void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
-  const Use use(*this);
-  follow_others(queue, buffer, false);
-  queues_.at(queue)->download(buffer, offset, data, size);
-}
-
-Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
-                               VkDeviceSize size) {
-  const Use use(*this);
-  follow_others(queue, buffer, false);
-  return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
-}
-
-void Engine::finish_download(size_t queue, const Reading& reading, std::byte* data) {
-  const Use use(*this);
-  queues_.at(queue)->finish_download(reading, data);
-}
-
-void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
-  try {
-    finish_download(queue, reading, nullptr);
-  } catch (const Error&) {
-    return;  // closed: what it landed in is gone
-  }
-}
-
-Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
-                           VkDeviceSize size) {
-  const Use use(*this);
-  follow_others(queue, buffer, true);
-  return queues_.at(queue)->transfer(
-      pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, true));
-}
-
-Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
-                             VkDeviceSize size) {
-  const Use use(*this);
-  follow_others(queue, buffer, false);
-  return queues_.at(queue)->transfer(
-      pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, false));
-}
-
-void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
-  const Use use(*this);
-  check_level(image, level, size);
-  follow_others(queue, image, true);
-  queues_.at(queue)->upload(image, level, data);
-}
-
-void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
-  const Use use(*this);
-  check_level(image, level, size);
-  follow_others(queue, image, false);
-  queues_.at(queue)->download(image, level, data);
-}
-
 void Engine::flush(size_t slot, uint64_t value) {
   const Use use(*this);
   queue_at(slot).flush(value);
@@ -509,53 +357,6 @@ size_t Engine::least_busy() {
     }
   }
   return best;
-}
-
-void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
-  const Use use(*this);
-  Queue& source = *queues_.at(from);
-  Queue& target = *queues_.at(to);
-  if (from == to) {
-    return;
-  }
-  if (buffer.shared()) {
-    follow(to, to + 1, work_given(from, from + 1));
-    return;
-  }
-  if (queue_devices_[from] == queue_devices_[to]) {
-    std::vector<Batch::Wait> waits = {{&source, source.last_value()}};
-    for (size_t slot = from + queues_.size(); slot < slot_count(); slot += queues_.size()) {
-      if (has_queue(slot)) {
-        waits.push_back({&queue_at(slot), buffer.last_write(slot)});
-      }
-    }
-    target.append_waits(std::move(waits));
-    const uint64_t copied = target.append_copy_of(buffer, buffer.memory(from).handle());
-    buffer.mark_read(from, source.append_waits({{&target, copied}}));
-    return;
-  }
-  std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
-  for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
-    const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);
-    source.download(buffer, offset, block.data(), size);
-    target.upload(buffer, offset, block.data(), size, nullptr);
-  }
-}
-
-bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
-  const Use use(*this);
-  bool crowded = false;
-  if (target.id() == source.id()) {
-    return false;
-  }
-  if (target.shared()) {
-    last = first + 1;
-  }
-  for (size_t queue = first; queue < last; ++queue) {
-    queues_[queue]->append_copy_of(target, source);
-    crowded |= queues_[queue]->crowded();
-  }
-  return crowded;
 }
 
 uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments,
@@ -700,89 +501,6 @@ void Engine::abandon() noexcept {
   abandoned_.store(true);
   closed_.store(true);
   finished_.store(true);
-}
-
-// ---- timing
-
-std::vector<Calibration> Engine::calibrations() {
-  std::vector<Calibration> found(slot_count());
-  // Queues of one device share its clock, and are to be compared: they share the calibration too.
-  std::map<const Device*, Calibration> clocks;
-  for_each_queue([&](Queue& queue) {
-    const auto known = clocks.find(&queue.device());
-    if (known != clocks.end() && queue.has_timestamps()) {
-      found[queue.slot()] = known->second;
-    } else if (queue.slot() < queues_.size()) {  // one that only moves data may go untimed
-      found[queue.slot()] = clocks[&queue.device()] = calibrate(queue.device(), queue.handle());
-    }
-  });
-  return found;
-}
-
-std::vector<uint64_t> Engine::start_timing() {
-  const Use use(*this);
-  std::lock_guard lock(timing_mutex_);
-  // What was given before is not to be timed, and submitting ends its batch.
-  std::vector<uint64_t> before(slot_count());
-  for_each_queue([&](Queue& queue) {
-    before[queue.slot()] = queue.last_value();
-    queue.flush(before[queue.slot()]);
-  });
-  TimingLog& log = shared_.timings;
-  if (!log.on()) {
-    clocks_ = calibrations();
-    for_each_queue([&](Queue& queue) { queue.set_clock(clocks_[queue.slot()].ticks); });
-    std::lock_guard log_lock(log.mutex);
-    log.commands.clear();
-    log.submits.clear();
-  }
-  log.users.fetch_add(1);
-  return before;
-}
-
-Timings Engine::timings(const std::vector<uint64_t>& since) {
-  const Use use(*this);
-  if (since.size() != slot_count()) {
-    throw Error(ErrorKind::invalid_value, "since: expected the " + std::to_string(slot_count()) +
-                                              " values of start_timing, got " + std::to_string(since.size()));
-  }
-  std::lock_guard lock(timing_mutex_);
-  for_each_queue([](Queue& queue) { queue.collect_timings(); });
-  const std::vector<Calibration> now = calibrations();
-  Timings found;
-  TimingLog& log = shared_.timings;
-  std::lock_guard log_lock(log.mutex);
-  for (const TimedCommand& command : log.commands) {
-    if (command.batch > since[command.slot]) {
-      found.commands.push_back(command);
-    }
-  }
-  for (const TimedSubmit& submit : log.submits) {
-    if (submit.batch > since[submit.slot]) {
-      found.submits.push_back(submit);
-    }
-  }
-  for (TimedCommand& command : found.commands) {
-    Queue& queue = queue_at(command.slot);
-    const Calibration& clock = clocks_.at(command.slot);
-    const double length = tick_length(queue.device(), queue.family(), clock, now[command.slot]);
-    command.begin = clock.host_ns + std::llround(static_cast<double>(command.begin) * length);
-    command.end = clock.host_ns + std::llround(static_cast<double>(command.end) * length);
-  }
-  return found;
-}
-
-void Engine::stop_timing() noexcept {
-  if (abandoned_.load()) {
-    return;
-  }
-  std::lock_guard timing_lock(timing_mutex_);  // else another may begin before the log is cleared
-  TimingLog& log = shared_.timings;
-  if (log.users.fetch_sub(1) == 1) {
-    std::lock_guard lock(log.mutex);
-    log.commands = {};
-    log.submits = {};
-  }
 }
 
 Statistics Engine::statistics() {

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import vkdispatch_native as native
-from vkdispatch.base import disk_cache
+from vkdispatch.base import disk_cache, init
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
 
@@ -170,3 +170,7 @@ def _without_lines(source: str) -> str:
     if "#line" not in source or "__LINE__" in source or "__FILE__" in source:
         return source
     return "\n".join([line for line in source.split("\n") if not line.startswith("#line")])
+
+
+init.before_loading.append(vulkan_comes_up)
+init.after_contexts.append(context_ends)

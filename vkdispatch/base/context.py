@@ -7,22 +7,26 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import vkdispatch_native as native
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
-from vkdispatch.base.compiler import context_comes_up, context_ends
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, DeviceLostError, UsageError
-from vkdispatch.base.init import debug_enabled, device_info, get_devices, initialize, is_dummy, is_vulkan
-from vkdispatch.base.interop import (
-    ContextHandles,
-    check_extensions,
-    checked_names,
-    foreign_engine,
-    handles_of,
+from vkdispatch.base.init import (
+    after_contexts,
+    debug_enabled,
+    device_info,
+    get_devices,
+    initialize,
+    is_dummy,
+    is_vulkan,
 )
 from vkdispatch.base.logging import log_info, log_warning
+
+if TYPE_CHECKING:
+    from vkdispatch.base.interop import ContextHandles
 
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
 _numbers = itertools.count(1)
@@ -58,7 +62,7 @@ class Context:
         chosen = explicit_devices(device_ids)
         refuse_unusable(chosen)
         families = choose_families(chosen, None, queue_families, False)
-        names = checked_names("extensions", extensions)
+        names = _extension_names(extensions)
         infos = [get_devices()[index] for index in chosen]
         _refuse_extensions(names, infos)
         # None on the dummy backend, which has nothing to run on.
@@ -82,6 +86,8 @@ class Context:
         features: Iterable[str] = (),
     ) -> "Context":
         """Return a context on a VkDevice that somebody else made; see `vd.make_context_from_handles`."""
+        from vkdispatch.base.interop import foreign_engine, handles_of
+
         initialize()
         if is_dummy():
             raise UsageError("the dummy backend has no use for a device")
@@ -172,7 +178,7 @@ class Context:
         return any(info.is_apple() for info in self.device_infos)
 
     @property
-    def handles(self) -> ContextHandles:
+    def handles(self) -> "ContextHandles":
         """Vulkan's own handles of instance, devices and queues, to be used beside this context until it ends.
 
         Vulkan wants one thread at a time to submit to a queue, and the context does so whenever it has work:
@@ -183,6 +189,8 @@ class Context:
         RuntimeError
             The context was closed, or the backend is the dummy one.
         """
+        from vkdispatch.base.interop import handles_of
+
         return handles_of(self._native)
 
     def make_current(self) -> "Context | None":
@@ -236,7 +244,8 @@ class Context:
             handle.destroy()
         if self._engine is not None:
             self._engine.close()
-            context_ends()
+            for function in after_contexts:
+                function()
 
 
 def _force_staging() -> bool:
@@ -368,12 +377,14 @@ def make_context(
         The global context was made before, without one of the `extensions`.
     """
     global _context
-    names = checked_names("extensions", extensions)
+    names = _extension_names(extensions)
     with _lock:
         if _context is not None and _context.usable:
             _require_enabled(_context, names)
             return _context
         if compiles and is_vulkan():
+            from vkdispatch.base.compiler import context_comes_up
+
             context_comes_up()
         initialize()
         gone, _context = _context, None
@@ -395,7 +406,19 @@ def make_context(
         return context
 
 
+def _extension_names(extensions: object) -> list[str]:
+    if isinstance(extensions, tuple) and not extensions:
+        return []
+    from vkdispatch.base.interop import checked_names
+
+    return checked_names("extensions", extensions)
+
+
 def _refuse_extensions(names: Sequence[str], devices: Iterable[DeviceInfo]) -> None:
+    if not names:
+        return
+    from vkdispatch.base.interop import check_extensions
+
     check_extensions(names, devices)
     if _OLD_ADDRESSES in names:
         raise ArgumentValueError(
@@ -540,7 +563,8 @@ def get_context_on(device: int) -> Context | None:
     ValueError, UnsupportedError
         As `make_context`.
     """
-    context = get_context() if is_context_initialized() else make_context(device)
+    # Who asks for a device has SPIR-V; where there are kernels in Python too, the compiler knows of them.
+    context = get_context() if is_context_initialized() else make_context(device, compiles=False)
     return context if context.device_ids == [device] else None
 
 

@@ -252,20 +252,17 @@ class _Watcher:
     """Calls back when work is done. Its thread lives while there is something to wait for."""
 
     def __init__(self) -> None:
-        import threading  # few programs come here, and all would pay for it at the import
-
         self._lock = threading.Condition()
         self._watched: list[tuple[_Moment[Any], Callable[[Any], object]]] = []
         self._running = False
         self._stopped = False
-        self._new_thread = threading.Thread
         self._thread: threading.Thread | None = None
 
     def watch(self, moment: "_Moment[Any]", callback: "Callable[[Any], object]") -> None:
         """Call `callback(moment)` when it is done."""
         with self._lock:
             if not self._running:
-                thread = self._new_thread(target=self._run, name="vkdispatch events", daemon=True)
+                thread = threading.Thread(target=self._run, name="vkdispatch events", daemon=True)
                 thread.start()  # first of all: the system may give no more threads
                 self._thread, self._running = thread, True
             self._watched.append((moment, callback))

@@ -2,11 +2,11 @@
 
 import os
 import threading
+from collections.abc import Callable
 
 import vkdispatch_native as native
-from vkdispatch.base.compiler import vulkan_comes_up
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dummy import dummy_device
+from vkdispatch.base.early import debug_requested
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -19,6 +19,11 @@ from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
+
+# Called before Vulkan is loaded, and when a context has ended. Modules that few programs need note here what
+# they have to do then.
+before_loading: list[Callable[[], None]] = []
+after_contexts: list[Callable[[], None]] = []
 
 _lock = threading.RLock()
 _active_backend: str | None = None
@@ -75,17 +80,13 @@ def initialize(
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
         if name == "vulkan":
-            _load_vulkan(debug_mode or _debug_requested())
+            _load_vulkan(debug_mode or debug_requested())
         _active_backend = name
 
 
 def debug_enabled() -> bool:
     """Whether Vulkan was initialised in debug mode."""
     return _debug
-
-
-def _debug_requested() -> bool:
-    return os.environ.get("VKDISPATCH_DEBUG", "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def _backend_name(backend: str | None) -> str:
@@ -100,7 +101,8 @@ def _backend_name(backend: str | None) -> str:
 
 def _load_vulkan(debug: bool) -> None:
     global _debug
-    vulkan_comes_up()
+    for function in before_loading:
+        function()
     try:
         native.initialize(debug)
     except VulkanError as error:
@@ -158,6 +160,8 @@ def get_devices() -> list[DeviceInfo]:
     initialize()
     with _lock:
         if _devices is None and _active_backend == "dummy":
+            from vkdispatch.base.dummy import dummy_device
+
             _devices = [dummy_device()]
         elif _devices is None:
             _devices = [device_info(index, entry) for index, entry in enumerate(native.device_properties())]

@@ -325,6 +325,8 @@ class CommandGraph(CommandList):
 
         Parameters
         ----------
+        plan
+            It is kept alive, but the graph does not end with it.
         bindings
             One for each of the plan's.
         groups
@@ -334,10 +336,9 @@ class CommandGraph(CommandList):
         """
         with self._lock:
             offset = self._native.record(plan._native, bindings, groups, len(arguments))
-            self._keep_block(offset, arguments)
+            if arguments:
+                self._keep_block(offset, arguments)
             self._recorded.add(None, (), offset)
-            if plan._handle not in self.parents:
-                self.register_parent(plan)
 
     def _append(self, record: Callable[[], None]) -> None:
         with self._lock:

@@ -38,15 +38,17 @@ _MEMBERS = {
     "DataTypes": "bool int uint float double custom short ushort char uchar",
     "MemoryTypes": "device host storage deviceAndHost",
 }
-_HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names.split()}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 _CLASSES = {name: kind for kind, names in _MEMBERS.items() for name in names.split()}
 
 __all__ = sorted([*_HOMES, *_OLDER, *_CLASSES, "__version__"])
 
 
 def __getattr__(name: str) -> object:
+    if name == "Manager":
+        import_module("vkdispatch.base.early").load_vulkan()
     if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _OLDER:
         value = __getattr__(_OLDER[name])
     elif name in _CLASSES:

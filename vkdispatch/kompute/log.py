@@ -2,9 +2,6 @@
 
 import logging
 
-from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.kompute.errors import KomputeError
-
 # As Kompute does when it is imported: what its logger lets through is seen.
 logging.basicConfig()
 logger = logging.getLogger("kp")
@@ -23,6 +20,10 @@ def log_level(level: int) -> None:
     RuntimeError
         `level` is none of these.
     """
+    # Few programs make a mistake here, and all would pay for the import.
+    from vkdispatch.base.errors import ArgumentTypeError
+    from vkdispatch.kompute.errors import KomputeError
+
     if not hasattr(level, "__index__"):
         raise ArgumentTypeError(f"level: expected an int, 0 to 4, got {level!r}")
     if level not in range(len(_LEVELS)):

@@ -3,7 +3,7 @@
 import operator
 import weakref
 from collections.abc import Iterable
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
-from vkdispatch.kompute.algorithm import Algorithm, make_algorithm
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.log import logger
@@ -29,7 +28,10 @@ from vkdispatch.kompute.memory import (
     tensor_on,
 )
 from vkdispatch.kompute.named_operations import NamedEvaluations
-from vkdispatch.kompute.sequence import Sequence, make_sequence
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.algorithm import Algorithm
+    from vkdispatch.kompute.sequence import Sequence
 
 _DEVICE_TYPE = MemoryTypes.device
 _COMPUTE = 0x2
@@ -48,7 +50,7 @@ class _Owned:
 
     def free(self) -> None:
         """Destroy sequences, then algorithms, then memory, then the context if nobody else has it."""
-        objects = sorted(self.objects, key=lambda made: _ORDER.index(type(made)))
+        objects = sorted(self.objects, key=lambda made: _ORDER.index(type(made).__name__))
         self.objects = weakref.WeakSet()
         self.named = {}
         for made in objects:
@@ -57,7 +59,7 @@ class _Owned:
             self.context.close()
 
 
-_ORDER = (Sequence, Algorithm, Tensor, Image)
+_ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
 
 
 class Manager(NamedEvaluations):
@@ -269,7 +271,7 @@ class Manager(NamedEvaluations):
         workgroup: Any = (0, 0, 0),
         spec_consts: Any = (),
         push_consts: Any = (),
-    ) -> Algorithm:
+    ) -> "Algorithm":
         """Bind a kernel to memory.
 
         Parameters
@@ -302,11 +304,13 @@ class Manager(NamedEvaluations):
         RuntimeError
             The code is broken, or does not fit the memory, the constants or the device.
         """
+        from vkdispatch.kompute.algorithm import make_algorithm
+
         return self._keep(
             make_algorithm(self._context(), tensors, spirv, workgroup, spec_consts, push_consts)
         )
 
-    def sequence(self, queue_index: int = 0, total_timestamps: int = 0) -> Sequence:
+    def sequence(self, queue_index: int = 0, total_timestamps: int = 0) -> "Sequence":
         """Make an empty sequence.
 
         Parameters
@@ -329,6 +333,8 @@ class Manager(NamedEvaluations):
             raise KomputeError(f"queue_index: expected 0 to {context.queue_count - 1}, got {queue}")
         if count and not all(info.timestamp_period for info in context.device_infos):
             raise KomputeError("total_timestamps: this device has no timestamps")
+        from vkdispatch.kompute.sequence import make_sequence
+
         return self._keep(make_sequence(context, queue, count))
 
     # -- as before 0.7
@@ -339,7 +345,7 @@ class Manager(NamedEvaluations):
         self.eval_tensor_sync_device_def([made])
         return made
 
-    def create_sequence(self, name: str = "DEFAULT", queue_index: int = 0) -> Sequence:
+    def create_sequence(self, name: str = "DEFAULT", queue_index: int = 0) -> "Sequence":
         """Make a sequence of a name, or return the one that has it; the Manager keeps it.
 
         Raises
@@ -370,7 +376,7 @@ class Manager(NamedEvaluations):
         """Wait for what the last `eval_async_..._def` started. Raises RuntimeError if there was none."""
         self.eval_await("", wait_for)
 
-    def _named_sequence(self, name: str | None) -> Sequence:
+    def _named_sequence(self, name: str | None) -> "Sequence":
         """Return the sequence of a name, or with None a new one that `eval_await_def` waits for."""
         if name is None:
             owned = self._alive()

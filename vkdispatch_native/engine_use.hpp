@@ -1,0 +1,35 @@
+// What the engine's own files share.
+#pragma once
+
+#include "engine.hpp"
+
+namespace vkd {
+
+// Keeps close() from pulling the queues away under a call.
+class Engine::Use {
+ public:
+  explicit Use(Engine& engine) : engine_(engine) {
+    engine.users_.fetch_add(1);
+    if (engine.closed()) {
+      engine.users_.fetch_sub(1);
+      engine.check_open();
+    }
+  }
+  ~Use() { engine_.users_.fetch_sub(1); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Engine& engine_;
+};
+
+template <typename Function>
+void Engine::for_each_queue(Function function) {
+  for (size_t slot = 0; slot < slot_count(); ++slot) {
+    if (has_queue(slot)) {
+      function(queue_at(slot));
+    }
+  }
+}
+
+}  // namespace vkd
