@@ -19,7 +19,8 @@ NUMBERS = {
 @pytest.mark.parametrize("kind", NUMBERS, ids=lambda kind: kind.__name__)
 def test_members(kind: type[kp.MemoryTypes | kp.DataTypes]) -> None:
     names = NUMBERS[kind]
-    assert list(kind.__members__) == names
+    assert list(kind.__members__) == [member.name for member in kind] == names
+    assert len(kind) == len(names)
     for number, name in enumerate(names):
         member = getattr(kind, name)
         assert member is kind.__members__[name] is kind(number) is kind(member) is getattr(kp, name)
@@ -40,8 +41,6 @@ def test_wrong_use() -> None:
             kp.MemoryTypes(wrong)
     with pytest.raises(TypeError):
         kp.MemoryTypes["host"]  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        iter(kp.MemoryTypes)  # type: ignore[call-overload]
     with pytest.raises(AttributeError):
         kp.host.value = 3
     with pytest.raises(AttributeError):

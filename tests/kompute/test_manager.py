@@ -2,7 +2,9 @@
 
 import gc
 import logging
+import subprocess
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -203,6 +205,26 @@ def test_what_runs_outlives_the_references_to_it(manager: kp.Manager) -> None:
     gc.collect()
     manager.sequence().record(kp.OpCopy([kept, manager.tensor(np.zeros(1000))])).eval()
     assert set(kept.data().tolist()) == {5}
+
+
+def test_the_interpreter_ends_with_all_of_it_alive(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = run_python(
+        "import vkdispatch.kompute as kp\n"
+        "managers = [kp.Manager(), kp.Manager(0, [0])]\n"
+        "tensors = [each.tensor([1, 2, 3], kp.host) for each in managers]\n"
+        "sequences = [each.sequence() for each in managers]\n"
+        f"code = {ADD_ONE!r}\n"
+        "for manager, tensor, sequence in zip(managers, tensors, sequences):\n"
+        "    algorithm = manager.algorithm([tensor], code)\n"
+        "    for _ in range(1000):\n"
+        "        sequence.record(kp.OpAlgoDispatch(algorithm))\n"
+        "    sequence.eval_async(blocking=False)\n"
+        "views = [tensor.data() for tensor in tensors]\n"
+        "print(all(sequence.is_running() for sequence in sequences))\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 # -- classes and contexts of one's own

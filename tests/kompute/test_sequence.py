@@ -223,7 +223,42 @@ def test_other_threads_run_during_an_evaluation(manager: kp.Manager) -> None:
     assert after > before + 10
 
 
+@pytest.mark.parametrize(
+    "wait", [0, 1, True, np.int64(5), 2**32, 2**64, 2**2000, None], ids=lambda wait: str(wait)[:9]
+)
+def test_any_time_can_be_waited_for(manager: kp.Manager, wait: Any) -> None:
+    sequence = manager.sequence().eval_async(kp.OpSyncDevice([manager.tensor(np.zeros(1000))]))
+    assert sequence.eval_await(wait) is sequence
+    assert sequence.eval_await().is_running() is False
+
+
+def test_what_is_no_operation(manager: kp.Manager) -> None:
+    sequence = manager.sequence()
+    for wrong in (3, [], "op", kp.OpSyncDevice, manager.tensor([1])):
+        for call in (sequence.eval, sequence.eval_async, sequence.record):
+            with pytest.raises(TypeError, match=r"op: expected an operation such as kp\.OpAlgoDispatch"):
+                call(wrong)  # type: ignore[operator]
+
+
 # -- timestamps
+
+
+def test_timestamps_of_what_was_not_evaluated_are_zero(manager: kp.Manager) -> None:
+    tensor = manager.tensor(np.zeros(1000))
+    sequence = manager.sequence(0, 2).record(kp.OpSyncDevice([tensor]))
+    assert sequence.get_timestamps() == [0, 0]
+    sequence.eval_async(blocking=False)
+    before = sequence.get_timestamps()  # which waits
+    assert len(before) == 2 and all(before)
+    sequence.eval_await()
+    sequence.record(kp.OpSyncLocal([tensor]))
+    assert sequence.get_timestamps() == [*before, 0]
+    sequence.eval()
+    stamps = sequence.get_timestamps()
+    assert stamps[:2] == before and stamps[2] >= stamps[1]
+    sequence.rerecord()
+    assert sequence.get_timestamps() == [0, 0, 0]
+    assert all(sequence.eval().get_timestamps())
 
 
 def test_timestamps(manager: kp.Manager) -> None:

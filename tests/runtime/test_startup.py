@@ -62,7 +62,7 @@ import numpy
 before = set(sys.modules)
 import vkdispatch.base.context, vkdispatch.base.buffer, vkdispatch.base.spirv_reflection
 import vkdispatch.base.command_list
-heavy = ("logging", "subprocess", "shutil", "asyncio", "inspect", "vkdispatch.codegen",
+heavy = ("threading", "logging", "subprocess", "shutil", "asyncio", "inspect", "vkdispatch.codegen",
          "vkdispatch.shader")
 print([name for name in heavy if name in set(sys.modules) - before])
 """
@@ -112,13 +112,21 @@ def test_stub_and_kompute_name_the_same() -> None:
     assert set(kp.__all__) <= set(dir(kp))
 
 
-def test_kompute_imports_next_to_nothing(run_python: RunPython) -> None:
+def test_kompute_imports_what_a_manager_needs(run_python: RunPython) -> None:
     done = run_python(
-        "import sys; import numpy; before = set(sys.modules); import vkdispatch.kompute; "
-        "print(sorted(name for name in set(sys.modules) - before if name.startswith('vkdispatch')))"
+        "import sys, gc; import numpy; before = set(sys.modules)\n"
+        "import vkdispatch.kompute as kp\n"
+        "heavy = ('logging', 'pathlib', 'threading', 'vkdispatch.base.dtype', 'vkdispatch.base.buffer',\n"
+        "         'vkdispatch.base.image', 'vkdispatch.execution_pipeline', 'vkdispatch.kompute.sequence')\n"
+        "print([name for name in heavy if name in set(sys.modules) - before])\n"
+        "print('Manager' in vars(kp), gc.isenabled())"
     )
-    parts = ["", ".kompute", ".kompute.log"]
-    assert (done.stdout, done.stderr) == (f"{[f'vkdispatch{part}' for part in parts]}\n", "")
+    assert (done.stdout, done.stderr) == ("[]\nTrue True\n", "")
+
+
+def test_kompute_leaves_collections_off_where_they_are(run_python: RunPython) -> None:
+    done = run_python("import gc; gc.disable(); import vkdispatch.kompute; print(gc.isenabled())")
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_a_program_for_kompute_never_imports_the_kernel_language(run_python: RunPython) -> None:
@@ -127,7 +135,7 @@ def test_a_program_for_kompute_never_imports_the_kernel_language(run_python: Run
         "import vkdispatch.kompute as kp\n"
         "m = kp.Manager(); t = m.tensor([1, 2, 3]); s = m.sequence()\n"
         "s.record(kp.OpSyncDevice([t])).record(kp.OpSyncLocal([t])).eval(); print(t.data())\n"
-        "heavy = ('pathlib', 'vkdispatch.codegen', 'vkdispatch.shader', 'hashlib')\n"
+        "heavy = ('logging', 'threading', 'pathlib', 'vkdispatch.codegen', 'vkdispatch.shader', 'hashlib')\n"
         "print([name for name in heavy if name in set(sys.modules) - before])"
     )
     assert (done.stdout, done.stderr) == ("[1. 2. 3.]\n[]\n", "")
@@ -138,7 +146,7 @@ import sys, numpy
 {first}
 import vkdispatch.kompute as kp
 import logging
-assert logging.getLogger().handlers
+assert bool(logging.getLogger().handlers) == bool({first!r})
 {then}
 kp.Manager()
 """

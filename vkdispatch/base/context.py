@@ -4,8 +4,9 @@ import atexit
 import contextlib
 import itertools
 import os
-import threading
+import sys
 import weakref
+from _thread import RLock, _local, allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,13 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
-from vkdispatch.base.logging import log_info, log_warning
 
 if TYPE_CHECKING:
     from vkdispatch.base.interop import ContextHandles
 
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
 _numbers = itertools.count(1)
-_numbers_lock = threading.Lock()  # without a GIL the count may give a number twice
+_numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
 class Context:
@@ -320,13 +320,13 @@ def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-class _Chosen(threading.local):
+class _Chosen(_local):
     """What `use_context` has chosen for the running thread."""
 
     context: Context | None = None
 
 
-_lock = threading.RLock()
+_lock = RLock()
 _context: Context | None = None
 _chosen = _Chosen()
 
@@ -389,6 +389,8 @@ def make_context(
         initialize()
         gone, _context = _context, None
         if gone is not None and gone.lost:
+            from vkdispatch.base.logging import log_warning
+
             log_warning("the device was lost; making a new context")
             gone._end()
         if queue_families is not None and device_ids is None:
@@ -512,6 +514,10 @@ def use_context(context: Context) -> Iterator[Context]:
 
 
 def _announce(context: Context) -> None:
+    if "vkdispatch.base.logging" not in sys.modules:
+        return  # nobody can have asked for messages of this level
+    from vkdispatch.base.logging import log_info
+
     for info in context.device_infos:
         kind = " (a CPU driver: kernels run on the processor)" if info.is_cpu() else ""
         log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")

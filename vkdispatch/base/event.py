@@ -3,8 +3,8 @@
 import atexit
 import contextlib
 import os
-import threading
 import weakref
+from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
@@ -160,7 +160,7 @@ class ReadFuture(_Moment[Array]):
         super().__init__(context, points)
         self._array = array
         self._convert = convert
-        self._converting = threading.Lock()
+        self._converting = allocate_lock()
 
     def result(self, timeout: float | None = None) -> Array:
         """Wait, at most `timeout` seconds, and return the array; every call returns the same one.
@@ -252,17 +252,20 @@ class _Watcher:
     """Calls back when work is done. Its thread lives while there is something to wait for."""
 
     def __init__(self) -> None:
+        import threading  # few programs come here, and all would pay for it at the import
+
         self._lock = threading.Condition()
         self._watched: list[tuple[_Moment[Any], Callable[[Any], object]]] = []
         self._running = False
         self._stopped = False
+        self._new_thread = threading.Thread
         self._thread: threading.Thread | None = None
 
     def watch(self, moment: "_Moment[Any]", callback: "Callable[[Any], object]") -> None:
         """Call `callback(moment)` when it is done."""
         with self._lock:
             if not self._running:
-                thread = threading.Thread(target=self._run, name="vkdispatch events", daemon=True)
+                thread = self._new_thread(target=self._run, name="vkdispatch events", daemon=True)
                 thread.start()  # first of all: the system may give no more threads
                 self._thread, self._running = thread, True
             self._watched.append((moment, callback))
@@ -309,13 +312,13 @@ def _sleep_on(moment: "_Moment[Any]") -> None:
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
-_watchers_lock = threading.Lock()
+_watchers_lock = allocate_lock()
 
 
 def _forget_watchers() -> None:
     """In a forked process: their threads did not come along, and may have held the locks."""
     global _watchers, _watchers_lock
-    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), threading.Lock()
+    _watchers, _watchers_lock = weakref.WeakKeyDictionary(), allocate_lock()
 
 
 def _stop_watchers() -> None:

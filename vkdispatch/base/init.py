@@ -1,12 +1,12 @@
 """Choosing the backend, loading Vulkan once, and listing devices."""
 
 import os
-import threading
+from _thread import RLock
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.early import debug_requested
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -15,7 +15,9 @@ from vkdispatch.base.errors import (
     UsageError,
     VulkanError,
 )
-from vkdispatch.base.logging import LogLevel, log_warning, set_log_level
+
+if TYPE_CHECKING:
+    from vkdispatch.base.logging import LogLevel
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
@@ -25,7 +27,7 @@ _NOT_BUILT = ("cuda", "opencl")
 before_loading: list[Callable[[], None]] = []
 after_contexts: list[Callable[[], None]] = []
 
-_lock = threading.RLock()
+_lock = RLock()
 _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False
@@ -35,7 +37,7 @@ native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError)
 
 def initialize(
     debug_mode: bool = False,
-    log_level: LogLevel | None = None,
+    log_level: "LogLevel | None" = None,
     loader_debug_logs: bool = False,
     backend: str | None = None,
 ) -> None:
@@ -76,17 +78,23 @@ def initialize(
                 name, f"backend: this build has no {name!r} backend; use 'vulkan', or 'dummy' to run nothing"
             )
         if log_level is not None:
+            from vkdispatch.base.logging import set_log_level
+
             set_log_level(log_level)
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
         if name == "vulkan":
-            _load_vulkan(debug_mode or debug_requested())
+            _load_vulkan(debug_mode or _debug_requested())
         _active_backend = name
 
 
 def debug_enabled() -> bool:
     """Whether Vulkan was initialised in debug mode."""
     return _debug
+
+
+def _debug_requested() -> bool:
+    return os.environ.get("VKDISPATCH_DEBUG", "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def _backend_name(backend: str | None) -> str:
@@ -109,6 +117,8 @@ def _load_vulkan(debug: bool) -> None:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
+        from vkdispatch.base.logging import log_warning
+
         log_warning(
             "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
         )

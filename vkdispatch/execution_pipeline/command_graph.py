@@ -1,7 +1,7 @@
 """Recorded kernel calls: replayed as they are, or with other values for the variables bound by name."""
 
 import struct
-import threading
+from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -139,7 +139,7 @@ class CommandGraph(CommandList):
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
         # Held by every call that changes or replays the recording.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         # The argument bytes of one instance; bound variables are patched into a copy.
         self._instance = bytearray()
         self._slots: dict[str, list[_Slot]] = {}
@@ -660,7 +660,7 @@ def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":
     return array
 
 
-class _ThreadGraphs(threading.local):
+class _ThreadGraphs(_local):
     """The graphs of the running thread."""
 
     chosen: CommandGraph | None = None

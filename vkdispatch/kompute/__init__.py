@@ -5,12 +5,22 @@ there raises an exception here, or is put in order. A tensor's memory is a `vd.B
 SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the page "Programs for Kompute" of the
 documentation.
 
-As with `vkdispatch` itself, a name brings the module that it lives in when it is first asked for.
+The Manager is imported here, as no program does without; another name brings the module that it lives in when
+it is first asked for.
 """
 
+import gc
 from importlib import import_module
 
-from vkdispatch.kompute.log import log_level as log_level  # as in Kompute, the import sets logging up
+# A collection in the midst of what follows would look at all that NumPy has made, for a quarter of our time.
+_collects = gc.isenabled()
+gc.disable()
+try:
+    from vkdispatch.kompute import log
+    from vkdispatch.kompute.manager import Manager as Manager
+finally:
+    if _collects:
+        gc.enable()
 
 __version__ = "0.9.0"
 
@@ -45,8 +55,6 @@ __all__ = sorted([*_HOMES, *_OLDER, *_CLASSES, "__version__"])
 
 
 def __getattr__(name: str) -> object:
-    if name == "Manager":
-        import_module("vkdispatch.base.early").load_vulkan()
     if name in _HOMES:
         value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _OLDER:
@@ -61,3 +69,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+log.get_ready()

@@ -65,8 +65,8 @@ class Commands:
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
         self._memories: dict[int, Memory] = {}
-        # Dispatches that merging would save at each run; -1: not counted yet; 0 also for one who wants none.
-        self._repeats = _uncounted()
+        # Dispatches that merging would save at each run; -1: not counted yet.
+        self._repeats = -1
         self._idle_repeats = 0  # that it would have saved so far
 
     # -- for operations
@@ -207,7 +207,7 @@ class Commands:
         self.graph.reset()
         self._steps = []
         self._memories = {}
-        self._repeats, self._idle_repeats = _uncounted(), 0
+        self._repeats, self._idle_repeats = -1, 0
 
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
@@ -223,7 +223,9 @@ class Commands:
         if self._repeats:
             self._consider_merging()
         self._follow(queue)
-        return self._note_use(queue, self.graph.start(queue))
+        value = self._note_use(queue, self.graph.start(queue))
+        self._context._native.flush(queue, value)  # by this thread: another would have to be woken
+        return value
 
     def _follow(self, queue: int) -> None:
         """Have the queue wait, on the device, for what others were given that uses the same memory."""
@@ -244,9 +246,7 @@ class Commands:
     def _consider_merging(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""
         if self._repeats < 0:
-            self._repeats = sum(
-                isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(self._steps)
-            )
+            self._repeats = _count_repeats(self._steps)
         self._idle_repeats += self._repeats
         if self._idle_repeats >= _WORTH_MERGING:
             self._repeats = 0
@@ -258,9 +258,11 @@ class Commands:
                 self.graph = graph
 
 
-def _uncounted() -> int:
-    """Return -1, or 0 where merging is switched off."""
-    return 0 if os.environ.get("VKDISPATCH_KOMPUTE_MERGE") == "0" else -1
+def _count_repeats(steps: list[Step]) -> int:
+    """Return how many dispatches merging would save; none for one who wants none."""
+    if len(steps) < 2 or os.environ.get("VKDISPATCH_KOMPUTE_MERGE") == "0":
+        return 0
+    return sum(isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(steps))
 
 
 def merge(steps: list[Step]) -> list[Step] | None:

@@ -1,13 +1,27 @@
-"""Python's logger "kp"."""
+"""Python's logger "kp". The module `logging` takes longer to import than all of Kompute: it waits for use."""
 
-import logging
+import sys
+from typing import TYPE_CHECKING
 
-# As Kompute does when it is imported: what its logger lets through is seen.
-logging.basicConfig()
-logger = logging.getLogger("kp")
+if TYPE_CHECKING:
+    import logging
 
-_TRACE = 5
-_LEVELS = (_TRACE, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+# TRACE, which is ours, to ERROR: numbers of the module logging.
+_LEVELS = (5, 10, 20, 30, 40)
+
+
+def logger() -> "logging.Logger":
+    """Return the logger, and see to it, as Kompute does, that what it lets through is seen."""
+    import logging
+
+    logging.basicConfig()
+    return logging.getLogger("kp")
+
+
+def get_ready() -> None:
+    """Do so now, if the program has imported `logging`; else when the first line is logged."""
+    if "logging" in sys.modules:
+        logger()
 
 
 def log_level(level: int) -> None:
@@ -20,7 +34,6 @@ def log_level(level: int) -> None:
     RuntimeError
         `level` is none of these.
     """
-    # Few programs make a mistake here, and all would pay for the import.
     from vkdispatch.base.errors import ArgumentTypeError
     from vkdispatch.kompute.errors import KomputeError
 
@@ -30,4 +43,21 @@ def log_level(level: int) -> None:
         raise KomputeError(
             f"level: expected 0 (trace), 1 (debug), 2 (info), 3 (warnings) or 4 (errors), got {level!r}"
         )
-    logger.setLevel(_LEVELS[level])
+    logger().setLevel(_LEVELS[level])
+
+
+def info(message: str, *values: object) -> None:
+    """Log at level INFO."""
+    # Without the module there is nobody who could have asked for lines below the level of a warning.
+    if "logging" in sys.modules:
+        logger().info(message, *values)
+
+
+def warning(message: str, *values: object) -> None:
+    """Log at level WARNING."""
+    logger().warning(message, *values)
+
+
+def error(message: str, *values: object) -> None:
+    """Log at level ERROR."""
+    logger().error(message, *values)

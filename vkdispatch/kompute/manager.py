@@ -12,9 +12,9 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.base.init import get_devices
+from vkdispatch.kompute import log
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.log import logger
 from vkdispatch.kompute.memory import (
     _FORMATS,
     TENSOR_TYPES,
@@ -113,7 +113,7 @@ class Manager(NamedEvaluations):
             raise KomputeError("context: it was closed, or its device was lost")
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
-        logger.info("using device %d: %s", index, context.device_infos[0].device_name)
+        log.info("using device %d: %s", index, context.device_infos[0].device_name)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be pickled or copied: one Manager answers for its objects. Raises TypeError."""
@@ -500,7 +500,7 @@ def _context_of(index: int, families: list[int], extensions: list[str]) -> tuple
         )
     missing = [name for name in extensions if name not in info.extensions]
     if missing:
-        logger.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
+        log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
     extensions = [name for name in extensions if name in info.extensions]
     try:
         if not families and not extensions:

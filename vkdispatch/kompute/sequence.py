@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute import log
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.log import logger
 from vkdispatch.kompute.named_operations import NamedRecords
 from vkdispatch.kompute.opaque import Opaque
 from vkdispatch.kompute.operations import OpBase
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vkdispatch.kompute.commands import Commands
 
 _S = TypeVar("_S", bound="Sequence")
+_LONGEST = 1 << 63  # nanoseconds
 
 
 class Sequence(NamedRecords, Opaque):
@@ -155,6 +156,7 @@ class Sequence(NamedRecords, Opaque):
         """
         self._require_idle("rerecord")
         operations, self._operations = self._operations, []
+        self._stamps = []
         self._begin()
         self._operations = operations
         for op in self._operations:
@@ -252,9 +254,9 @@ class Sequence(NamedRecords, Opaque):
         if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
             raise ArgumentTypeError(f"wait_for: expected nanoseconds, an int of 0 or more, got {wait_for!r}")
         if not self._running:
-            logger.warning("eval_await: nothing is running")
+            log.warning("eval_await: nothing is running")
             return self
-        seconds = None if wait_for is None else operator.index(wait_for) * 1e-9
+        seconds = None if wait_for is None else min(operator.index(wait_for), _LONGEST) * 1e-9
         if self._context._native.wait_until([(self._queue, self._running)], seconds):
             self._running = 0
             for held in self._hooked:

@@ -81,10 +81,11 @@ bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& pro
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
-// One for each VkQueue of the process: engines on somebody else's device may share queues with others.
+// One for each VkQueue of the process: engines on somebody else's device may share queues with others. The
+// table is never destroyed: a daemon thread may still make engines while the process ends.
 std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
   static std::mutex guard;
-  static std::map<VkQueue, std::weak_ptr<std::mutex>> known;
+  static auto& known = *new std::map<VkQueue, std::weak_ptr<std::mutex>>;
   std::lock_guard lock(guard);
   std::weak_ptr<std::mutex>& entry = known[queue];
   std::shared_ptr<std::mutex> found = entry.lock();
