@@ -14,8 +14,7 @@ _RUNTIME = """
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
+#include <pthread.h>
 #define __host__
 #define __device__
 #define __global__ static
@@ -26,9 +25,16 @@ enum GPUMemcpyKind { GPUMemcpyHostToDevice, GPUMemcpyDeviceToHost };
 struct GPUDeviceProp_t { int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3]; };
 typedef int GPUStream_t;
 static const GPUStream_t GPUStreamPerThread = 0;
-typedef std::map<void *, std::pair<int, size_t>> Memory;  // by address: device and bytes
-static Memory &memory() { static Memory all; return all; }
-static std::mutex &memory_lock() { static std::mutex lock; return lock; }
+// Blocks of memory, each of one device; C++'s own containers take long to compile.
+struct Block { void *place; int device; size_t bytes; };
+static Block blocks[256];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct Guard { Guard() { pthread_mutex_lock(&lock); } ~Guard() { pthread_mutex_unlock(&lock); } };
+static Block *find(const void *place) {
+  for (Block &block : blocks)
+    if (block.place == place) return &block;
+  return nullptr;
+}
 static thread_local int current = 0;
 static thread_local GPUError_t last = GPUSuccess;
 inline const char *GPUGetErrorString(GPUError_t status) {
@@ -48,28 +54,33 @@ inline GPUError_t GPUMalloc(void **place, size_t bytes) {
   if (bytes > (size_t(1) << 24)) return GPUErrorMemory;
   *place = std::malloc(bytes);
   std::memset(*place, 0xab, bytes);
-  std::lock_guard<std::mutex> guard(memory_lock());
-  memory()[*place] = {current, bytes};
+  Guard guard;
+  *find(nullptr) = Block{*place, current, bytes};
   return GPUSuccess;
 }
 inline GPUError_t GPUFree(void *place) {
-  std::lock_guard<std::mutex> guard(memory_lock());
-  if (!memory().count(place) || memory()[place].first != current) return GPUErrorValue;
-  memory().erase(place);
+  Guard guard;
+  Block *const block = place ? find(place) : nullptr;
+  if (!block || block->device != current) return GPUErrorValue;
+  block->place = nullptr;
   std::free(place);
   return GPUSuccess;
 }
 inline GPUError_t GPUMemcpy(void *to, const void *from, size_t bytes, GPUMemcpyKind kind) {
-  std::lock_guard<std::mutex> guard(memory_lock());
-  void *const there = kind == GPUMemcpyHostToDevice ? to : const_cast<void *>(from);
-  if (!memory().count(there) || memory()[there].first != current || memory()[there].second < bytes)
-    return GPUErrorValue;
+  Guard guard;
+  const void *const there = kind == GPUMemcpyHostToDevice ? to : from;
+  const Block *const block = there ? find(there) : nullptr;
+  if (!block || block->device != current || block->bytes < bytes) return GPUErrorValue;
   std::memcpy(to, from, bytes);
   return GPUSuccess;
 }
 inline GPUError_t GPUGetLastError() { const GPUError_t status = last; last = GPUSuccess; return status; }
 inline GPUError_t GPUStreamSynchronize(GPUStream_t) { return GPUSuccess; }
-extern "C" int64_t emulated_allocations() { return static_cast<int64_t>(memory().size()); }
+extern "C" int64_t emulated_allocations() {
+  int64_t count = 0;
+  for (const Block &block : blocks) count += block.place != nullptr;
+  return count;
+}
 template <typename Body> void emulate(dim3 teams, dim3 members, Body body) {
   if (members.x * members.y * members.z > 64 || members.z > 8 || teams.x > 1000 || teams.y > 100) {
     last = GPUErrorConfiguration;

@@ -330,6 +330,7 @@ FINE = np.zeros(3)
         (lambda: Accel(FINE, COPY, FINE, kind=[3]), TypeError, "kind: expected the name"),
         (lambda: Accel(FINE, COPY, FINE, compile=3), TypeError, "compile: expected a compiler command"),
         (lambda: Accel(FINE, COPY, FINE, compile=""), ValueError, "compile: there is no command"),
+        (lambda: Accel(FINE, COPY, FINE, compile="g++ '"), ValueError, "compile: .* No closing quotation"),
         (lambda: Accel(FINE, COPY, FINE, verify="yes"), TypeError, "verify: expected True, False or"),
         (lambda: Accel(FINE, COPY, FINE, verify=-1), ValueError, "verify: expected an error"),
         (lambda: Accel(FINE, COPY, FINE, verify=float("nan")), ValueError, "verify: expected an error"),

@@ -186,8 +186,8 @@ accel.run(); accel.stop()
 assert y.tolist() == list(range(9))
 """
     environment = {**os.environ, "VKDISPATCH_CACHE": str(tmp_path)}
-    made = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
-    assert [process.wait(120) for process in made] == [0, 0, 0]
+    made = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(2)]
+    assert [process.wait(120) for process in made] == [0, 0]
 
 
 def test_damaged_libraries_are_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

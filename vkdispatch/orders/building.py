@@ -132,7 +132,7 @@ class Builder:
         there = self.models()
         for name in names:
             if name not in MODELS:
-                near = difflib.get_close_matches(name, MODELS, 1)
+                near = difflib.get_close_matches(name.lower(), MODELS, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MODELS)}"
                 raise ArgumentValueError(f"kind: there is no model {name!r}; {hint}")
         found = [name for name in names if name in there]

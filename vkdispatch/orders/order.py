@@ -5,6 +5,7 @@ import builtins
 import difflib
 import functools
 import os
+import shlex
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -171,7 +172,7 @@ class Order:
     def _section(self, header: Header, line: int, body: str, body_line: int) -> Section:
         for model in header.models:
             if model not in MODELS:
-                near = difflib.get_close_matches(model, MODELS, 1)
+                near = difflib.get_close_matches(model.lower(), MODELS, 1)
                 hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(MODELS)}"
                 raise self._error(line, 0, f"there is no model {model!r}{hint}")
         options = {name: self._value(name, value, line) for name, value in header.options.items()}
@@ -213,6 +214,11 @@ def checked_compile(given: object) -> tuple[str, ...] | None:
         )
     if not commands or not all(item.strip() for item in commands):
         raise ArgumentValueError(f"compile: there is no command in {given!r}; such as 'g++ -O2' would do")
+    for command in commands:
+        try:
+            shlex.split(command)
+        except ValueError as error:
+            raise ArgumentValueError(f"compile: {command!r} cannot be taken apart: {error}") from None
     return tuple(commands)
 
 
