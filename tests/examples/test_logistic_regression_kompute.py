@@ -1,4 +1,4 @@
-"""The example of logistic regression agrees with NumPy and SciPy, as a program for Kompute and as a native one."""
+"""Logistic regression, as a program for Kompute and as a native one, agrees with NumPy and SciPy."""
 
 from __future__ import annotations
 

@@ -215,25 +215,26 @@ def test_copies_and_dispatches_are_ordered_by_hazards_alone(engine: native.Engin
     assert engine.statistics()["barriers"] - before == 1 + 4 + 1  # the opening one, the links, the asked for
 
 
-def test_a_barrier_that_is_asked_for(engine: native.Engine) -> None:
-    arrays = [Array(engine, np.zeros(4, np.float32)) for _ in range(2)]
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_barrier_that_is_asked_for(engine: native.Engine, apart: bool) -> None:
+    """It is there where no hazard needs one, and where one does it is the one: none comes in addition."""
+    arrays = [Array(engine, np.zeros(4, np.float32)) for _ in range(3)]
     plan, _ = affine_launcher(engine)
     commands = native.CommandList(engine)
-    for _ in range(3):
+    for k in range(3):
         commands.record_barrier()
-        for array in arrays:
-            commands.record(plan, [(array._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
-    engine.set_barriers_enabled(False)
-    for _ in range(2):
-        commands.submit(0, affine(4, 1.0) * 6, 1)
+        commands.record(plan, [(arrays[k if apart else 0]._native, 0, 0, 0, True, True)], (1, 1, 1), 16)
     engine.wait_idle()
-    engine.set_barriers_enabled(True)
-    assert native.take_messages()
-    for _ in range(3):
-        commands.submit(0, affine(4, 1.0) * 6, 1)
-    engine.wait_idle()
-    np.testing.assert_array_equal(arrays[1].read(), 15)
-    native.take_messages()  # the segment was recorded without barriers, and stays so
+    recorded = []
+    for _ in range(4):
+        before = engine.statistics()["barriers"]
+        commands.submit(0, affine(4, 1.0) * 3, 1)
+        engine.wait_idle()
+        recorded.append(engine.statistics()["barriers"] - before)
+    # into the queue's own commands; then as a segment that has an opening one, and is used again
+    assert recorded == [3, 4, 0, 0]
+    for array, expected in zip(arrays, (4, 4, 4) if apart else (12, 0, 0), strict=True):
+        np.testing.assert_array_equal(array.read(), expected)
 
 
 def test_lists_longer_than_a_segment(engine: native.Engine) -> None:

@@ -1,4 +1,4 @@
-"""Orders that several tests use, each in all models that run on a processor."""
+"""Orders that several tests use, each in all models that a compiler builds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ HOST = (
     "omptarget_cpp",
     "omptarget_fortran",
 )
+NATIVE = (*HOST, "cuda", "hip")
 
 ADD = """
 set_argnames(("x", "y"), "z")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -267,8 +268,12 @@ def test_teams_are_workgroups_where_the_body_looks_at_them(kind: str) -> None:
     most = vd.get_context().max_workgroup_invocations
     with pytest.raises(ValueError, match=f"members: .*{most} in all"):
         accel.run(most + 1)
-    with pytest.raises(ValueError, match=r"teams: \(2147483647, 1, 1\) are more than"):
-        accel.run(1, 2**31 - 1)
+    limits = vd.get_context().max_workgroup_count
+    for axis, limit in enumerate(limits):
+        if limit < 2**31 - 1:  # which are more than an order may have
+            teams = tuple(limit + 1 if axis == i else 1 for i in range(3))
+            with pytest.raises(ValueError, match=rf"teams: {re.escape(str(teams))} are more than"):
+                accel.run(1, teams)
     with pytest.raises(ValueError, match=r"device: .* has 1 of them in this context, got 1"):
         accel.run(device=len(vd.get_context().device_infos))
     accel.run((3, 2), 5)
@@ -519,4 +524,5 @@ print(len(context.device_infos), "good")
 """
     done = run_python(code, **environment)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == ("2 good" if devices == "two devices" else "1 good")
+    # before it there may be the warning that the validation layer is not installed
+    assert done.stdout.splitlines()[-1] == ("2 good" if devices == "two devices" else "1 good")

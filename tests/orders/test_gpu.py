@@ -1,10 +1,9 @@
-"""CUDA and HIP: run on an emulated GPU anywhere, compiled by nvcc and run on a GPU where there are such."""
+"""CUDA and HIP: run on emulated GPUs anywhere, and on real ones by nvcc and hipcc where there are such."""
 
 from __future__ import annotations
 
 import gc
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.orders.emulated_gpu import make_compiler
+from tests.orders.here import available, other_model, require
 from tests.orders.tasks import ADD, ADD_3D, PRODUCT
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
@@ -42,18 +42,38 @@ def _arguments(size: int) -> tuple[list[Any], list[Any]]:
     return [a, z, h, b, 3], outputs
 
 
-@pytest.fixture(scope="module", params=["cuda", "hip"])
-def gpu(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str]]:
-    """Name a model, and a compiler for it whose GPUs are emulated."""
-    kind = request.param
-    compiler = make_compiler(tmp_path_factory.mktemp(kind), kind)
+Gpu = tuple[str, str | None]  # a model, and a compiler for it; None: those that are found
+
+
+@pytest.fixture(scope="module")
+def emulators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return {kind: make_compiler(tmp_path_factory.mktemp(kind), kind) for kind in ("cuda", "hip")}
+
+
+def _emulated(kind: str, emulators: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    """Make a model believe, for one test, that its device is there: the next one may use a real one."""
     model = TABLE[kind]
     assert isinstance(model, NativeModel)
-    TABLE[kind] = replace(model, ready=lambda: None, target=tuple)
-    yield kind, compiler
-    TABLE[kind] = model
+    monkeypatch.setitem(TABLE, kind, replace(model, ready=lambda: None, target=tuple))
+    return kind, emulators[kind]
+
+
+@pytest.fixture(params=["cuda", "hip"])
+def emulated(
+    request: pytest.FixtureRequest, emulators: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Gpu:
+    """Return a model and a compiler for two GPUs that are emulated."""
+    return _emulated(request.param, emulators, monkeypatch)
+
+
+@pytest.fixture(params=["emulated cuda", "emulated hip", "cuda", "hip"])
+def gpu(request: pytest.FixtureRequest, emulators: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    """Return a model and a compiler for GPUs: emulated ones, or those of this machine."""
+    kind = request.param.split()[-1]
+    if kind != request.param:
+        return _emulated(kind, emulators, monkeypatch)
+    require(kind)
+    return kind, None
 
 
 def _check(kind: str, **options: Any) -> None:
@@ -71,7 +91,7 @@ def _check(kind: str, **options: Any) -> None:
     assert b.sum() == 1
 
 
-def test_kernels_of_an_emulated_gpu(gpu: tuple[str, str]) -> None:
+def test_kernels_of_a_gpu(gpu: Gpu) -> None:
     kind, compiler = gpu
     _check(kind, compile=compiler)
     x, y, z = np.arange(30.0), np.ones(60)[::-2], np.zeros(60)[::2]
@@ -95,15 +115,16 @@ def test_kernels_of_an_emulated_gpu(gpu: tuple[str, str]) -> None:
         accel.run(1)
 
 
-def test_launches_that_are_too_large(gpu: tuple[str, str]) -> None:
+def test_launches_that_are_too_large(gpu: Gpu) -> None:
     kind, compiler = gpu
     x, z = np.arange(30.0), np.zeros(30)
     accel = Accel(x, x, Order(ADD), z, kind=kind, compile=compiler)
     for workers, said in (
-        ((65,), r"members: \(65, 1, 1\) are more than the \(64, 64, 8\) of the device"),
-        (((16, 16),), r"members: 256 in a team are more than the 64 of the device; run\(members, teams\)"),
-        (((1, 1, 9),), r"members: \(1, 1, 9\) are more"),
-        ((1, (3, 101)), r"teams: \(3, 101, 1\) are more"),
+        # more than emulated GPUs have, and than real ones
+        ((1025,), r"members: \(1025, 1, 1\) are more than the \(\d+, \d+, \d+\) of the device"),
+        (((64, 64),), r"members: 4096 in a team are more than the \d+ of the device; run\(members, teams\)"),
+        (((1, 1, 1025),), r"members: \(1, 1, 1025\) are more"),
+        ((1, (3, 65536)), r"teams: \(3, 65536, 1\) are more"),
     ):
         run_id = accel.run(*workers)
         with pytest.raises(OrderRunError, match=f"{kind}: {said}"):
@@ -113,8 +134,8 @@ def test_launches_that_are_too_large(gpu: tuple[str, str]) -> None:
     np.testing.assert_array_equal(z, 2 * x)
 
 
-def test_another_device_gets_the_data_and_memory_is_given_back(gpu: tuple[str, str]) -> None:
-    kind, compiler = gpu
+def test_another_device_gets_the_data_and_memory_is_given_back(emulated: Gpu) -> None:
+    kind, compiler = emulated
     text = f'set_argnames("x", "y")\n[{kind}]\ny(threadIdx.x) += x(threadIdx.x);\n'
     x, y = np.arange(5.0), np.zeros(5)
     accel = Accel(x, Order(text), y, kind=kind, compile=compiler)
@@ -143,30 +164,37 @@ def test_another_device_gets_the_data_and_memory_is_given_back(gpu: tuple[str, s
     assert loaded.emulated_allocations() == 0
 
 
-def test_a_task_moves_between_processor_and_gpu(gpu: tuple[str, str]) -> None:
+_ADDED = {
+    "fortran": "y = y + x",
+    "openmp_cpp": "#pragma omp for\n        for (int i = 0; i < x.size; i++) y(i) += x(i);",
+}
+
+
+def test_a_task_moves_between_processor_and_gpu(gpu: Gpu) -> None:
     kind, compiler = gpu
+    other = other_model()
     text = f"""
     set_argnames("x", "y")
-    [{kind}: compile={compiler!r}]
+    [{kind}{f": compile={compiler!r}" if compiler else ""}]
         if (threadIdx.x < x.size) y(threadIdx.x) += x(threadIdx.x);
     [cpp]
         for (int i = 0; i < x.size; i++) y(i) += x(i);
-    [fortran]
-        y = y + x
+    [{other}]
+        {_ADDED[other]}
     """
     x, y = np.arange(5.0), np.zeros(5)
     accel = Accel(x, Order(text), y, verify=True)
     assert accel.model == kind
-    for other in ("cpp", kind, "fortran"):
+    for model in ("cpp", kind, other):
         accel.run(5)
-        accel.swap(other)
+        accel.swap(model)
     accel.run(5)
     accel.stop()
     np.testing.assert_array_equal(y, 4 * x)
     assert accel.verification is not None
-    assert set(accel.verification.models) == {kind, "cpp", "fortran"}
+    assert set(accel.verification.models) == {kind, "cpp", other}
     times = accel.race(5, device=1)
-    assert set(times) == {kind, "cpp", "fortran"}
+    assert set(times) == {kind, "cpp", other}
     np.testing.assert_array_equal(y, 4 * x)
 
 
@@ -189,9 +217,8 @@ def test_nvcc_compiles_what_is_written_for_cuda(tmp_path: Path) -> None:
     compiler = next(find_compilers(model.search, None))
     flags = model.flags_of(compiler)
     assert compile_library(compiler, flags, model.source(_task(EVERYTHING)))[:4] == b"\x7fELF"
-    if cuda_hip.cuda_capability() is not None:
-        _check("cuda")
-        return
+    if available("cuda"):
+        return  # and is run, by the tests above
     with pytest.raises(OrderBuildError, match=r"nvcc .* is here, but there is no CUDA device"):
         Accel(Order("[cuda]\n"), kind="cuda")
 

@@ -1,17 +1,24 @@
-"""Every model that runs on a processor, for real: what its bodies compute is what NumPy computes."""
+"""Every model that a compiler builds, for real: what its bodies compute is what NumPy computes.
+
+A model is left out only where it has no compiler, and CUDA where there is no GPU: `test_gpu.py` has more of
+that, HIP and emulated ones.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.orders.here import available, missing, require
 from tests.orders.tasks import ADD, ADD_3D, HOST, PRODUCT
 from vkdispatch.orders import Accel, Order
+from vkdispatch.orders.models.cuda_hip import cuda_capability
 from vkdispatch.orders.order import MODELS
 
 Array = npt.NDArray[Any]
@@ -26,20 +33,22 @@ def _numbers(shape: int | tuple[int, ...], dtype: str = "f8") -> Array:
     return rng.integers(0, 2 if dtype == "?" else 60, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("kind", HOST)
+@pytest.mark.parametrize("kind", [*HOST, "cuda"])
 @pytest.mark.parametrize("size", [0, 1, 2, 101, 10007])
 def test_sum_of_vectors(kind: str, size: int) -> None:
+    require(kind)
     x, y, z = _numbers(size), _numbers(size) + 0.5, np.full(size, np.nan)
     accel = Accel(x, y, Order(ADD), z, kind=kind)
     assert accel.model == kind
-    accel.run(size)
+    accel.run(64, -(-size // 64))  # what a GPU has no limit below
     accel.stop()
     np.testing.assert_array_equal(z, x + y)
 
 
-@pytest.mark.parametrize("kind", HOST)
+@pytest.mark.parametrize("kind", [*HOST, "cuda"])
 @pytest.mark.parametrize("order", ["C", "F", "gaps"])
 def test_sum_of_three_dimensions_in_any_memory(kind: str, order: str) -> None:
+    require(kind)
     shape = (5, 7, 11)
 
     def laid(values: Array) -> Array:
@@ -55,9 +64,10 @@ def test_sum_of_three_dimensions_in_any_memory(kind: str, order: str) -> None:
     np.testing.assert_array_equal(z, x + 2.5 * y)
 
 
-@pytest.mark.parametrize("kind", HOST)
+@pytest.mark.parametrize("kind", [*HOST, "cuda"])
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (3, 5, 7), (67, 31, 13), (4, 0, 3)])
 def test_product_of_matrices(kind: str, m: int, k: int, n: int) -> None:
+    require(kind)
     a, b, c = _numbers((m, k)), _numbers((k, n)).T.copy().T, np.full((m, n), np.nan)
     accel = Accel(a, b, Order(PRODUCT), c, kind=kind)
     accel.run(n, m)
@@ -70,6 +80,9 @@ set_argnames(("x", "by"), ("y", "z"))
 [cpp]
     for (int i = 0; i < x.size; i++) y(i) = x(i);
     z = by;
+[cuda, hip]
+    y(threadIdx.x) = x(threadIdx.x);
+    if (threadIdx.x == 0) z = by;
 [fortran]
     y = x
     z = by
@@ -78,20 +91,26 @@ set_argnames(("x", "by"), ("y", "z"))
 
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [(kind, dtype) for kind in ("cpp", "fortran") for dtype in DTYPES if (kind, dtype) != ("fortran", "f2")],
+    [
+        (kind, dtype)
+        for kind in ("cpp", "fortran", "cuda")
+        for dtype in DTYPES
+        if (kind, dtype) != ("fortran", "f2")
+    ],
 )
 def test_every_dtype(kind: str, dtype: str) -> None:
+    require(kind)
     x, by = _numbers(23, dtype), _numbers((), dtype)
     y, z = np.zeros(23, dtype), np.zeros((), dtype)
     with Accel(x, by, Order(COPY), y, z, kind=kind) as accel:
-        accel.run()
+        accel.run(23)
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(z, by)
     # nothing is rebuilt for other bytes and another size
     swapped = x.astype(x.dtype.newbyteorder())
     wide = np.zeros(46, swapped.dtype)[::-2]
     with Accel(swapped, by, Order(COPY), wide, z, kind=kind) as accel:
-        accel.run()
+        accel.run(23)
     np.testing.assert_array_equal(wide, x)
 
 
@@ -99,33 +118,39 @@ ARITHMETIC = """
 set_argnames(("x", "y", "alpha"), "z")
 [cpp]
     for (int i = 0; i < x.size; i++) z(i) = x(i) * y(i) + alpha;
+[cuda, hip]
+    const int i = threadIdx.x;
+    z(i) = x(i) * y(i) + alpha;
 [fortran]
     z = x * y + alpha
 """
 
 
-@pytest.mark.parametrize("kind", ["cpp", "fortran"])
+@pytest.mark.parametrize("kind", ["cpp", "fortran", "cuda"])
 @pytest.mark.parametrize("dtype", ["f4", "c8", "c16", "i8"])
 def test_arithmetic(kind: str, dtype: str) -> None:
+    require(kind)
     x, y, z = _numbers(31, dtype), _numbers(31, dtype)[::-1], np.zeros(31, dtype)
     alpha = np.array(3, dtype)
     with Accel(x, y, alpha, Order(ARITHMETIC), z, kind=kind) as accel:
-        accel.run()
+        accel.run(31)
     np.testing.assert_array_equal(z, x * y + alpha)
 
 
-def test_half_precision_rounds_as_numpy_does() -> None:
+@pytest.mark.parametrize("kind", ["cpp", "cuda"])
+def test_half_precision_rounds_as_numpy_does(kind: str) -> None:
+    require(kind)
     x = np.array([1.0, 1.0009765625, 6.0e-8, 65504.0, np.inf], np.float16)
     z = np.zeros_like(x)
-    with Accel(x, x, np.float16(0.5), Order(ARITHMETIC), z, kind="cpp") as accel:
-        accel.run()
+    with Accel(x, x, np.float16(0.5), Order(ARITHMETIC), z, kind=kind) as accel:
+        accel.run(5)
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(z, x * x + np.float16(0.5), rtol=2e-3)
 
 
 ATTRIBUTES = """
 set_argnames("x", "n")
-[cpp]
+[cpp, cuda, hip]
     int at = 0;
     n(at++) = x.ndim;
     n(at++) = x.size;
@@ -143,18 +168,19 @@ set_argnames("x", "n")
 """
 
 
-def test_what_arrays_know_of_themselves() -> None:
-    x = np.zeros((2, 3, 5), np.float32)
-    for kind, strides in (("cpp", (15, 5, 1)), ("fortran", (1, 2, 6))):
-        n = np.zeros(9, np.int32)
-        with Accel(x, Order(ATTRIBUTES), n, kind=kind) as accel:
-            accel.run()
-        assert n.tolist() == [3, 30, 2, strides[0], 3, strides[1], 5, strides[2], 9]
+@pytest.mark.parametrize("kind", ["cpp", "fortran", "cuda"])
+def test_what_arrays_know_of_themselves(kind: str) -> None:
+    require(kind)
+    x, n = np.zeros((2, 3, 5), np.float32), np.zeros(9, np.int32)
+    strides = (1, 2, 6) if kind == "fortran" else (15, 5, 1)
+    with Accel(x, Order(ATTRIBUTES), n, kind=kind) as accel:
+        accel.run()
+    assert n.tolist() == [3, 30, 2, strides[0], 3, strides[1], 5, strides[2], 9]
 
 
 GRID = """
 set_argnames((), ("n", "run"))
-[cpp]
+[cpp, cuda, hip]
     const int all[9] = {ACCELPY_WORKER_DIM0, ACCELPY_WORKER_DIM1, ACCELPY_WORKER_DIM2,
                         ACCELPY_TEAM_DIM0,   ACCELPY_TEAM_DIM1,   ACCELPY_TEAM_DIM2,
                         ACCELPY_ASSIGN_DIM0, ACCELPY_ASSIGN_DIM1, ACCELPY_ASSIGN_DIM2};
@@ -168,8 +194,9 @@ set_argnames((), ("n", "run"))
 """
 
 
-@pytest.mark.parametrize("kind", ["cpp", "fortran"])
+@pytest.mark.parametrize("kind", ["cpp", "fortran", "cuda"])
 def test_bodies_know_how_they_are_run(kind: str) -> None:
+    require(kind)
     n, run = np.zeros(9, np.int32), np.full((), -1)
     accel = Accel(Order(GRID), n, run, kind=kind)
     calls: list[tuple[tuple[Any, ...], list[int]]] = [
@@ -208,6 +235,7 @@ set_argnames((), ("seen", "count"))
 
 @pytest.mark.parametrize("kind", ["openmp_cpp", "openmp_fortran"])
 def test_members_are_threads(kind: str) -> None:
+    require(kind)
     available = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
     seen, count = np.zeros(4096, np.int64), np.zeros((), np.int64)
     accel = Accel(Order(THREADS), seen, count, kind=kind)
@@ -230,6 +258,12 @@ set_argnames("x", "y")
     for (int i = 0; i < x.size; i++) parts.push_back(x(i));
     y = std::accumulate(parts.begin(), parts.end(), 0.0);
     return;
+[cuda]
+#include <cooperative_groups.h>
+    if (cooperative_groups::this_grid().thread_rank() > 0) return;
+    y = 0;
+    for (int i = 0; i < x.size; i++) y += x(i);
+    return;
 [fortran]
     use iso_fortran_env, only: real64
     real(real64) :: parts(size(x))
@@ -239,8 +273,9 @@ set_argnames("x", "y")
 """
 
 
-@pytest.mark.parametrize("kind", ["cpp", "openmp_cpp", "fortran"])
+@pytest.mark.parametrize("kind", ["cpp", "openmp_cpp", "fortran", "cuda"])
 def test_bodies_bring_what_they_need(kind: str) -> None:
+    require(kind)
     x, y = _numbers(100), np.zeros(())
     with Accel(x, Order(INCLUDE), y, kind=kind) as accel:
         accel.run()
@@ -249,6 +284,10 @@ def test_bodies_bring_what_they_need(kind: str) -> None:
 
 REDUCTION = """
 set_argnames("x", "total")
+[cuda, hip]
+    auto *const sum = reinterpret_cast<unsigned long long *>(&total);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < x.size; i += gridDim.x * blockDim.x)
+        atomicAdd(sum, static_cast<unsigned long long>(x(i)));
 [openmp_cpp]
     #pragma omp for reduction(+ : total)
     for (int i = 0; i < x.size; i++) total += x(i);
@@ -279,8 +318,9 @@ set_argnames("x", "total")
 """
 
 
-@pytest.mark.parametrize("kind", [model for model in HOST if "_" in model])
+@pytest.mark.parametrize("kind", [model for model in [*HOST, "cuda"] if model not in ("cpp", "fortran")])
 def test_outputs_without_dimensions_are_summed_into(kind: str) -> None:
+    require(kind)
     x, total = np.arange(1001), np.array(5)
     accel = Accel(x, Order(REDUCTION), total, kind=kind)
     for _ in range(2):
@@ -298,12 +338,29 @@ def test_default_names_and_lists() -> None:
 
 
 def test_the_library_has_an_order_of_its_own() -> None:
-    names = [model for model in MODELS if model in HOST]
-    assert sorted(names) == sorted(HOST)
+    assert sorted(HOST) == sorted(model for model in MODELS if model in HOST)
+    names = [model for model in MODELS if model in available(*HOST)]
     out = np.zeros(3)
     # those further down of the accelerators are what stands in for them
     for first, second in itertools.pairwise(names):
         text = "".join(f"\n[{model}]\n" for model in (second, first))
         assert Accel(Order(text), out).model == first
         assert Accel(Order(text), out, kind=[second, first]).model == second
-    assert Accel(Order("[cpp: enable=False]\n[fortran]\n"), out).model == "fortran"
+    last = names[-1]
+    off = "".join(f"[{model}: enable=False]\n" for model in names[:-1])
+    assert Accel(Order(f"{off}[{last}]\n"), out).model == last
+
+
+@pytest.mark.parametrize(
+    ("program", "models"),
+    [
+        ("g++", ("cpp", "openmp_cpp", "openacc_cpp", "omptarget_cpp")),
+        ("gfortran", ("fortran", "openmp_fortran", "openacc_fortran", "omptarget_fortran")),
+        ("nvcc", ("cuda",)),
+    ],
+)
+def test_no_model_is_left_out_where_its_compiler_is(program: str, models: tuple[str, ...]) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program} here")
+    no_device = program == "nvcc" and cuda_capability() is None
+    assert {missing(model) for model in models} == {"there is no CUDA device" if no_device else None}

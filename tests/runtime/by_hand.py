@@ -88,6 +88,14 @@ class Family(Structure):
     _fields_ = (("flags", c_uint32), ("count", c_uint32), ("others", c_uint32 * 4))
 
 
+class LayerProperties(Structure):
+    _fields_ = (
+        ("name", ctypes.c_char * 256),
+        ("versions", c_uint32 * 2),
+        ("description", ctypes.c_char * 256),
+    )
+
+
 class Properties(Structure):
     _fields_ = (
         ("numbers", c_uint32 * 5),  # API version, driver version, vendor, device, type
@@ -112,7 +120,7 @@ def names(given: Sequence[bytes]) -> Any:
 
 
 class Foreign:
-    """An instance and a device with one queue, made without vkdispatch; validated in debug mode."""
+    """An instance and a device with one queue of their own; validated in debug mode, where that can be."""
 
     def __init__(
         self, features: Sequence[str] = REQUIRED, extensions: Sequence[str] = (), wanted: str = ""
@@ -139,8 +147,17 @@ class Foreign:
         vk.vkDestroyInstance(self.instance, None)
 
 
+def has_validation() -> bool:
+    """Whether the Khronos validation layer is installed."""
+    count = c_uint32()
+    call("vkEnumerateInstanceLayerProperties", byref(count), None)
+    found = (LayerProperties * count.value)()
+    call("vkEnumerateInstanceLayerProperties", byref(count), found)
+    return VALIDATION in [layer.name for layer in found]
+
+
 def make_instance() -> c_void_p:
-    debug = os.environ.get("VKDISPATCH_DEBUG") == "1"
+    debug = os.environ.get("VKDISPATCH_DEBUG") == "1" and has_validation()
     application = ApplicationInfo(type=0, api_version=VULKAN_1_2)
     info = InstanceInfo(type=1, application=ctypes.pointer(application))
     if debug:

@@ -19,7 +19,7 @@ import vkdispatch_native as native
 from vkdispatch.base.interop import as_handle
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64
 
-from .by_hand import REQUIRED, Foreign, device_name, get_queue, vk
+from .by_hand import REQUIRED, Foreign, device_name, get_queue, has_validation, vk
 
 SOME = ("hostQueryReset", "shaderFloat64", "shaderInt64", "bufferDeviceAddress")
 RunPython = Callable[..., CompletedProcess[str]]
@@ -575,6 +575,7 @@ def test_handles_of_cffi(maker: Foreign) -> None:
         as_handle("device", ffi.cast("VkDevice", 0))
 
 
+@pytest.mark.skipif(not has_validation(), reason="the Khronos validation layer is not installed")
 def test_the_foreign_layer_is_heard(run_python: RunPython) -> None:
     """In debug mode what a foreign instance's layer says is noted, such as of a feature that is off."""
     result = run_python(
@@ -590,8 +591,7 @@ context.close()
         VKDISPATCH_DEBUG="1",
     )
     assert result.returncode == 0, result.stderr
-    heard, validates = result.stdout.split()
-    assert heard == validates
+    assert result.stdout.split() == ["True", "True"]
 
 
 def test_the_dummy_backend_has_none(run_python: RunPython) -> None:
@@ -628,4 +628,5 @@ made.destroy()
         VKDISPATCH_DEBUG="1",
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "True\n"
+    # before it there may be the warning that the layer is not installed: the hazard checker is our own
+    assert result.stdout.splitlines()[-1] == "True"
