@@ -251,6 +251,9 @@ def test_constants_that_are_set(manager: kp.Manager) -> None:
     sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
     algorithm.set_push_consts([4, 5, 6])
     algorithm.get_push_consts()[:] = 100
+    given = np.array([4, 5, 6], FLOAT32)
+    algorithm.set_push_consts(given)
+    given[:] = 100
     sequence.eval()
     assert tensor.data().tolist() == [1, 2, 3]
     sequence.rerecord()

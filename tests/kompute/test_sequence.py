@@ -175,6 +175,19 @@ def test_without_an_operation_it_waits_unless_told_otherwise(manager: kp.Manager
     sequence.eval_await()
 
 
+def test_an_evaluation_of_no_commands_ends_like_any_other(manager: kp.Manager) -> None:
+    source, target = (manager.tensor([value], kp.MemoryTypes.host) for value in (1, 2))
+    sequence = manager.sequence().record(kp.OpCopy([source, target])).eval()
+    sequence.record(kp.OpSyncLocal([source]))  # nothing to do for memory of this type
+    target.data()[:] = 3
+    sequence.eval_async(blocking=False)
+    assert sequence.is_running()
+    with pytest.raises(RuntimeError, match="record: the sequence is running"):
+        sequence.record(kp.OpSyncLocal([source]))
+    sequence.eval_await()
+    assert not sequence.is_running() and target.data().tolist() == [1]
+
+
 def test_while_it_runs_it_refuses(manager: kp.Manager) -> None:
     sequence, a = busy(manager)
     sequence.eval_async(blocking=False)
@@ -278,6 +291,18 @@ def test_timestamps(manager: kp.Manager) -> None:
     sequence.record(kp.OpSyncLocal([a])).eval()
     assert len(sequence.get_timestamps()) == 2
     assert manager.timestamp_period > 0
+
+
+def test_timestamps_after_clear_are_of_the_operations_that_are_held(manager: kp.Manager) -> None:
+    tensor = manager.tensor([1])
+    sequence = manager.sequence(total_timestamps=3)
+    sequence.record(kp.OpSyncDevice([tensor])).record(kp.OpSyncLocal([tensor])).eval()
+    assert len(sequence.get_timestamps()) == 3
+    sequence.clear()
+    sequence.eval()
+    assert len(sequence.get_timestamps()) == 1
+    sequence.record(kp.OpSyncLocal([tensor])).eval()
+    assert len(sequence.get_timestamps()) == 2 and min(sequence.get_timestamps()) > 0
 
 
 def test_timestamps_that_were_not_asked_for(manager: kp.Manager) -> None:

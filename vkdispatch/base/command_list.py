@@ -29,6 +29,11 @@ class CommandList(Handle):
         """Return the bytes of push constants that one run of the list takes."""
         return self._native.instance_size
 
+    @property
+    def length(self) -> int:
+        """How many commands were recorded."""
+        return self._native.length
+
     def record_compute_plan(
         self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
     ) -> None:

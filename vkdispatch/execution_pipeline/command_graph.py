@@ -346,14 +346,31 @@ class CommandGraph(CommandList):
             self._recorded.add(None, (), self._native.instance_size)
 
     def start(self, queue_index: int) -> int:
-        """Submit to a queue what has no bound variables; return the number of the batch to wait for."""
+        """Submit to a queue; return the number of the batch to wait for, 0 for none. Raises as `submit`."""
+        if self._probes or self.pc_values:
+            self.submit(1, queue_index)
+            return self.context._native.last_value(queue_index)
         self._complete_instance()
         return self._native.submit(queue_index, self._instance, 1)
 
     def run(self, queue_index: int) -> None:
-        """Submit to a queue what has no bound variables, and wait for it: one call of the native module."""
+        """Submit to a queue and wait, as a rule with one call of the native module. Raises as `submit`."""
+        if self._probes or self.pc_values:
+            self.context._native.wait_for(queue_index, self.start(queue_index), True)
+            return
         self._complete_instance()
         self._native.evaluate(queue_index, self._instance, None)
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` commands only; bound variables keep their names."""
+        with self._lock:
+            self._native.rearrange(range(count))
+            self._recorded.truncate(count)
+            size = self.get_instance_size()
+            del self._instance[size:]
+            for name, slots in self._slots.items():
+                self._slots[name] = [slot for slot in slots if slot.offset < size]
+            self._probes = [(offset, probe) for offset, probe in self._probes if offset < size]
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
@@ -403,9 +420,7 @@ class CommandGraph(CommandList):
                 moves = plan.moves(recorded, order)
                 arranged = self._native.rearrange(order)
             except BaseException:
-                self._native.rearrange(range(count))
-                self._recorded.truncate(count)
-                del self._instance[self.get_instance_size() :]
+                self.truncate(count)
                 raise
             self._relocate(moves, self._instance)
             self._relocate(Moves.together(arranged), bytearray(self.get_instance_size()))

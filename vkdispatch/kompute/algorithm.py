@@ -153,7 +153,7 @@ class Algorithm(Opaque):
                 f"push_consts: {found.nbytes} bytes; the algorithm was made with {self._push.nbytes}, "
                 "which cannot change"
             )
-        return found
+        return found.copy()  # the caller may change its array
 
 
 def make_algorithm(

@@ -58,12 +58,13 @@ class Commands:
         The `vd.CommandGraph` that the commands go into.
     """
 
-    __slots__ = ("_context", "_idle_repeats", "_memories", "_repeats", "_steps", "graph")
+    __slots__ = ("_context", "_idle_repeats", "_memories", "_own", "_repeats", "_steps", "graph")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
+        self._own = 0  # commands of the graph that the steps have recorded; operations may add others
         self._memories: dict[int, Memory] = {}
         # Dispatches that merging would save at each run; -1: not counted yet.
         self._repeats = -1
@@ -177,10 +178,12 @@ class Commands:
         self._add(lambda graph: graph.record_texel_copy(texels, block, to_image=to_image))
 
     def _add(self, step: Step) -> None:
+        before = self.graph.length
         try:
             step(self.graph)
         except (ValueError, TypeError) as error:
             raise KomputeError(str(error)) from error
+        self._own += self.graph.length - before
         self._steps.append(step)
 
     def _note(self, memories: Iterable[Memory]) -> None:
@@ -189,23 +192,22 @@ class Commands:
 
     # -- for sequences
 
-    @property
-    def length(self) -> int:
-        """How many commands there are."""
-        return len(self._steps)
+    def mark(self) -> tuple[int, int, int]:
+        """Return how far the recording has come, for `cut`."""
+        return (self.graph.length, len(self._steps), self._own)
 
-    def cut(self, length: int) -> None:
-        """Take back all but the first `length` commands."""
-        if len(self._steps) > length:
-            del self._steps[length:]
-            self.graph.reset()
-            for step in self._steps:
-                step(self.graph)
+    def cut(self, mark: tuple[int, int, int]) -> None:
+        """Take back all that was recorded since `mark`, by operations themselves too."""
+        length, steps, self._own = mark
+        if self.graph.length > length:
+            self.graph.truncate(length)
+        del self._steps[steps:]
 
     def restart(self) -> None:
         """Take back all of them."""
         self.graph.reset()
         self._steps = []
+        self._own = 0
         self._memories = {}
         self._repeats, self._idle_repeats = -1, 0
 
@@ -250,7 +252,7 @@ class Commands:
         self._idle_repeats += self._repeats
         if self._idle_repeats >= _WORTH_MERGING:
             self._repeats = 0
-            merged = merge(self._steps)
+            merged = merge(self._steps) if self._own == self.graph.length else None
             if merged is not None:
                 graph = CommandGraph(context=self._context)
                 for step in merged:

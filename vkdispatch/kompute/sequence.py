@@ -48,7 +48,7 @@ class Sequence(NamedRecords, Opaque):
     _timestamps: int  # how many operations can be timed; 0: none
     _stamps: list[int]  # of operations that are held, but no longer part of the commands
     _recording: bool
-    _running: int  # the batch that was submitted and not waited for; 0: none
+    _running: int | None  # the batch that was submitted and not waited for, 0 where that has no commands
     _initialized: bool
 
     # -- recording
@@ -105,7 +105,7 @@ class Sequence(NamedRecords, Opaque):
         """
         if not isinstance(op, OpBase):
             raise ArgumentTypeError(f"op: expected an operation such as kp.OpAlgoDispatch(...), got {op!r}")
-        if self._running or not self._initialized:
+        if self._running is not None or not self._initialized:
             self._require_idle("record")
         if self._timestamps and len(self._operations) >= self._timestamps:
             raise KomputeError(
@@ -122,14 +122,14 @@ class Sequence(NamedRecords, Opaque):
     def _record(self, op: OpBase) -> None:
         commands = self._commands
         assert commands is not None
-        length = commands.length
+        mark = commands.mark()
         try:
             op.init()
             op.record(commands)
             if self._timestamps:
                 commands.timestamp()
         except BaseException:
-            commands.cut(length)
+            commands.cut(mark)
             raise
 
     def clear(self) -> None:
@@ -194,7 +194,7 @@ class Sequence(NamedRecords, Opaque):
         if op is not None:
             self.clear()
             self.record(op)
-        if self._running or not self._initialized:
+        if self._running is not None or not self._initialized:
             self._require_idle("eval")
         self._recording = False
         commands = self._commands
@@ -253,12 +253,12 @@ class Sequence(NamedRecords, Opaque):
         self._require()
         if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
             raise ArgumentTypeError(f"wait_for: expected nanoseconds, an int of 0 or more, got {wait_for!r}")
-        if not self._running:
+        if self._running is None:
             log.warning("eval_await: nothing is running")
             return self
         seconds = None if wait_for is None else min(operator.index(wait_for), _LONGEST) * 1e-9
         if self._context._native.wait_until([(self._queue, self._running)], seconds):
-            self._running = 0
+            self._running = None
             for held in self._hooked:
                 held.post_eval()
         return self
@@ -275,7 +275,7 @@ class Sequence(NamedRecords, Opaque):
 
     def is_running(self) -> bool:
         """Whether it was evaluated asynchronously and not waited for."""
-        return self._running != 0
+        return self._running is not None
 
     def get_timestamps(self) -> list[int]:
         """Return the device's time before the first operation held, and after each, in ticks.
@@ -292,20 +292,21 @@ class Sequence(NamedRecords, Opaque):
             raise KomputeError(
                 "total_timestamps: make the sequence with the number of operations to be timed"
             )
-        if self._running:
+        if self._running is not None:
             self.eval_await()
         latched = self._commands.graph.timestamps(self._queue) if self._commands is not None else []
-        stamps = self._stamps + latched
-        return stamps + [0] * (len(self._operations) + 1 - len(stamps))
+        count = len(self._operations) + 1  # fewer than were noted, after `clear`
+        stamps = (self._stamps + latched)[:count]
+        return stamps + [0] * (count - len(stamps))
 
     def destroy(self) -> None:
         """Wait for what runs, and forget all. Idempotent."""
         if self._initialized:
-            if self._running and self._context.usable:
+            if self._running is not None and self._context.usable:
                 self._context._native.wait_until([(self._queue, self._running)], None)
             self._initialized = False
             self._recording = False
-            self._running = 0
+            self._running = None
             self._commands = None
             self._operations = []
             self._hooked = []
@@ -316,7 +317,7 @@ class Sequence(NamedRecords, Opaque):
 
     def _require_idle(self, call: str) -> None:
         self._require()
-        if self._running:
+        if self._running is not None:
             raise KomputeError(f"{call}: the sequence is running; wait for it with eval_await()")
 
 
@@ -331,6 +332,6 @@ def make_sequence(context: Context, queue: int, timestamps: int) -> Sequence:
     made._hooked = []
     made._stamps = []
     made._recording = False
-    made._running = 0
+    made._running = None
     made._initialized = True
     return made
