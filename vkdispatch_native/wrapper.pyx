@@ -6,7 +6,7 @@ cimport cython
 import atexit
 import os
 import weakref
-from time import monotonic
+from time import monotonic, sleep
 
 from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
@@ -53,11 +53,17 @@ include "declarations.pxi"
 
 _engines = weakref.WeakSet()
 cdef bint _ending = False
+# Engines that threads are about to make: a device must not come up while the process ends and its driver goes.
+cdef atomic[int] _making
+SECONDS_TO_MAKE = 20
 
 
 def _shutdown():
     global _ending
     _ending = True
+    patience = monotonic() + SECONDS_TO_MAKE
+    while _making.load() > 0 and monotonic() < patience:
+        sleep(0.001)
     for reference in _engines.data.copy():
         engine = reference()
         if engine is not None:
@@ -242,9 +248,12 @@ cdef class Engine:
         cdef vector[vector[uint32_t]] families = queue_families
         cdef vector[string] names = _texts(extensions)
         self.begin()
-        with nogil:
-            self.ptr.reset(new CppEngine(devices, families, names, debug, force_staging))
-        _engines.add(self)
+        try:
+            with nogil:
+                self.ptr.reset(new CppEngine(devices, families, names, debug, force_staging))
+            _engines.add(self)
+        finally:
+            _making.fetch_sub(1)
 
     @staticmethod
     def on_handles(uint64_t instance, uint64_t physical_device, uint64_t device, queues, extensions, features, bint debug,
@@ -265,18 +274,24 @@ cdef class Engine:
         cdef Engine self = Engine.__new__(Engine)
         cdef shared_ptr[CppInstance] borrowed
         self.begin()
-        with nogil:
-            borrowed = CppInstance.borrow(instance_handle, foreign.physical, debug)
-            self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging))
-        _engines.add(self)
+        try:
+            with nogil:
+                borrowed = CppInstance.borrow(instance_handle, foreign.physical, debug)
+                self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging))
+            _engines.add(self)
+        finally:
+            _making.fetch_sub(1)
         return self
 
     cdef int begin(self) except -1:
+        """Announce that the engine is being made: _making counts it until it is."""
         if self.ptr.get() != NULL:
             raise RuntimeError("an engine is initialized once")
-        if _ending:
-            raise RuntimeError("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
         self.samplers = weakref.WeakValueDictionary()
+        _making.fetch_add(1)
+        if _ending:
+            _making.fetch_sub(1)
+            raise RuntimeError("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
         return 0
 
     @property
