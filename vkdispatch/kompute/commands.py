@@ -205,15 +205,27 @@ class Commands:
         """Run all of it on a queue, and wait."""
         if self._repeats:
             self._consider_merging()
-        self.graph.run(queue)
+        try:
+            self.graph.run(queue)
+        except RuntimeError:
+            self._require_open()
+            raise
 
     def submit(self, queue: int) -> int:
         """Run all of it on a queue; return the number of the batch to be waited for."""
         if self._repeats:
             self._consider_merging()
-        value = self.graph.start(queue)
-        self._context._native.flush(queue, value)  # by this thread: another would have to be woken
+        try:
+            value = self.graph.start(queue)
+            self._context._native.flush(queue, value)  # by this thread: another would have to be woken
+        except RuntimeError:
+            self._require_open()
+            raise
         return value
+
+    def _require_open(self) -> None:
+        if self._context.closed:
+            raise KomputeError("the context of this sequence was closed; make a new kp.Manager")
 
     def _consider_merging(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""
