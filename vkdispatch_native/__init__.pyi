@@ -250,8 +250,8 @@ def spare_pages() -> int:
 class Buffer:
     """Device memory, one copy for each queue of the engine; with `shared` one memory for all of them.
 
-    Copies between a shared buffer and the host wait for what all queues do with it. Of what else the queues
-    do with it, the caller sees to the order (`Engine.follow`).
+    What a queue is given that uses a shared buffer waits for what others were given before, copies from and
+    to the host included. What is given to all queues and writes to it runs on the first one alone.
     """
 
     def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:

@@ -61,8 +61,8 @@ class Engine {
   void check_open() const;
 
   // From here on every call throws when the engine is closed, and close() waits for those under way.
-  // Shared: one memory for all queues, which must be of one device. What different queues do with it is
-  // ordered by follow() alone, but for the copies below from and to host memory.
+  // Shared: one memory for all queues, which must be of one device. What different queues are given that uses
+  // it runs in the order in which it was given.
   Buffer* create_buffer(VkDeviceSize size, bool shared);
   Buffer* create_buffer_over(Pinned& block);  // its memory, for every queue
   Image* create_image(const ImageShape& shape, bool shared);
@@ -73,6 +73,8 @@ class Engine {
                     const Specialization& specialization, const std::vector<std::string>& cached);
   CommandList* create_command_list();
 
+  // Commands that use memory which all queues have in common wait for what other queues were given that uses
+  // it; those that write to it go to one queue alone, the first.
   // To the queues from `first` up to, without it, `last`. True: one is crowded, make_room() is due.
   bool append(const Dispatch& dispatch, size_t first, size_t last);
   void make_room();
@@ -156,8 +158,13 @@ class Engine {
   size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
   void check_one_device(const char* what) const;  // throws unless all queues are of one
   // What a queue and its twins are given next waits for what others did with the memory that they share.
-  template <typename Shared>
-  void follow_others(size_t queue, const Shared& data, bool writes);
+  void follow_others(size_t queue, const Data& data, bool writes);
+  // The same for all that commands for the queues from `first` up to, without it, `last`, share with others.
+  // Returns the end of the queues that are to run them: of the first, where they write to it. Under
+  // sharing_mutex_, until they are appended.
+  size_t share(size_t first, size_t last, const std::vector<CommandList::SharedUse>& uses);
+  // For a list; where it shares anything, the lock is taken.
+  std::unique_lock<std::mutex> share(CommandList& list, size_t first, size_t& last);
   template <typename Function>
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
@@ -187,6 +194,7 @@ class Engine {
   std::atomic<bool> abandoned_{false};
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
+  std::mutex sharing_mutex_;  // held from looking at what shares memory to appending what follows it
   std::mutex timing_mutex_;
   std::vector<Calibration> clocks_;  // by slot, from the start of timing
 };

@@ -33,8 +33,7 @@ void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
 
 }  // namespace
 
-template <typename Shared>
-void Engine::follow_others(size_t queue, const Shared& data, bool writes) {
+void Engine::follow_others(size_t queue, const Data& data, bool writes) {
   if (!data.shared() || queues_.size() == 1) {
     return;
   }

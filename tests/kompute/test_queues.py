@@ -1,11 +1,16 @@
 """Several queues: sequences on each, memory that they share, evaluations that overlap."""
 
 from collections.abc import Iterator
+from threading import Thread
 
 import numpy as np
 import pytest
 
+import vkdispatch as vd
+import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
+from vkdispatch.base.context import use_context
+from vkdispatch.codegen.abbreviations import Buff, f32
 
 from .kernels import ADD_ONE, DOUBLE_SUM
 
@@ -125,3 +130,56 @@ def test_destroy_while_all_queues_run(many: kp.Manager, queues: list[kp.Sequence
         sequence.eval_async(dispatch)
     many.destroy()
     assert not any(sequence.is_running() or sequence.is_init() for sequence in queues)
+
+
+@vd.shader("buf.size")
+def double(buf: Buff[f32]) -> None:
+    """Double each element."""
+    i = vc.global_invocation_id().x
+    buf[i] = buf[i] * 2
+
+
+@pytest.mark.parametrize("kind", [kp.MemoryTypes.device, kp.MemoryTypes.host])
+def test_native_kernels_on_shared_memory_run_once_and_in_order(
+    many: kp.Manager, queues: list[kp.Sequence], kind: kp.MemoryTypes
+) -> None:
+    tensor = many.tensor(np.arange(1000), kind)
+    dispatch = kp.OpAlgoDispatch(many.algorithm([tensor], ADD_ONE))
+    wanted = np.arange(1000)
+    many.sequence().eval(kp.OpSyncDevice([tensor]))
+    for sequence in queues:
+        for _ in range(50):
+            sequence.record(dispatch)
+    with use_context(many.context):
+        graph = vd.CommandGraph()
+        double(tensor.buffer, graph=graph)
+        for sequence in queues:
+            sequence.eval_async(blocking=False)
+            double(tensor.buffer)  # on every queue, if each had memory of its own
+            graph.submit()
+            wanted = (wanted + 50) * 4
+        np.testing.assert_array_equal(tensor.buffer.read(1), wanted)
+
+
+def test_threads_on_queues_of_their_own_take_turns_with_shared_memory(
+    many: kp.Manager, queues: list[kp.Sequence]
+) -> None:
+    data = np.zeros(5000)
+    tensor, other = many.tensor(data), many.tensor(data)
+    many.sequence().eval(kp.OpSyncDevice([tensor]))
+    add = kp.OpAlgoDispatch(many.algorithm([tensor], ADD_ONE))
+    for sequence in queues:
+        # Somebody else's turn between the two copies would be lost.
+        sequence.record(kp.OpCopy([tensor, other])).record(add)
+
+    def work(sequence: kp.Sequence) -> None:
+        for _ in range(50):
+            sequence.eval()
+
+    threads = [Thread(target=work, args=(sequence,)) for sequence in queues]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    many.sequence().eval(kp.OpSyncLocal([tensor]))
+    assert set(tensor.data().tolist()) == {50 * QUEUES}

@@ -359,6 +359,22 @@ def test_memory_that_is_destroyed_is_not_replayed(manager: kp.Manager) -> None:
     a.destroy()
     with pytest.raises(RuntimeError, match="destroyed"):
         sequence.eval()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        sequence.rerecord()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        sequence.eval()  # not nothing, as what could not be recorded anew
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_context_that_is_closed(blocking: bool) -> None:
+    manager = kp.Manager(0, [0])
+    tensor = manager.tensor([1])
+    sequence = manager.sequence().record(kp.OpSyncDevice([tensor])).eval()
+    manager.context.close()
+    with pytest.raises(RuntimeError, match="context of this sequence was closed"):
+        sequence.eval_async(blocking=blocking)
+    assert not sequence.is_running()
+    manager.destroy()
 
 
 def test_nothing_recorded(manager: kp.Manager) -> None:

@@ -31,7 +31,6 @@ _KINDS = {"storage buffer": _STORAGE_BUFFER, "storage image": _STORAGE_IMAGE}
 class Dispatchable(Protocol):
     """What an algorithm was built to: it records a dispatch with given push constants."""
 
-    memories: tuple[Memory, ...]
     push_types: frozenset[tuple[str, int]]  # kinds and bits of the numbers that it takes
     images: tuple[Image, ...]  # among the memories
     stored_images: tuple[Image, ...]  # that the kernel stores to
@@ -75,7 +74,6 @@ class SpirvDispatch:
         "bindings",
         "groups",
         "images",
-        "memories",
         "padding",
         "plan",
         "push_types",
@@ -107,7 +105,6 @@ class SpirvDispatch:
         if self.specialization:
             interface = _specialized(self.spirv, tuple(self.specialization))
         self.push_types = push_types(interface)
-        self.memories = tuple(memories)
         self.groups = checked_groups(context, groups)
         try:
             check_features("spirv", interface, context)

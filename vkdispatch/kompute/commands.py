@@ -1,7 +1,7 @@
 """What operations record into: dispatches, copies and barriers of a sequence, in order."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -58,14 +58,13 @@ class Commands:
         The `vd.CommandGraph` that the commands go into.
     """
 
-    __slots__ = ("_context", "_idle_repeats", "_memories", "_own", "_repeats", "_steps", "graph")
+    __slots__ = ("_context", "_idle_repeats", "_own", "_repeats", "_steps", "graph")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
         self._own = 0  # commands of the graph that the steps have recorded; operations may add others
-        self._memories: dict[int, Memory] = {}
         # Dispatches that merging would save at each run; -1: not counted yet.
         self._repeats = -1
         self._idle_repeats = 0  # that it would have saved so far
@@ -94,7 +93,6 @@ class Commands:
         for image in built.stored_images:
             if image._follows_host:
                 self._copy_image(image, to_image=False)
-        self._note(built.memories)
 
     def copy_to_device(self, memory: Memory) -> None:
         """Copy the host's view of memory of type `device` to the device; nothing for the other types."""
@@ -106,7 +104,6 @@ class Commands:
         else:
             block, buffer, size = memory._block, memory._native, memory._byte_size
             self._add(lambda graph: graph.record_copy(block, buffer, size))
-        self._note((memory,))
 
     def copy_to_host(self, memory: Memory) -> None:
         """Copy what the device has of memory of type `device` to the host's view; nothing for the others."""
@@ -118,7 +115,6 @@ class Commands:
         else:
             block, buffer, size = memory._block, memory._native, memory._byte_size
             self._add(lambda graph: graph.record_copy(buffer, block, size))
-        self._note((memory,))
 
     def copy(self, source: Memory, target: Memory) -> None:
         """Copy from one tensor or image to another, on the device.
@@ -157,7 +153,6 @@ class Commands:
             )
         if isinstance(target, Image) and target._follows_host:
             self._copy_image(target, to_image=False)
-        self._note((source, target))
 
     def barrier(self) -> None:
         """Let all commands so far finish, and be seen, before any that follows."""
@@ -186,10 +181,6 @@ class Commands:
         self._own += self.graph.length - before
         self._steps.append(step)
 
-    def _note(self, memories: Iterable[Memory]) -> None:
-        if self._context.queue_count > 1:  # one queue keeps its order by itself
-            self._memories.update((id(memory), memory) for memory in memories)
-
     # -- for sequences
 
     def mark(self) -> tuple[int, int, int]:
@@ -208,42 +199,33 @@ class Commands:
         self.graph.reset()
         self._steps = []
         self._own = 0
-        self._memories = {}
         self._repeats, self._idle_repeats = -1, 0
 
     def evaluate(self, queue: int) -> None:
         """Run all of it on a queue, and wait."""
-        if self._memories:
-            self._context._native.wait_for(queue, self.submit(queue), True)
-            return
         if self._repeats:
             self._consider_merging()
-        self.graph.run(queue)
+        try:
+            self.graph.run(queue)
+        except RuntimeError:
+            self._require_open()
+            raise
 
     def submit(self, queue: int) -> int:
         """Run all of it on a queue; return the number of the batch to be waited for."""
         if self._repeats:
             self._consider_merging()
-        self._follow(queue)
-        value = self._note_use(queue, self.graph.start(queue))
-        self._context._native.flush(queue, value)  # by this thread: another would have to be woken
+        try:
+            value = self.graph.start(queue)
+            self._context._native.flush(queue, value)  # by this thread: another would have to be woken
+        except RuntimeError:
+            self._require_open()
+            raise
         return value
 
-    def _follow(self, queue: int) -> None:
-        """Have the queue wait, on the device, for what others were given that uses the same memory."""
-        points = {
-            (other, value)
-            for memory in self._memories.values()
-            for other, value in memory._uses.items()
-            if other != queue
-        }
-        if points:
-            self._context._native.follow(sorted(points), queue)
-
-    def _note_use(self, queue: int, value: int) -> int:
-        for memory in self._memories.values():
-            memory._uses[queue] = value
-        return value
+    def _require_open(self) -> None:
+        if self._context.closed:
+            raise KomputeError("the context of this sequence was closed; make a new kp.Manager")
 
     def _consider_merging(self) -> None:
         """Once it is worth it, make one dispatch of those that repeat one another."""

@@ -59,14 +59,12 @@ class Memory(Opaque):
         "_memory_type",
         "_native",
         "_size",
-        "_uses",
     )
 
     _context: Context
     _native: Any  # native.Buffer or native.Image
     _block: Any  # native.HostBlock, or None
     _dtype: "np.dtype[Any]"
-    _uses: dict[int, int]  # queue -> the last batch given to it that uses this memory
 
     def _set_up(self, context: Context, dtype: "np.dtype[Any]", size: int, memory_type: MemoryTypes) -> None:
         self._context = context
@@ -78,7 +76,6 @@ class Memory(Opaque):
         self._is_borrowed = False
         self._block = None
         self._interface: dict[str, Any] = {}
-        self._uses = {}
 
     def _host_block(self, kind: str) -> Any:
         """Give the host its view, of any values: the memory itself, or a copy that operations bring over."""

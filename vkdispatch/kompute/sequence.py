@@ -149,18 +149,23 @@ class Sequence(NamedRecords, Opaque):
     def rerecord(self) -> None:
         """Record all operations anew, as they are now, such as after a change of an algorithm.
 
+        Where it raises, the sequence keeps the commands that it had.
+
         Raises
         ------
         RuntimeError
             The sequence is running or was destroyed, or an operation cannot be recorded.
         """
         self._require_idle("rerecord")
-        operations, self._operations = self._operations, []
-        self._stamps = []
-        self._begin()
-        self._operations = operations
-        for op in self._operations:
-            self._record(op)
+        before = (self._commands, self._stamps, self._recording)
+        self._commands, self._stamps = None, []
+        try:
+            self._begin()
+            for op in self._operations:
+                self._record(op)
+        except BaseException:
+            self._commands, self._stamps, self._recording = before
+            raise
 
     @property
     def graph(self) -> "CommandGraph":

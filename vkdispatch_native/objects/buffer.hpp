@@ -41,7 +41,7 @@ class Buffer final : public Data {
   bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept { return size_; }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
-  bool shared() const noexcept { return shared_; }
+  bool shared() const noexcept override { return shared_; }
   bool pinned() const noexcept { return pinned_; }  // host memory, of a block
 
  private:

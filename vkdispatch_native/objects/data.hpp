@@ -30,6 +30,8 @@ class Data : public Resource {
   uint64_t id() const noexcept { return id_; }  // of the memory; never used again, unlike an address
   HazardState& hazards(size_t queue) noexcept { return hazards_[queue]; }
   virtual const char* noun() const noexcept = 0;  // for messages
+  // Whether all queues have one memory, instead of a copy each.
+  virtual bool shared() const noexcept { return false; }
   // Whether the host looks at a queue's copy without any command.
   virtual bool host_sees(size_t) const noexcept { return false; }
 

@@ -48,7 +48,7 @@ class Image final : public Data {
 
   const char* noun() const noexcept override { return "an image"; }
   const ImageShape& shape() const noexcept { return shape_; }
-  bool shared() const noexcept { return shared_; }
+  bool shared() const noexcept override { return shared_; }
   uint32_t texel_size() const noexcept { return format_.texel_size; }
   Numeric numeric() const noexcept { return format_.numeric; }
   VkImage handle(size_t queue) const noexcept { return copies_[queue].handle; }

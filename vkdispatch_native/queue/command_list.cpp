@@ -83,6 +83,36 @@ void CommandList::add(const Command& command, const Binding* bindings) {
   }
   instance_size_ += entries_.back().argument_size;
   length_ = entries_.size();
+  if (queues_.size() > 1) {
+    note_shared(command, bindings);
+  }
+}
+
+void CommandList::note_shared(const Command& command, const Binding* bindings) {
+  auto note = [&](Data& data, bool, bool writes) {
+    if (!data.shared()) {
+      return;
+    }
+    const auto same = [&](const SharedUse& use) { return use.data->id() == data.id(); };
+    const auto found = std::find_if(shared_uses_.begin(), shared_uses_.end(), same);
+    if (found == shared_uses_.end()) {
+      shared_uses_.push_back({&data, writes});
+    } else {
+      found->writes |= writes;
+    }
+  };
+  if (const Dispatch* dispatch = std::get_if<Dispatch>(&command)) {
+    Dispatch bound = *dispatch;
+    bound.bindings = bindings;
+    for_each_access(bound, note);
+  } else {
+    std::visit([&](const auto& each) { for_each_access(each, note); }, command);
+  }
+}
+
+std::vector<CommandList::SharedUse> CommandList::shared_uses() {
+  std::lock_guard lock(mutex_);
+  return shared_uses_;
 }
 
 bool CommandList::try_record(const Command& command, size_t& offset) {
@@ -116,6 +146,7 @@ void CommandList::reset() {
   bindings_.clear();
   instance_size_ = 0;
   length_ = 0;
+  shared_uses_.clear();
   timestamp_count_ = 0;
 }
 
@@ -131,6 +162,7 @@ std::vector<std::pair<size_t, size_t>> CommandList::rearrange(const std::vector<
   const std::vector<Binding> bindings = std::exchange(bindings_, {});
   instance_size_ = 0;
   length_ = 0;
+  shared_uses_.clear();
   timestamp_count_ = 0;
   std::vector<std::pair<size_t, size_t>> arguments;
   for (const size_t index : order) {

@@ -48,6 +48,12 @@ class CommandList {
   std::vector<std::pair<size_t, size_t>> rearrange(const std::vector<size_t>& order);
   size_t instance_size() const noexcept { return instance_size_; }
   size_t length() const noexcept { return length_; }
+  // The memory that all queues have in common, and whether the list writes to it.
+  struct SharedUse {
+    Data* data;  // one of those with this memory
+    bool writes;
+  };
+  std::vector<SharedUse> shared_uses();
 
   // Waits only while the queue is crowded. Throws unless there are instance_count * instance_size() bytes.
   // Returns the value of the last command's batch, 0 where there is none.
@@ -80,6 +86,7 @@ class CommandList {
   };
 
   void add(const Command& command, const Binding* bindings);
+  void note_shared(const Command& command, const Binding* bindings);
   void prepare_queries(Queue& queue, Cache& cache);
   void gather(const Queue& queue, const Cache& cache, size_t begin, size_t end, const std::byte* arguments);
   uint64_t submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments,
@@ -94,6 +101,7 @@ class CommandList {
   std::vector<Binding> bindings_;
   std::atomic<size_t> instance_size_{0};  // these two are asked for while others record or reset
   std::atomic<size_t> length_{0};
+  std::vector<SharedUse> shared_uses_;
   uint32_t timestamp_count_ = 0;
   std::vector<Cache> cache_;       // by queue
   std::vector<Command> gathered_;  // scratch of submit_segment
