@@ -1,8 +1,8 @@
 """Logistic regression on real data, as a program for Kompute and as one for vkdispatch.
 
 Which of 569 tumours of the breast are benign is learned from 30 measures of their cells (the Wisconsin data,
-which come with scikit-learn). Run as a program it writes demo_output/logistic_regression.png, and fails if the
-device and the CPU disagree.
+which come with scikit-learn). Run as a program it writes demo_output/logistic_regression.png, and fails if
+the device and the CPU disagree.
 """
 
 import sys

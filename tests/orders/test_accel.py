@@ -136,6 +136,25 @@ def test_what_is_thrown_need_not_be_an_exception() -> None:
         accel.stop()
 
 
+@pytest.mark.parametrize(
+    "body", ["throw std::bad_alloc();", "#pragma omp parallel\n{}\nthrow std::bad_alloc();"]
+)
+def test_exceptions_may_leave_parallel_bodies(body: str) -> None:
+    accel = Accel(Order(f"[openmp_cpp]\n#include <new>\n{body}\n"), np.zeros(1))
+    for _ in range(2):
+        accel.run(2)
+        with pytest.raises(OrderRunError, match="openmp_cpp: std::bad_alloc"):
+            accel.stop()
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    y = np.zeros(3)
+    accel = Accel(FINE, COPY, y, kind="cpp", verify=np.float32(0))
+    run_id = accel.run(np.int64(2), device=np.int32(0), channel=np.uint8(1), timeout=np.float32(60))
+    accel.wait(np.int64(run_id), timeout=np.int64(60))
+    accel.stop(np.float64(60))
+
+
 def test_an_error_of_the_block_comes_first() -> None:
     accel = Accel(-1.0, Order(RAISES), np.zeros(1))
     with pytest.raises(KeyError), accel:
@@ -330,7 +349,13 @@ FINE = np.zeros(3)
         (lambda: Accel(FINE, COPY, FINE, kind=[3]), TypeError, "kind: expected the name"),
         (lambda: Accel(FINE, COPY, FINE, compile=3), TypeError, "compile: expected a compiler command"),
         (lambda: Accel(FINE, COPY, FINE, compile=""), ValueError, "compile: there is no command"),
-        (lambda: Accel(FINE, COPY, FINE, compile="g++ '"), ValueError, "compile: .* No closing quotation"),
+        (
+            lambda: Accel(FINE, COPY, FINE, compile="g++ 'a"),
+            ValueError,
+            "compile: .* is no command: no closing",
+        ),
+        (lambda: Accel(FINE, COPY, FINE, kind="CPP"), ValueError, "no model 'CPP'; did you mean cpp"),
+        (lambda: Accel(FINE, COPY, FINE, verify=10**400), ValueError, "verify: expected an error"),
         (lambda: Accel(FINE, COPY, FINE, verify="yes"), TypeError, "verify: expected True, False or"),
         (lambda: Accel(FINE, COPY, FINE, verify=-1), ValueError, "verify: expected an error"),
         (lambda: Accel(FINE, COPY, FINE, verify=float("nan")), ValueError, "verify: expected an error"),
@@ -378,6 +403,7 @@ def test_wrong_arguments_of_an_accel(make: Any, kind: type[Exception], said: str
         (lambda a: a.wait(0), ValueError, "no run 0 .* runs there are: none"),
         (lambda a: a.wait("0"), ValueError, "no run '0'"),
         (lambda a: a.wait([]), ValueError, "no run"),
+        (lambda a: a.wait(False), ValueError, "no run False"),
         (lambda a: a.swap(None), TypeError, "kind: expected the name"),
         (lambda a: a.swap("fortran"), ValueError, "fortran is not in the order"),
         (lambda a: a.race(0), ValueError, "nobody runs"),

@@ -90,6 +90,10 @@ def test_messages_name_the_file_of_an_order(tmp_path: Path) -> None:
         ("fortran", "y = 'text", "Error"),
         ("cuda", "x(0) = 1;", "<order>(3): error"),
         ("cuda", "y(0) = x(0, 0);", "as many indices as its array has dimensions"),
+        # what stands around a body, and is wrong because of it
+        ("cpp", "}", "No line of the order is said to be wrong"),
+        ("fortran", "integer i\ndo i = 1, 3", "<order>:4:"),
+        ("fortran", "call no_such_function()", "cannot be loaded: undefined symbol: no_such_function_"),
     ],
 )
 def test_bodies_that_do_not_compile(kind: str, body: str, said: str) -> None:
@@ -107,6 +111,48 @@ def test_names_that_a_language_has_no_use_for() -> None:
     # what one language refuses, another may take
     accel = Accel(FINE, Order(text.format("Y", "y")), FINE)
     assert accel.model == "cpp"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("openmp_cpp", "#pragma omp fro"),
+        ("omptarget_cpp", "  # pragma omp distribut parallel"),
+        ("openacc_cpp", "#pragma acc lop"),
+    ],
+)
+def test_directives_that_a_compiler_ignores_are_errors(kind: str, body: str) -> None:
+    loop = "for (int i = 0; i < x.size; i++) y(i) = x(i);"
+    said = _failure(f'set_argnames("x", "y")\n[{kind}]\n\n{body}\n{loop}\n', FINE, kind=kind)
+    assert "<order>:4" in said
+    assert " ".join(body.split()[-2:]) in said
+    # those of other models, of other compilers, and those that nothing depends on are not
+    fine = f"#pragma unroll\n#pragma {'omp' if 'acc' in kind else 'acc'} nothing_of_ours\n{loop}\n"
+    assert Accel(FINE, Order(f'set_argnames("x", "y")\n[{kind}, cpp]\n{fine}'), FINE, kind=kind).model == kind
+
+
+def test_the_last_line_of_a_body_goes_on_nowhere() -> None:
+    y = np.zeros(3)
+    with Accel(Order('set_argnames((), "y")\n[cpp]\ny(0) = 1; \\\n'), y) as accel:
+        accel.run()
+    assert y[0] == 1
+
+
+@pytest.mark.parametrize("kind", ["openmp_fortran", "omptarget_fortran"])
+def test_arguments_may_have_names_of_functions(kind: str) -> None:
+    body = "distribute parallel do" if kind == "omptarget_fortran" else "do"
+    text = f"""set_argnames(("min", "int"), "max")
+[{kind}]
+integer i
+!$omp {body}
+do i = 1, 3
+    max(i) = min(i) + int(i)
+end do
+"""
+    y = np.zeros(3)
+    with Accel(np.arange(3.0), np.ones(3), Order(text), y, kind=kind) as accel:
+        accel.run(2)
+    np.testing.assert_array_equal(y, [1, 2, 3])
 
 
 def test_what_fortran_cannot_do() -> None:

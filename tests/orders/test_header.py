@@ -88,6 +88,8 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         order = Order(source)
         assert order.path == str(path)
         assert order.sections[0].body == "b() = a();\n"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())  # as editors of Windows do
+    assert Order(path).inputs == ("a",)
     again = Order(Order(path))
     assert (again.path, again.inputs) == (str(path), ("a",))
     assert Order("[cpp]").sections[0].body == ""
@@ -124,6 +126,11 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         ("a = 1\nb =\n[cpp]\n", "<order>:2: the preamble failed: SyntaxError"),
         ("import os\n[cpp]\n", "<order>:1: the preamble failed: ImportError"),
         ("set_argnames(1, 'b')\n[cpp]\n", "inputs: expected a name or a tuple"),
+        (
+            "set_argnames('b')\n[cpp]\n",
+            r"<order>:1: the preamble failed: TypeError: set_argnames\(\) missing",
+        ),
+        ("[cpp: compile='\"']\n", "<order>:1: compile: .* is no command: no closing quotation"),
         ("set_argnames('a b', ())\n[cpp]\n", "inputs: 'a b' is no name"),
         ("set_argnames('ä', ())\n[cpp]\n", "inputs: 'ä' is no name"),
         ("set_argnames('a', 'a')\n[cpp]\n", "'a' is given twice"),

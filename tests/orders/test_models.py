@@ -178,6 +178,18 @@ def test_what_arrays_know_of_themselves(kind: str) -> None:
     assert n.tolist() == [3, 30, 2, strides[0], 3, strides[1], 5, strides[2], 9]
 
 
+@pytest.mark.parametrize("kind", ["cpp", "fortran"])
+def test_strides_are_those_of_the_layout_where_nobody_steps(kind: str) -> None:
+    # NumPy has others for these, and calls them contiguous
+    for x in (np.zeros((8, 5), np.float32)[::3][2:], np.zeros((0, 3), np.float32)):
+        m, n = x.shape
+        out = np.zeros(7, np.int32)
+        with Accel(x, Order(ATTRIBUTES), out, kind=kind) as accel:
+            accel.run()
+        strides = (n, 1) if kind == "cpp" else (1, m)
+        assert out.tolist() == [2, m * n, m, strides[0], n, strides[1], 7]
+
+
 GRID = """
 set_argnames((), ("n", "run"))
 [cpp, cuda, hip]

@@ -144,6 +144,9 @@ def test_other_wrong_uses() -> None:
         gone = vd.asbuffer(out)
         gone.destroy()
         Accel(Order("[vkdispatch]\naccelpy_out0[0] = 1\n"), gone).run()
+    for body in ("x[0] = 1", "x[0] += y[0]", "vc.atomic_add(x[0], 1)"):
+        with pytest.raises(OrderBuildError, match="the body writes to x, an input"):
+            Accel(out, Order(f'set_argnames("x", "y")\n[vkdispatch]\n{body}\n'), out)
     # a body of nothing does nothing
     for body in ("", "\n  # nothing\n\n"):
         accel = Accel(Order(f"[vkdispatch]\n{body}"), out)

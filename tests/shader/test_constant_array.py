@@ -238,7 +238,7 @@ def test_arguments_by_position_by_name_and_by_default() -> None:
         for _ in range(2):
             out.write(np.zeros(COUNT, np.float32))
             kernel(*args, **options)
-            np.testing.assert_allclose(out.read(0), wanted, rtol=1e-6)
+            np.testing.assert_allclose(out.read(0), wanted, rtol=1e-6, atol=1e-6)
     for args, options in [((out, 1.0, 1.0, out), {}), ((out,), {"constant0": out}), ((), {})]:
         with pytest.raises((TypeError, ValueError)) as caught:
             kernel(*args, **options)

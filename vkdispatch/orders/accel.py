@@ -1,17 +1,16 @@
 """Accel: an order, its arguments and the section that is run."""
 
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.logging import log_info, log_warning
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders.arguments import Array, make_arguments, split
+from vkdispatch.orders.arguments import Array, make_arguments, plain, split
 from vkdispatch.orders.building import Builder
 from vkdispatch.orders.comparing import Verification, best_time, compare, outcome
 from vkdispatch.orders.errors import Attempt
@@ -367,19 +366,21 @@ class Accel:
 
 
 def _checked_number(given: object, what: str) -> int:
-    if isinstance(given, bool) or not isinstance(given, int):
+    number = plain(given)
+    if isinstance(number, bool) or not isinstance(number, int):
         raise ArgumentTypeError(f"{what}: expected an int, got {given!r}")
-    if not 0 <= given < 2**31:
+    if not 0 <= number < 2**31:
         raise ArgumentValueError(f"{what}: expected a number from 0 on, got {given!r}")
-    return given
+    return number
 
 
 def _checked_tolerance(given: object) -> float | None:
     """Return the tolerance that `verify` asks for; None: by dtype, `_OFF`: nothing is verified."""
-    if isinstance(given, (bool, np.bool_)):
-        return None if given else _OFF
-    if not isinstance(given, (int, float)):
+    number = plain(given)
+    if isinstance(number, bool):
+        return None if number else _OFF
+    if not isinstance(number, (int, float)):
         raise ArgumentTypeError(f"verify: expected True, False or an error that is allowed, got {given!r}")
-    if not 0 <= given < float("inf"):
+    if not 0 <= number <= sys.float_info.max:
         raise ArgumentValueError(f"verify: expected an error that is allowed, from 0 on, got {given!r}")
-    return float(given)
+    return float(number)

@@ -81,6 +81,11 @@ class Argument:
         return Argument(self.parameter, copy, self.shape)
 
 
+def plain(given: object) -> object:
+    """Return a number of NumPy as one of Python, and anything else as it is."""
+    return given.item() if isinstance(given, np.generic) else given
+
+
 def split(args: Sequence[object]) -> tuple[Order, Sequence[object], Sequence[object]]:
     """Return the order among the arguments of an Accel, what stands before and what after it.
 

@@ -1,6 +1,5 @@
 """Choosing the section of an order, and building it."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -9,7 +8,7 @@ from vkdispatch.orders.arguments import Parameter
 from vkdispatch.orders.compilers import BuildFailure, CompileFailure
 from vkdispatch.orders.errors import Attempt, OrderBuildError
 from vkdispatch.orders.models import TABLE, Program, Task
-from vkdispatch.orders.order import MODELS, Order, Section, options_of
+from vkdispatch.orders.order import MODELS, Order, Section, options_of, unknown_model
 
 
 class Builder:
@@ -132,13 +131,11 @@ class Builder:
         there = self.models()
         for name in names:
             if name not in MODELS:
-                near = difflib.get_close_matches(name.lower(), MODELS, 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MODELS)}"
-                raise ArgumentValueError(f"kind: there is no model {name!r}; {hint}")
+                raise ArgumentValueError(f"kind: {unknown_model(name)}")
         found = [name for name in names if name in there]
         if not found:
             off = any(name in section.models for section in self.order.sections for name in names)
-            why = "is switched off by enable=False" if off else "is not in the order"
+            why = "is switched off by enable=False in" if off else "is not in the order"
             raise ArgumentValueError(
                 f"kind: {', '.join(names)} {why} {self.order.label}, "
                 f"which has {', '.join(there) or 'no other'}"

@@ -1,6 +1,7 @@
 """Compilers: where they are, which version, and how they are run."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -22,6 +23,21 @@ _VENDORS = (
     ("clang", "clang"),
     ("flang", "flang"),
     ("gnu", "Free Software Foundation"),
+)
+
+_FAMILIES = {"-fopenmp": "omp", "-fopenacc": "acc"}
+# Without these loops compute the same.
+_HARMLESS = "tile|unroll|assumes?|nothing"
+# What it says of the directive depends on the language of its messages; the lines below show it.
+_IGNORED = {
+    family: re.compile(
+        rf"^.*#\s*pragma {family} (?!(?:{_HARMLESS})\b).*\[-Wunknown-pragmas\]\n?(?:^ .*\n?)*", re.MULTILINE
+    )
+    for family in _FAMILIES.values()
+}
+_AROUND = (
+    "\nNo line of the order is said to be wrong. Is a bracket, a block or a quote of the body not closed, or "
+    "closed twice? Has the language, or its library, the name of an argument?"
 )
 
 
@@ -164,7 +180,8 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
     Raises
     ------
     BuildFailure
-        It does not compile: what the compiler said. CompileFailure, if that is due to the text.
+        It does not compile: what the compiler said. CompileFailure, if that is due to the text. So if the
+        compiler ignores a directive of the model that it compiles for, which would give wrong numbers.
     """
     with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
         name = f"accelpy{source.suffix}"
@@ -188,9 +205,14 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             raise BuildFailure(f"{compiler.title}: no result after {TIMEOUT_S} s") from None
         except OSError as error:
             raise BuildFailure(f"{compiler.title}: it cannot be run ({error})") from None
+        said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
         if done.returncode:
-            said = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
-            raise CompileFailure(f"{compiler.title}:\n{_shortened(said)}")
+            placed = re.search(rf"^{re.escape(source.label)}:\d+", said, re.MULTILINE)
+            raise CompileFailure(f"{compiler.title}:\n{_shortened(said)}{'' if placed else _AROUND}")
+        for option, family in _FAMILIES.items():
+            ignored = _IGNORED[family].findall(said) if option in options else None
+            if ignored:
+                raise CompileFailure(f"{compiler.title}:\n{_shortened(''.join(ignored).strip())}")
         try:
             with open(os.path.join(folder, "accelpy.so"), "rb") as library:
                 return library.read()

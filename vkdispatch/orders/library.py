@@ -13,7 +13,7 @@ from typing import Any
 
 from vkdispatch.base import disk_cache
 from vkdispatch.orders import selftest
-from vkdispatch.orders.compilers import BuildFailure, Compiler, Source, compile_library
+from vkdispatch.orders.compilers import BuildFailure, CompileFailure, Compiler, Source, compile_library
 from vkdispatch.orders.grid import Grid
 
 _KIND = "orders"
@@ -40,7 +40,9 @@ class Library:
             try:
                 self._loaded = ctypes.CDLL(path)
             except OSError as error:
-                raise BuildFailure(f"the library cannot be loaded: {error}") from None
+                # most often a function that the body calls, and nobody has
+                said = str(error).replace(f"{path}: ", "")
+                raise CompileFailure(f"the library cannot be loaded: {said}") from None
         self._run = self._loaded.accelpy_run
         self._run.restype = ctypes.c_int32
 

@@ -158,6 +158,8 @@ class Order:
                 raise ArgumentValueError(f"set_argnames: the name {twice[0]!r} is given twice")
             self.inputs, self.outputs = ours, theirs
 
+        # that is what Python calls it when it is given too few
+        set_argnames.__qualname__ = "set_argnames"
         namespace: dict[str, Any] = {"set_argnames": set_argnames}
         namespace["__builtins__"] = {name: getattr(builtins, name) for name in _ARITHMETIC}
         try:
@@ -172,9 +174,7 @@ class Order:
     def _section(self, header: Header, line: int, body: str, body_line: int) -> Section:
         for model in header.models:
             if model not in MODELS:
-                near = difflib.get_close_matches(model.lower(), MODELS, 1)
-                hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(MODELS)}"
-                raise self._error(line, 0, f"there is no model {model!r}{hint}")
+                raise self._error(line, 0, unknown_model(model))
         options = {name: self._value(name, value, line) for name, value in header.options.items()}
         enabled = options.pop("enable", True)
         if not isinstance(enabled, (bool, int)):
@@ -193,6 +193,13 @@ class Order:
             return eval(code, namespace)
         except Exception as error:
             raise self._error(line, 0, f"the option {name} failed: {_said(error)}") from error
+
+
+def unknown_model(name: str) -> str:
+    """Return what is to be said of a name that no model has."""
+    near = difflib.get_close_matches(name.lower(), MODELS, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MODELS)}"
+    return f"there is no model {name!r}; {hint}"
 
 
 def checked_compile(given: object) -> tuple[str, ...] | None:
@@ -218,7 +225,7 @@ def checked_compile(given: object) -> tuple[str, ...] | None:
         try:
             shlex.split(command)
         except ValueError as error:
-            raise ArgumentValueError(f"compile: {command!r} cannot be taken apart: {error}") from None
+            raise ArgumentValueError(f"compile: {command!r} is no command: {str(error).lower()}") from None
     return tuple(commands)
 
 
@@ -238,7 +245,8 @@ def _text(source: object) -> tuple[str, str | None]:
             f"such as [cpp]"
         )
     try:
-        with open(path, encoding="utf-8") as file:
+        # -sig: editors of Windows put a mark at the beginning
+        with open(path, encoding="utf-8-sig") as file:
             return file.read(), os.path.abspath(path)
     except UnicodeDecodeError as error:
         raise ArgumentValueError(f"source: {path} is no text in UTF-8 ({error})") from None

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, WaitTimeoutError
+from vkdispatch.orders.arguments import plain
 
 _IDLE_S = 5.0
 
@@ -167,7 +168,10 @@ class Runs:
         """
         end = _end(timeout)
         with self._lock:
-            run = self._runs.get(run_id) if isinstance(run_id, int) else None
+            number = plain(run_id)
+            run = None
+            if isinstance(number, int) and not isinstance(number, bool):
+                run = self._runs.get(number)
             if run is None:
                 known = ", ".join(map(str, self._runs)) or "none"
                 raise ArgumentValueError(
@@ -223,11 +227,12 @@ def checked_timeout(timeout: object) -> float | None:
     """Return a timeout in seconds, or None. Raises TypeError or ValueError for anything else."""
     if timeout is None:
         return None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+    seconds = plain(timeout)
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
-    if not 0 <= timeout <= threading.TIMEOUT_MAX:
+    if not 0 <= seconds <= threading.TIMEOUT_MAX:
         raise ArgumentValueError(f"timeout: expected seconds, none of them negative, got {timeout!r}")
-    return float(timeout)
+    return float(seconds)
 
 
 def _end(timeout: float | None) -> float | None:

@@ -1,6 +1,7 @@
 """Where arguments are while native code on the host computes with them."""
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -38,7 +39,7 @@ class HostPlacement:
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(
             *(array.ctypes.data for array in self._memory)
         )
-        self.extents = extents_of(self.arrays)
+        self.extents = _extents(self.arrays, layout)
 
     def serves(self, layout: Layout) -> bool:
         """Whether native code that wants this layout may use the arguments where they are."""
@@ -54,14 +55,16 @@ class HostPlacement:
         """Do nothing: the memory goes with the object."""
 
 
-def extents_of(arrays: Sequence[Array]) -> Any:
+def _extents(arrays: Sequence[Array], layout: Layout) -> Any:
     """Return shapes and strides of arrays, in elements, as native code wants them."""
-    numbers = [
-        number
-        for array in arrays
-        for number in (*array.shape, *(step // array.itemsize for step in array.strides))
-    ]
+    numbers = [number for array in arrays for number in (*array.shape, *_strides(array.shape, layout))]
     return (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
+
+
+def _strides(shape: Sequence[int], layout: Layout) -> list[int]:
+    # NumPy's are others along axes of one element, and where there are none: nobody steps there
+    axes = range(len(shape))
+    return [math.prod(shape[d + 1 :] if layout == "C" else shape[:d]) for d in axes]
 
 
 def _layouts(arguments: Sequence[Argument], layout: Layout) -> str:

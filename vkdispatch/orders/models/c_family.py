@@ -135,6 +135,9 @@ extern "C" int32_t accelpy_run(void *const *accelpy_data, const int64_t *accelpy
   (void)accelpy_data, (void)accelpy_extents, (void)accelpy_device;
 """
 
+_FAILED = "  int32_t accelpy_failed = 0;\n"
+_RETURNED = "  return accelpy_failed;\n"
+
 # Names that no argument can have: the compiler would complain of our lines, not of the user's.
 _RESERVED = (
     "alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr "
@@ -180,6 +183,8 @@ def body_parts(task: Task) -> tuple[str, str]:
     section = task.section
     body = section.body if section.body.endswith("\n") else section.body + "\n"
     label = task.order.label
+    if body.endswith("\\\n"):
+        body += "\n"  # or our next line would go on with it
     includes = ""
     for match in _INCLUDE.finditer(body):
         line = section.body_line + body.count("\n", 0, match.start())
@@ -242,20 +247,24 @@ def _file(task: Task, devices: str, function: str, run: str) -> str:
 
 
 def _guarded(call: str) -> str:
+    """Return a call whose exceptions are reported, by whichever threads make it, in `accelpy_failed`."""
+
+    def report(what: str) -> str:
+        return (
+            "#pragma omp critical(accelpy_failure)\n"
+            f"    accelpy_failed = accelpy_report({what}, accelpy_message, accelpy_room);\n"
+        )
+
     return (
-        f"  try {{\n{call}  }} catch (const std::exception &error) {{\n"
-        "    return accelpy_report(error.what(), accelpy_message, accelpy_room);\n"
-        "  } catch (...) {\n"
-        '    return accelpy_report("an exception of the body", accelpy_message, accelpy_room);\n'
-        "  }\n  return 0;\n"
+        f"  try {{\n  {call}  }} catch (const std::exception &error) {{\n{report('error.what()')}"
+        f"  }} catch (...) {{\n{report(f'{chr(34)}an exception of the body{chr(34)}')}  }}\n"
     )
 
 
 def write_cpp(task: Task) -> str:
     """Write the source of a `cpp` section: the body is run once."""
-    return _file(
-        task, _ONE_DEVICE, _function(task), _guarded(f"    accelpy_task({passed(task.parameters)});\n")
-    )
+    guarded = _guarded(f"  accelpy_task({passed(task.parameters)});\n")
+    return _file(task, _ONE_DEVICE, _function(task), f"{_FAILED}{guarded}{_RETURNED}")
 
 
 def write_openmp(task: Task) -> str:
@@ -270,18 +279,18 @@ def write_openmp(task: Task) -> str:
         "  for (int d = 0; d < 6; d++) accelpy_threads *= accelpy_given[d];\n"
         "  accelpy_threads = std::min<int64_t>(accelpy_threads, omp_get_max_threads());\n"
     )
-    call = f"accelpy_task({passed(task.parameters)});\n"
+    call = _guarded(f"  accelpy_task({passed(task.parameters)});\n")
     if own:
         # The number of threads is the calling thread's own affair.
         run = (
             "  const int accelpy_before = omp_get_max_threads();\n"
             "  omp_set_num_threads(static_cast<int>(accelpy_threads));\n"
-        ) + _guarded(f"    {call}").replace(
-            "  return 0;\n", "  omp_set_num_threads(accelpy_before);\n  return 0;\n"
+            f"{call}  omp_set_num_threads(accelpy_before);\n"
         )
-        return _file(task, _ONE_DEVICE, _function(task), count + run)
-    run = f"#pragma omp parallel num_threads(static_cast<int>(accelpy_threads))\n  {call}  return 0;\n"
-    return _file(task, _ONE_DEVICE, _function(task), count + run)
+    else:
+        # an exception that left the region would end the process
+        run = f"#pragma omp parallel num_threads(static_cast<int>(accelpy_threads))\n  {{\n{call}  }}\n"
+    return _file(task, _ONE_DEVICE, _function(task), f"{count}{_FAILED}{run}{_RETURNED}")
 
 
 def _mapped(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]:
@@ -384,6 +393,8 @@ def _program(model: str, description: str, native: Library) -> HostProgram:
 
 
 _GNU = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
+# With warnings, of which one is an error: see `compile_library`.
+_GNU_TOLD = (*(word for word in _GNU if word != "-w"), "-Wunknown-pragmas")
 _NVHPC = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
 _NAMES = ("g++", "clang++", "nvc++", "icpx", "c++")
 _CPP = Search("CXX", _NAMES, package="Debian's package g++")
@@ -403,7 +414,7 @@ MODELS = (
         name="openmp_cpp",
         search=_CPP,
         flags={
-            "gnu": (*_GNU, "-fopenmp"),
+            "gnu": (*_GNU_TOLD, "-fopenmp"),
             "clang": (*_GNU, "-fopenmp"),
             "intel": (*_GNU, "-qopenmp"),
             "nvhpc": (*_NVHPC, "-mp"),
@@ -416,7 +427,7 @@ MODELS = (
     NativeModel(
         name="openacc_cpp",
         search=Search("CXX", ("nvc++", "g++"), package="Debian's package g++, or NVIDIA's HPC SDK,"),
-        flags={"gnu": (*_GNU, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
+        flags={"gnu": (*_GNU_TOLD, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
         write=write_openacc,
         suffix=".cpp",
         copy=f"#pragma acc loop gang worker vector\n{_LOOP}",
@@ -426,7 +437,7 @@ MODELS = (
         name="omptarget_cpp",
         search=Search("CXX", ("nvc++", "icpx", "g++", "clang++"), package="Debian's package g++"),
         flags={
-            "gnu": (*_GNU, "-fopenmp"),
+            "gnu": (*_GNU_TOLD, "-fopenmp"),
             "clang": (*_GNU, "-fopenmp"),
             "intel": (*_GNU, "-qopenmp", "-fopenmp-targets=spir64"),
             "nvhpc": (*_NVHPC, "-mp=gpu"),

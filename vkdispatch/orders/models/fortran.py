@@ -35,6 +35,7 @@ _IMPLICIT = re.compile(r"^[ \t]*implicit[ \t]+none\b[^\n]*$", re.MULTILINE | re.
 _COUNTS = [
     f"accelpy_{what}_dim{d}" for what in ("worker", "team", "assign") for d in range(3)
 ]  # in the order of the array that they come in
+_SIZES = ("accelpy_gangs", "accelpy_lanes", "accelpy_threads", "accelpy_device")
 
 
 def write_fortran(task: Task) -> str:
@@ -51,9 +52,9 @@ def write_openmp(task: Task) -> str:
     uses = "use omp_lib\n"
     if first_directive(task.section.body, "omp", fortran=True) in ("parallel", "target", "teams"):
         before = "accelpy_before = omp_get_max_threads()\ncall omp_set_num_threads(accelpy_threads)\n"
-        return _file(task, uses, _threads() + before, "call omp_set_num_threads(accelpy_before)\n")
-    opening = f"{_threads()}!$omp parallel num_threads(accelpy_threads)\n"
-    return _file(task, uses, opening, "!$omp end parallel\n")
+        return _file(task, uses, before, "call omp_set_num_threads(accelpy_before)\n", threads=_threads())
+    opening = "!$omp parallel num_threads(accelpy_threads)\n"
+    return _file(task, uses, opening, "!$omp end parallel\n", threads=_threads())
 
 
 def write_openacc(task: Task) -> str:
@@ -69,8 +70,6 @@ def write_openacc(task: Task) -> str:
     if first_directive(task.section.body, "acc", fortran=True) not in ("parallel", "kernels", "serial"):
         scalars = ", ".join(p.name for p in task.parameters if p.output and not p.ndim)
         opening += (
-            "accelpy_gangs = accelpy_team_dim0 * accelpy_team_dim1 * accelpy_team_dim2\n"
-            "accelpy_lanes = accelpy_worker_dim0 * accelpy_worker_dim1 * accelpy_worker_dim2\n"
             "!$acc parallel num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
             + (f" copy({scalars})" if scalars else "")
             + "\n"
@@ -98,23 +97,20 @@ def write_omptarget(task: Task) -> str:
     mapped = f" map(tofrom: {scalars})" if scalars else ""
     first = first_directive(task.section.body, "omp", fortran=True)
     if first == "distribute":
-        opening += (
-            "accelpy_gangs = accelpy_team_dim0 * accelpy_team_dim1 * accelpy_team_dim2\n"
-            f"{_threads(teams=False)}"
-            f"!$omp target teams num_teams(accelpy_gangs) thread_limit(accelpy_threads){mapped}\n"
-        )
+        opening += f"!$omp target teams num_teams(accelpy_gangs) thread_limit(accelpy_threads){mapped}\n"
         closing = f"!$omp end target teams\n{closing}"
     elif first != "target":
         opening += f"!$omp target{mapped}\n"
         closing = f"!$omp end target\n{closing}"
     choose = "if (omp_get_num_devices() > 0) call omp_set_default_device(accelpy_device)\n"
-    return _file(task, "use omp_lib\n", choose + opening, closing, "max(1, omp_get_num_devices())")
+    count = "max(1, omp_get_num_devices())"
+    return _file(task, "use omp_lib\n", choose + opening, closing, count, _threads(teams=False))
 
 
 def _threads(*, teams: bool = True) -> str:
-    names = _COUNTS[: 6 if teams else 3]
-    product = " * ".join(f"int({name}, c_int64_t)" for name in names)
-    return f"accelpy_threads = int(min(int(omp_get_max_threads(), c_int64_t), {product}))\n"
+    """Return how many threads there are, for the entry: arguments of bodies may be called `min` or `int`."""
+    product = "int(accelpy_lanes, c_int64_t)" + (" * accelpy_gangs" if teams else "")
+    return f"int(min(int(omp_get_max_threads(), c_int64_t), {product}))"
 
 
 def _mapped(parameters: Sequence[Parameter]) -> tuple[list[str], list[str]]:
@@ -185,26 +181,28 @@ def _body(task: Task) -> str:
     # A block has no such line; the subroutine has it already.
     body = _IMPLICIT.sub("", body)
     label = task.order.label.replace("\\", "\\\\").replace('"', '\\"')
-    return f'# {section.body_line} "{label}"\n{body}{RESUME}\n'
+    # what is missing at the end of a body is missed at its last line
+    last = section.body_line + body.rstrip().count("\n")
+    return f'# {section.body_line} "{label}"\n{body}# {last} "{label}"\nend block\n{RESUME}\n'
 
 
 def _task(task: Task, uses: str, opening: str, closing: str) -> str:
     names = [name for p in task.parameters for name in (p.name, f"{p.name}_attr")]
     counts = ", &\n  ".join(_COUNTS)
     return (
-        f"subroutine accelpy_task({_listed([*names, *_COUNTS, 'accelpy_accel_runid', 'accelpy_device'])})\n"
+        f"subroutine accelpy_task({_listed([*names, *_COUNTS, 'accelpy_accel_runid', *_SIZES])})\n"
         f"use, intrinsic :: iso_c_binding\n{uses}implicit none\n"
         f"integer(c_int32_t), intent(in) :: {counts}\n"
         "integer(c_int64_t), intent(in) :: accelpy_accel_runid\n"
-        "integer(c_int32_t), intent(in) :: accelpy_device\n"
+        f"integer(c_int32_t), intent(in) :: {', '.join(_SIZES)}\n"
         f"{_declarations(task.parameters)}"
-        "integer :: accelpy_threads, accelpy_before, accelpy_gangs, accelpy_lanes\n"
-        f"{opening}block\n{_body(task)}end block\n{closing}"
+        "integer :: accelpy_before\n"
+        f"{opening}block\n{_body(task)}{closing}"
         "end subroutine\n"
     )
 
 
-def _entry(task: Task) -> str:
+def _entry(task: Task, uses: str, threads: str) -> str:
     declared, pointed, passed, offset = "", "", [], 1
     for i, p in enumerate(task.parameters):
         colons = ", ".join(":" * p.ndim)
@@ -229,7 +227,7 @@ def _entry(task: Task) -> str:
         "function accelpy_run(accelpy_data, accelpy_extents, accelpy_counts, accelpy_runid, &\n"
         "  accelpy_device, accelpy_message, accelpy_room) &\n"
         "  bind(c, name='accelpy_run') result(accelpy_status)\n"
-        "use, intrinsic :: iso_c_binding\nimplicit none\n"
+        f"use, intrinsic :: iso_c_binding\n{uses}implicit none\n"
         "type(c_ptr), intent(in) :: accelpy_data(*)\n"
         "integer(c_int64_t), intent(in) :: accelpy_extents(*)\n"
         "integer(c_int32_t), intent(in) :: accelpy_counts(*)\n"
@@ -237,8 +235,12 @@ def _entry(task: Task) -> str:
         "integer(c_int32_t), value :: accelpy_device\n"
         "character(kind=c_char) :: accelpy_message(*)\n"
         "integer(c_int32_t) :: accelpy_status\n"
+        "integer(c_int32_t) :: accelpy_gangs, accelpy_lanes, accelpy_threads\n"
         f"{declared}{pointed}"
-        f"call accelpy_task({_listed([*passed, *counts, 'accelpy_runid', 'accelpy_device'])})\n"
+        "accelpy_lanes = accelpy_counts(1) * accelpy_counts(2) * accelpy_counts(3)\n"
+        "accelpy_gangs = accelpy_counts(4) * accelpy_counts(5) * accelpy_counts(6)\n"
+        f"accelpy_threads = {threads}\n"
+        f"call accelpy_task({_listed([*passed, *counts, 'accelpy_runid', *_SIZES])})\n"
         "accelpy_status = 0\n"
         "end function\n"
     )
@@ -257,12 +259,12 @@ def _devices(uses: str, count: str) -> str:
     )
 
 
-def _file(task: Task, uses: str, opening: str, closing: str, devices: str = "1") -> str:
+def _file(task: Task, uses: str, opening: str, closing: str, devices: str = "1", threads: str = "1") -> str:
     _check(task.parameters)
     text = (
         "module accelpy_module\nuse, intrinsic :: iso_c_binding\nimplicit none\n"
         f"{_attribute_types(task.parameters)}contains\n"
-        f"{_task(task, uses, opening, closing)}{_entry(task)}{_devices(uses, devices)}"
+        f"{_task(task, uses, opening, closing)}{_entry(task, uses, threads)}{_devices(uses, devices)}"
         "end module\n"
     )
     lines: list[str] = []

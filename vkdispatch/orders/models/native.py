@@ -1,6 +1,5 @@
 """What all models have in common whose sections a compiler makes a shared library of."""
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -130,11 +129,6 @@ def check_device(native: Library, device: int, model: str) -> None:
             f"device: {model} has {count} of them here{f' ({said})' if said else ''}, got {device}; "
             f"they count from 0"
         )
-
-
-def address(value: int) -> ctypes.c_void_p:
-    """Return an address as native code takes it."""
-    return ctypes.c_void_p(value)
 
 
 def _copy_task(model: NativeModel) -> Task:

@@ -156,11 +156,20 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
             made = context.declare_input_arguments(annotations, labels, [None] * len(labels))
             function.__globals__.update(zip(asked, made[len(parameters) :], strict=True))
             traceable(function, True)(*map(_variable, parameters, made))
-        return context.get_description(FUNCTION), asked
+        description = context.get_description(FUNCTION)
     except VkDispatchError as error:
         raise BuildFailure(str(error)) from None
     except Exception as error:
         raise BuildFailure(_told(task, error, _line_of(error, file))) from error
+    bound = [parameter for parameter in parameters if parameter.ndim or parameter.output]
+    accesses = description.binding_access[description.resource_binding_base :]
+    for parameter, (_, written) in zip(bound, accesses, strict=False):
+        if written and not parameter.output:
+            raise BuildFailure(
+                f"{task.order.label}:{task.section.line}: the body writes to {parameter.name}, an input; "
+                "outputs stand after the order, and set_argnames names them"
+            )
+    return description, asked
 
 
 def _variable(parameter: Parameter, variable: Any) -> Any:
