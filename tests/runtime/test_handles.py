@@ -156,8 +156,8 @@ assert name in context.handles.devices[0].extensions
 assert vd.make_context(extensions=[name]) is context
 refused(vd.UsageError, ["VK_one"])
 """)
-    lines = result.stdout.splitlines()
     assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()[-5:]  # where there is no layer, debug mode says so before
     assert [line.split()[0] for line in lines] == [
         "UnsupportedError",
         *["ArgumentTypeError"] * 3,
@@ -490,7 +490,7 @@ def test_ends(run_python: RunPython, end: str) -> None:
     code = f"{_PROGRAM}{_ENDS[end]}\nassert native.take_messages() == []\nprint('done')"
     result = run_python(code, str(Path(__file__).parent))
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "done\n"
+    assert result.stdout.splitlines()[-1] == "done"  # where there is no layer, debug mode says so before
     assert "vkdispatch:" not in result.stderr
 
 
@@ -628,5 +628,5 @@ made.destroy()
         VKDISPATCH_DEBUG="1",
     )
     assert result.returncode == 0, result.stderr
-    # before it there may be the warning that the layer is not installed: the hazard checker is our own
+    # our own hazard checker: where there is no layer, debug mode says so before
     assert result.stdout.splitlines()[-1] == "True"
