@@ -280,33 +280,30 @@ CommandList* Engine::create_command_list() {
   return list.release();
 }
 
-size_t Engine::share(size_t first, size_t last, const std::vector<CommandList::SharedUse>& uses) {
-  const bool writes = std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.writes; });
-  const size_t end = writes ? first + 1 : last;
-  for (size_t queue = first; queue < end; ++queue) {
-    for (const auto& use : uses) {
-      follow_others(queue, *use.data, use.writes);
-    }
+std::unique_lock<std::mutex> Engine::share(const std::vector<CommandList::SharedUse>& uses, size_t first,
+                                           size_t& last) {
+  const auto shared = [](const auto& use) { return use.data->shared(); };
+  if (queues_.size() == 1 || std::none_of(uses.begin(), uses.end(), shared)) {
+    return {};
   }
-  return end;
+  std::unique_lock sharing(sharing_mutex_);
+  if (std::any_of(uses.begin(), uses.end(), [&](const auto& use) { return use.writes && shared(use); })) {
+    last = first + 1;
+  }
+  for (size_t queue = first; queue < last; ++queue) {
+    follow_others(queue, uses);
+  }
+  return sharing;
 }
 
 bool Engine::append(const Dispatch& dispatch, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;
-  std::unique_lock<std::mutex> sharing;
+  std::vector<CommandList::SharedUse> uses;
   if (queues_.size() > 1) {
-    std::vector<CommandList::SharedUse> shared;
-    for_each_access(dispatch, [&](Data& data, bool, bool writes) {
-      if (data.shared()) {
-        shared.push_back({&data, writes});
-      }
-    });
-    if (!shared.empty()) {
-      sharing = std::unique_lock(sharing_mutex_);
-      last = share(first, last, shared);
-    }
+    for_each_access(dispatch, [&](Data& data, bool, bool writes) { uses.push_back({&data, writes}); });
   }
+  const std::unique_lock sharing = share(uses, first, last);
   for (size_t queue = first; queue < last; ++queue) {
     queues_[queue]->append(dispatch);
     crowded |= queues_[queue]->crowded();
@@ -383,24 +380,11 @@ size_t Engine::least_busy() {
   return best;
 }
 
-std::unique_lock<std::mutex> Engine::share(CommandList& list, size_t first, size_t& last) {
-  if (queues_.size() == 1) {
-    return {};
-  }
-  const std::vector<CommandList::SharedUse> uses = list.shared_uses();
-  if (uses.empty()) {
-    return {};
-  }
-  std::unique_lock sharing(sharing_mutex_);
-  last = share(first, last, uses);
-  return sharing;
-}
-
 uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std::byte* arguments,
                         size_t bytes, size_t instance_count) {
   const Use use(*this);
   uint64_t value = 0;
-  const std::unique_lock sharing = share(list, first, last);
+  const std::unique_lock sharing = share(list.shared_uses(), first, last);
   for (size_t queue = first; queue < last; ++queue) {
     value = list.submit(queue, arguments, bytes, instance_count, false);
   }
@@ -414,7 +398,7 @@ bool Engine::evaluate(CommandList& list, size_t queue, const std::byte* argument
   Queue& on = *queues_.at(queue);
   try {
     size_t last = queue + 1;
-    const std::unique_lock sharing = share(list, queue, last);
+    const std::unique_lock sharing = share(list.shared_uses(), queue, last);
     value = list.submit(queue, arguments, bytes, 1, true);
   } catch (...) {
     on.rouse();  // some of it may have been given

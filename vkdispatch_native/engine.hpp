@@ -158,13 +158,11 @@ class Engine {
   size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
   void check_one_device(const char* what) const;  // throws unless all queues are of one
   // What a queue and its twins are given next waits for what others did with the memory that they share.
-  void follow_others(size_t queue, const Data& data, bool writes);
-  // The same for all that commands for the queues from `first` up to, without it, `last`, share with others.
-  // Returns the end of the queues that are to run them: of the first, where they write to it. Under
-  // sharing_mutex_, until they are appended.
-  size_t share(size_t first, size_t last, const std::vector<CommandList::SharedUse>& uses);
-  // For a list; where it shares anything, the lock is taken.
-  std::unique_lock<std::mutex> share(CommandList& list, size_t first, size_t& last);
+  void follow_others(size_t queue, const std::vector<CommandList::SharedUse>& uses);
+  // The same for commands for the queues from `first` up to, without it, `last`, which is brought down to the
+  // first of them where they write to what is shared. The lock is held until they are appended.
+  std::unique_lock<std::mutex> share(const std::vector<CommandList::SharedUse>& uses, size_t first,
+                                     size_t& last);
   template <typename Function>
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);

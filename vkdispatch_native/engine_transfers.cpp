@@ -1,5 +1,6 @@
 // The engine's copies between buffers, images and host memory.
 #include <algorithm>
+#include <map>
 
 #include "engine_use.hpp"
 #include "libs/error.hpp"
@@ -33,16 +34,19 @@ void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
 
 }  // namespace
 
-void Engine::follow_others(size_t queue, const Data& data, bool writes) {
-  if (!data.shared() || queues_.size() == 1) {
-    return;
+void Engine::follow_others(size_t queue, const std::vector<CommandList::SharedUse>& uses) {
+  std::map<size_t, uint64_t> last;  // by slot
+  for (const auto& [data, writes] : uses) {
+    for (size_t slot = 0; data->shared() && slot < slot_count(); ++slot) {
+      const uint64_t value = writes ? data->last_use(slot) : data->last_write(slot);
+      if (slot % queues_.size() != queue && has_queue(slot) && !timelines_[slot]->passed(value)) {
+        last[slot] = std::max(last[slot], value);
+      }
+    }
   }
   std::vector<Batch::Wait> waits;
-  for (size_t slot = 0; slot < slot_count(); ++slot) {
-    const uint64_t value = writes ? data.last_use(slot) : data.last_write(slot);
-    if (slot % queues_.size() != queue && has_queue(slot) && !timelines_[slot]->passed(value)) {
-      waits.push_back({&queue_at(slot), value});
-    }
+  for (const auto& [slot, value] : last) {
+    waits.push_back({&queue_at(slot), value});
   }
   for (size_t slot = queue; slot < slot_count() && !waits.empty(); slot += queues_.size()) {
     if (has_queue(slot)) {
@@ -54,20 +58,20 @@ void Engine::follow_others(size_t queue, const Data& data, bool writes) {
 uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                         VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, true);
+  follow_others(queue, {{&buffer, true}});
   return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, false);
+  follow_others(queue, {{&buffer, false}});
   queues_.at(queue)->download(buffer, offset, data, size);
 }
 
 Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                                VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, false);
+  follow_others(queue, {{&buffer, false}});
   return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
 }
 
@@ -87,7 +91,7 @@ void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
 Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                            VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, true);
+  follow_others(queue, {{&buffer, true}});
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, true));
 }
@@ -95,7 +99,7 @@ Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, co
 Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                              VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, false);
+  follow_others(queue, {{&buffer, false}});
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, false));
 }
@@ -103,14 +107,14 @@ Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, 
 void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
-  follow_others(queue, image, true);
+  follow_others(queue, {{&image, true}});
   queues_.at(queue)->upload(image, level, data);
 }
 
 void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
-  follow_others(queue, image, false);
+  follow_others(queue, {{&image, false}});
   queues_.at(queue)->download(image, level, data);
 }
 
@@ -151,9 +155,7 @@ bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
   if (target.id() == source.id()) {
     return false;
   }
-  if (target.shared()) {
-    last = first + 1;
-  }
+  const std::unique_lock sharing = share({{&target, true}, {&source, false}}, first, last);
   for (size_t queue = first; queue < last; ++queue) {
     queues_[queue]->append_copy_of(target, source);
     crowded |= queues_[queue]->crowded();

@@ -183,3 +183,17 @@ def test_threads_on_queues_of_their_own_take_turns_with_shared_memory(
         thread.join()
     many.sequence().eval(kp.OpSyncLocal([tensor]))
     assert set(tensor.data().tolist()) == {50 * QUEUES}
+
+
+def test_native_copies_of_shared_memory_are_in_order(many: kp.Manager, queues: list[kp.Sequence]) -> None:
+    a, b = (many.tensor(np.zeros(2000)) for _ in range(2))
+    many.sequence().eval(kp.OpSyncDevice([a, b]))
+    dispatch = kp.OpAlgoDispatch(many.algorithm([a], ADD_ONE))
+    for _ in range(100):
+        queues[2].record(dispatch)
+    for turn in range(1, 4):
+        queues[2].eval_async(blocking=False)
+        with use_context(many.context):
+            vd.copyto(b.buffer, a.buffer)
+            assert set(b.buffer.read(turn % QUEUES).tolist()) == {100 * turn}
+        queues[2].eval_await()
