@@ -73,7 +73,10 @@ class DevicePlacement:
         self.context = context
         self.queue = queue
         self.values = [None if _is_bound(argument) else _scalar(argument) for argument in arguments]
-        self.buffers = [_placed(argument, queue) if _is_bound(argument) else None for argument in arguments]
+        # what is one array stays one
+        bound = {each.memory: each for each in arguments if _is_bound(each)}
+        places = {memory: _placed(each, queue) for memory, each in bound.items()}
+        self.buffers = [places[each.memory] if _is_bound(each) else None for each in arguments]
         self.facts: dict[Hashable, Buffer[Any]] = {}
 
     @property
