@@ -39,6 +39,16 @@ class Parameter:
     ndim: int
     output: bool
 
+    @property
+    def code(self) -> str:
+        """The kind and the bytes of an element, such as "f4": models have tables of types by it."""
+        return f"{self.dtype.kind}{self.dtype.itemsize}"
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is memory. Scalars that are inputs are values."""
+        return self.ndim > 0 or self.output
+
 
 @record(eq=False)
 class Argument:

@@ -217,7 +217,7 @@ class GpuPlacement:
         placed: dict[Hashable, int] = {}
         try:
             for i, argument in enumerate(arguments):
-                if not (argument.parameter.output or argument.shape):
+                if not argument.parameter.bound:
                     continue
                 if argument.memory not in placed:
                     self.pointers[i] = placed[argument.memory] = self._allocated(i)
