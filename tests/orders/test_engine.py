@@ -320,6 +320,27 @@ def test_an_output_may_be_an_input(kind: str) -> None:
     np.testing.assert_array_equal(x.read(0), 8 * _numbers(333))
 
 
+@pytest.mark.parametrize("kind", [*ENGINE, "cpp", "fortran"])
+@pytest.mark.parametrize("step", [1, -2])
+def test_an_array_of_numpy_stays_one_wherever_it_is_copied(kind: str, step: int) -> None:
+    # each element once: not as threads would, all of which have the whole of that body
+    order = Order(ADD.replace(", openmp_cpp", "") + "[fortran]\nz = x + y\n")
+    x = _numbers(333 * abs(step))[::step]
+    before = x.copy()
+    with Accel(x, x, order, x, kind=kind) as accel:
+        for _ in range(3):
+            accel.run(333)
+    np.testing.assert_array_equal(x, 8 * before)
+    # as it does for those that it is compared with
+    with Accel(x, x, order, x, kind=kind, verify=True) as accel:
+        accel.run(333)
+        accel.run(333)
+        accel.wait(1)
+        assert accel.verification is not None
+        assert len(accel.verification.models) > 1
+    np.testing.assert_array_equal(x, 32 * before)
+
+
 VECTORS = """
 set_argnames(("x", "by"), ("y", "sum"))
 [glsl]

@@ -109,6 +109,11 @@ def test_kernels_of_a_gpu(gpu: Gpu) -> None:
     with Accel(m, n, Order(PRODUCT), product, kind=kind, compile=compiler) as accel:
         accel.run(5, 3)
     np.testing.assert_array_equal(product, m @ n)
+    twice = np.ones(60)[::2]  # an array that is input and output stays one
+    with Accel(twice, twice, Order(ADD), twice, kind=kind, compile=compiler) as accel:
+        accel.run(30)
+        accel.run(30)
+    assert set(twice) == {4}
     with Accel(x[:0], y[:0], Order(ADD), z[:0], kind=kind, compile=compiler) as accel:
         accel.run(0)
         accel.run(1)

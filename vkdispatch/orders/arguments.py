@@ -1,6 +1,6 @@
 """The arguments of an Accel: what is given before and after the order, by name."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,16 @@ class Parameter:
     ndim: int
     output: bool
 
+    @property
+    def code(self) -> str:
+        """The kind and the bytes of an element, such as "f4": models have tables of types by it."""
+        return f"{self.dtype.kind}{self.dtype.itemsize}"
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is memory. Scalars that are inputs are values."""
+        return self.ndim > 0 or self.output
+
 
 @record(eq=False)
 class Argument:
@@ -63,6 +73,14 @@ class Argument:
         """Its number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
+    @property
+    def memory(self) -> Hashable:
+        """What arguments have in common that are one array: they stay one wherever they are copied to."""
+        value = self.value
+        if isinstance(value, Buffer):
+            return id(value), self.shape
+        return value.ctypes.data, value.shape, value.strides, value.dtype.str
+
     def read(self) -> Array:
         """Return the contents as an array: the value itself, where that is one."""
         return self.value.read(0) if isinstance(self.value, Buffer) else self.value
@@ -74,11 +92,18 @@ class Argument:
         else:
             self.value[...] = array
 
-    def twin(self) -> "Argument":
-        """Return an output that begins with the same contents, in an array of its own."""
-        array = self.read()
-        copy = np.array(array, dtype=self.parameter.dtype, order="C").reshape(self.shape)
-        return Argument(self.parameter, copy, self.shape)
+    def copy(self) -> Array:
+        """Return the contents as an array of its own."""
+        return np.array(self.read(), dtype=self.parameter.dtype, order="C").reshape(self.shape)
+
+
+def twins(arguments: Sequence[Argument]) -> list[Argument]:
+    """Return arguments with the same contents, whose outputs, and inputs that are outputs too, are copies."""
+    copies = {argument.memory: argument.copy() for argument in arguments if argument.parameter.output}
+    return [
+        Argument(argument.parameter, copies.get(argument.memory, argument.value), argument.shape)
+        for argument in arguments
+    ]
 
 
 def plain(given: object) -> object:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.record import record
-from vkdispatch.orders.arguments import Argument, Array
+from vkdispatch.orders.arguments import Argument, Array, twins
 from vkdispatch.orders.errors import Attempt, OrderMismatchError
 from vkdispatch.orders.grid import Grid
 from vkdispatch.orders.models import Placement, Program
@@ -34,15 +34,15 @@ class Verification:
 
 def outcome(program: Program, arguments: Sequence[Argument], grid: Grid, run_id: int) -> list[Array]:
     """Run a program on copies of the outputs, and return those."""
-    twins = [argument.twin() if argument.parameter.output else argument for argument in arguments]
-    placement = program.place(twins, 0)
+    copies = twins(arguments)
+    placement = program.place(copies, 0)
     try:
         if not grid.empty:
             program.run(placement, grid, run_id, 0, 0)
         placement.fetch()
     finally:
         placement.close()
-    return [twin.read() for twin in twins if twin.parameter.output]
+    return [copy.read() for copy in copies if copy.parameter.output]
 
 
 def compare(
@@ -92,8 +92,7 @@ def best_time(
     program: Program, arguments: Sequence[Argument], grid: Grid, device: int, repeats: int
 ) -> float:
     """Return the shortest time of some runs in seconds, without copies to or from the accelerator."""
-    twins = [argument.twin() if argument.parameter.output else argument for argument in arguments]
-    placement: Placement = program.place(twins, device)
+    placement: Placement = program.place(twins(arguments), device)
     times = []
     try:
         # The first one loads and allocates what later ones find.

@@ -33,7 +33,10 @@ class HostPlacement:
     def __init__(self, arguments: Sequence[Argument], layout: Layout) -> None:
         self.arguments = tuple(arguments)
         self.layouts = _layouts(arguments, layout)
-        self.arrays = [_contiguous(argument, layout) for argument in arguments]
+        # what is one array stays one, also where it is copied
+        known = {argument.memory: argument for argument in arguments}
+        places = {memory: _contiguous(argument, layout) for memory, argument in known.items()}
+        self.arrays = [places[argument.memory] for argument in arguments]
         # Not every compiler can map sections of no elements: there is always room for one.
         self._memory = [array if array.size else np.zeros(1, array.dtype) for array in self.arrays]
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(

@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.orders.arguments import Parameter
 from vkdispatch.orders.compilers import BuildFailure, Search
 from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.directives import first_directive
+from vkdispatch.orders.models.directives import first_directive, map_clauses
 from vkdispatch.orders.models.native import HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
 
@@ -152,7 +152,7 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 def type_name(parameter: Parameter) -> str:
     """Return the C++ type of a parameter's elements."""
-    return TYPES[f"{parameter.dtype.kind}{parameter.dtype.itemsize}"]
+    return TYPES[parameter.code]
 
 
 def float16_needed(parameters: Sequence[Parameter]) -> bool:
@@ -310,11 +310,6 @@ def _mapped(parameters: Sequence[Parameter]) -> tuple[str, list[str], list[str]]
     return lines, inputs, outputs
 
 
-def _clauses(inputs: Sequence[str], outputs: Sequence[str], give: str, both: str) -> str:
-    text = f" {give}{', '.join(inputs)})" if inputs else ""
-    return text + (f" {both}{', '.join(outputs)})" if outputs else "")
-
-
 def _pointers(parameters: Sequence[Parameter]) -> str:
     return ", ".join(f"accelpy_p{i}" for i, parameter in enumerate(parameters) if parameter.ndim)
 
@@ -346,7 +341,7 @@ def write_openacc(task: Task) -> str:
         "  if (acc_get_num_devices(acc_get_device_type()) > 0)\n"
         "    acc_set_device_num(accelpy_device, acc_get_device_type());\n"
     )
-    clauses = _clauses(inputs, outputs, "copyin(", "copy(")
+    clauses = map_clauses(inputs, outputs, "copyin(", "copy(")
     call = _device_call(task)
     if clauses:
         call = (
@@ -378,7 +373,7 @@ def write_omptarget(task: Task) -> str:
     elif first == "target":
         opening = ""
     choose = "  if (omp_get_num_devices() > 0) omp_set_default_device(accelpy_device);\n"
-    clauses = _clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
+    clauses = map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
     call = _device_call(task)
     if clauses:
         call = (

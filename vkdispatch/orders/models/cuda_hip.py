@@ -3,7 +3,7 @@
 import ctypes
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from vkdispatch.orders.arguments import Argument, Parameter
 from vkdispatch.orders.compilers import Search
@@ -214,11 +214,15 @@ class GpuPlacement:
         self._free.atexit = False
         self.extents = self._host.extents
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(*self._host.pointers)
+        placed: dict[Hashable, int] = {}
         try:
             for i, argument in enumerate(arguments):
-                if argument.parameter.output or argument.shape:
-                    self.pointers[i] = self._allocated(i)
+                if not argument.parameter.bound:
+                    continue
+                if argument.memory not in placed:
+                    self.pointers[i] = placed[argument.memory] = self._allocated(i)
                     self._copy(i, upwards=True)
+                self.pointers[i] = placed[argument.memory]
         except BaseException:
             self.close()
             raise

@@ -1,6 +1,7 @@
-"""Which directives of OpenMP and OpenACC a body has: that decides what has to stand around it."""
+"""Directives of OpenMP and OpenACC: which a body has decides what has to stand around it; clauses of data."""
 
 import re
+from collections.abc import Sequence
 
 _C = r"^[ \t]*#[ \t]*pragma[ \t]+{}[ \t]+(\w+)"
 _FORTRAN = r"^[ \t]*!\${}[ \t]+(\w+)"
@@ -15,3 +16,9 @@ def first_directive(body: str, family: str, *, fortran: bool) -> str:
         if word not in ("declare", "data", "enter", "exit", "routine", "update", "threadprivate", "requires"):
             return word
     return ""
+
+
+def map_clauses(inputs: Sequence[str], outputs: Sequence[str], give: str, both: str) -> str:
+    """Return the clauses that map data: `give` and `both` begin those of inputs and of outputs."""
+    text = f" {give}{', '.join(inputs)})" if inputs else ""
+    return text + (f" {both}{', '.join(outputs)})" if outputs else "")

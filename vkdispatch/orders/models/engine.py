@@ -72,8 +72,11 @@ class DevicePlacement:
         self.arguments = tuple(arguments)
         self.context = context
         self.queue = queue
-        self.values = [None if _is_bound(argument) else _scalar(argument) for argument in arguments]
-        self.buffers = [_placed(argument, queue) if _is_bound(argument) else None for argument in arguments]
+        self.values = [None if argument.parameter.bound else _scalar(argument) for argument in arguments]
+        # what is one array stays one
+        bound = {each.memory: each for each in arguments if each.parameter.bound}
+        places = {memory: _placed(each, queue) for memory, each in bound.items()}
+        self.buffers = [places[each.memory] if each.parameter.bound else None for each in arguments]
         self.facts: dict[Hashable, Buffer[Any]] = {}
 
     @property
@@ -170,7 +173,7 @@ class EngineProgram:
         if not isinstance(graph, CommandGraph):
             raise ArgumentTypeError(f"graph: expected a vd.CommandGraph, got {type(graph).__name__}")
         for argument in placement.arguments:
-            if _is_bound(argument) and not isinstance(argument.value, Buffer):
+            if argument.parameter.bound and not isinstance(argument.value, Buffer):
                 what = "output" if argument.parameter.output else "input"
                 raise ArgumentValueError(
                     f"graph: the {what} {argument.parameter.name!r} is a NumPy array, which nobody copies "
@@ -300,10 +303,6 @@ def _unrecorded() -> Iterator[None]:
 
 def _at_most(size: int, limit: int) -> bool:
     return size <= limit
-
-
-def _is_bound(argument: Argument) -> bool:
-    return argument.parameter.ndim > 0 or argument.parameter.output
 
 
 def _scalar(argument: Argument) -> Any:

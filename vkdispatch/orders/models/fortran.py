@@ -12,7 +12,7 @@ import numpy as np
 from vkdispatch.orders.arguments import Parameter
 from vkdispatch.orders.compilers import BuildFailure, Search
 from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.directives import first_directive
+from vkdispatch.orders.models.directives import first_directive, map_clauses
 from vkdispatch.orders.models.native import HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
 
@@ -64,7 +64,7 @@ def write_openacc(task: Task) -> str:
     opens compute regions by itself.
     """
     inputs, outputs = _mapped(task.parameters)
-    clauses = _clauses(inputs, outputs, "copyin(", "copy(")
+    clauses = map_clauses(inputs, outputs, "copyin(", "copy(")
     opening = f"!$acc data{clauses}\n" if clauses else ""
     closing = "!$acc end data\n" if clauses else ""
     if first_directive(task.section.body, "acc", fortran=True) not in ("parallel", "kernels", "serial"):
@@ -90,7 +90,7 @@ def write_omptarget(task: Task) -> str:
     begins with `distribute` is inside `target teams`.
     """
     inputs, outputs = _mapped(task.parameters)
-    clauses = _clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
+    clauses = map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
     opening = f"!$omp target data{clauses}\n" if clauses else ""
     closing = "!$omp end target data\n" if clauses else ""
     scalars = ", ".join(p.name for p in task.parameters if p.output and not p.ndim)
@@ -120,11 +120,6 @@ def _mapped(parameters: Sequence[Parameter]) -> tuple[list[str], list[str]]:
     return inputs, [p.name for p in parameters if p.ndim and p.output]
 
 
-def _clauses(inputs: Sequence[str], outputs: Sequence[str], give: str, both: str) -> str:
-    text = f" {give}{', '.join(inputs)})" if inputs else ""
-    return text + (f" {both}{', '.join(outputs)})" if outputs else "")
-
-
 def _check(parameters: Sequence[Parameter]) -> None:
     seen: dict[str, str] = {}
     for parameter in parameters:
@@ -143,10 +138,6 @@ def _check(parameters: Sequence[Parameter]) -> None:
             )
         if parameter.dtype == np.float16:
             raise BuildFailure(f"{name} is of float16, for which Fortran has no type; float32 would do")
-
-
-def _type(parameter: Parameter) -> str:
-    return TYPES[f"{parameter.dtype.kind}{parameter.dtype.itemsize}"]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -171,7 +162,7 @@ def _declarations(parameters: Sequence[Parameter]) -> str:
     for p in parameters:
         bounds = ", ".join(f"{p.name}_attr%shape({d + 1})" for d in range(p.ndim))
         intent = "inout" if p.output else "in"
-        lines.append(f"{_type(p)}, intent({intent}) :: {p.name}" + (f"({bounds})\n" if p.ndim else "\n"))
+        lines.append(f"{TYPES[p.code]}, intent({intent}) :: {p.name}" + (f"({bounds})\n" if p.ndim else "\n"))
     return "".join(lines)
 
 
@@ -208,7 +199,7 @@ def _entry(task: Task, uses: str, threads: str) -> str:
         colons = ", ".join(":" * p.ndim)
         target = f"accelpy_p{i}"
         array = f", contiguous :: {target}({colons})" if p.ndim else f" :: {target}"
-        declared += f"{_type(p)}, pointer{array}\ntype(accelpy_attr_{p.ndim}) :: accelpy_a{i}\n"
+        declared += f"{TYPES[p.code]}, pointer{array}\ntype(accelpy_attr_{p.ndim}) :: accelpy_a{i}\n"
         shape, end = f"{offset}:{offset + p.ndim - 1}", offset + 2 * p.ndim - 1
         if p.ndim:
             pointed += (

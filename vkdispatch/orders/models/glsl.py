@@ -225,7 +225,7 @@ def _compiled(task: Task, *, aliased: bool) -> RawKernel:
     arguments += [
         (parameter.name, Buff[device_kind(parameter.dtype)])  # type: ignore[misc]
         for parameter in task.parameters
-        if _is_bound(parameter)
+        if parameter.bound
     ]
     arguments += [(f"accelpy_{what}", Const[dtype.ivec3]) for what in ("worker", "team", "assign")]
     arguments.append(("accelpy_run", Const[dtype.int32]))
@@ -270,14 +270,6 @@ def _check_name(name: str) -> None:
         raise BuildFailure(f"the argument's name {name} is kept by GLSL; another would do")
 
 
-def _is_bound(parameter: Parameter) -> bool:
-    return parameter.ndim > 0 or parameter.output
-
-
-def _type(parameter: Parameter) -> str:
-    return TYPES[f"{parameter.dtype.kind}{parameter.dtype.itemsize}"]
-
-
 def _alignment(parameter: Parameter) -> int:
     size = parameter.dtype.itemsize
     return size // 2 if parameter.dtype.kind == "c" else size
@@ -302,19 +294,19 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
         if parameter.ndim:
             text += f"  accelpy_attributes_{parameter.ndim} {name};\n"
         elif parameter.dtype.kind == "b":
-            text += f"  {_type(parameter)} accelpy_bool_{name};\n"
+            text += f"  {TYPES[parameter.code]} accelpy_bool_{name};\n"
             after += f"bool {name} = uint(accelpy_bool_{name}) != 0u;\n"
         else:
-            text += f"  {_type(parameter)} {name};\n"
+            text += f"  {TYPES[parameter.code]} {name};\n"
     # a block has a member at least
     text += "  int accelpy_end;\n};\n"
-    for number, parameter in enumerate(filter(_is_bound, parameters)):
+    for number, parameter in enumerate(p for p in parameters if p.bound):
         access = "" if parameter.output or aliased else "readonly "
         # names are macros where parentheses follow only: they may be those of components, such as x
         memory = f"accelpy_data_{number}" if parameter.ndim else parameter.name
         text += (
             f"layout(binding = {number + 1}, scalar) {access}buffer accelpy_block_{number} "
-            f"{{ {_type(parameter)} {memory}{'[]' if parameter.ndim else ''}; }};\n"
+            f"{{ {TYPES[parameter.code]} {memory}{'[]' if parameter.ndim else ''}; }};\n"
         )
         if parameter.ndim:
             element = f"{memory}[{_flat(parameter)}]"

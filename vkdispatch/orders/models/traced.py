@@ -161,7 +161,7 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
         raise BuildFailure(str(error)) from None
     except Exception as error:
         raise BuildFailure(_told(task, error, _line_of(error, file))) from error
-    bound = [parameter for parameter in parameters if parameter.ndim or parameter.output]
+    bound = [parameter for parameter in parameters if parameter.bound]
     accesses = description.binding_access[description.resource_binding_base :]
     for parameter, (_, written) in zip(bound, accesses, strict=False):
         if written and not parameter.output:
@@ -178,7 +178,7 @@ def _variable(parameter: Parameter, variable: Any) -> Any:
 
 def _annotation(parameter: Parameter) -> Any:
     kind: DType = device_kind(parameter.dtype)
-    if parameter.ndim or parameter.output:
+    if parameter.bound:
         return BufferAnnotation[kind]  # type: ignore[valid-type]
     return Constant[compute_type(kind)]  # type: ignore[misc]
 
