@@ -140,6 +140,7 @@ def test_the_last_line_of_a_body_goes_on_nowhere() -> None:
 
 @pytest.mark.parametrize("kind", ["openmp_fortran", "omptarget_fortran"])
 def test_arguments_may_have_names_of_functions(kind: str) -> None:
+    require(kind)
     body = "distribute parallel do" if kind == "omptarget_fortran" else "do"
     text = f"""set_argnames(("min", "int"), "max")
 [{kind}]

@@ -121,7 +121,7 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         ("[cpp: enable='no']\n", "enable: expected True or False, got 'no'"),
         ("[cpp: compile=3]\n", "compile: expected a compiler command"),
         ("[cpp: compile=[]]\n", "compile: there is no command"),
-        ("[cpp: compile='\"']\n", "<order>:1: compile: .* No closing quotation"),
+        ("[cpp: compile='\"']\n", "<order>:1: compile: .* [Nn]o closing quotation"),
         ("a = 1\nb = 1 / 0\n[cpp]\n", "<order>:2: the preamble failed: ZeroDivisionError"),
         ("a = 1\nb =\n[cpp]\n", "<order>:2: the preamble failed: SyntaxError"),
         ("import os\n[cpp]\n", "<order>:1: the preamble failed: ImportError"),
