@@ -158,6 +158,11 @@ class Engine {
   size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
   void check_one_device(const char* what) const;  // throws unless all queues are of one
   // What a queue and its twins are given next waits for what others did with the memory that they share.
+  void follow_others(size_t queue, Data& data, bool writes) {
+    if (data.shared()) {
+      follow_others(queue, {{&data, writes}});
+    }
+  }
   void follow_others(size_t queue, const std::vector<CommandList::SharedUse>& uses);
   // The same for commands for the queues from `first` up to, without it, `last`, which is brought down to the
   // first of them where they write to what is shared. The lock is held until they are appended.

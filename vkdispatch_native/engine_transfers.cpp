@@ -58,20 +58,20 @@ void Engine::follow_others(size_t queue, const std::vector<CommandList::SharedUs
 uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                         VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, {{&buffer, true}});
+  follow_others(queue, buffer, true);
   return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, {{&buffer, false}});
+  follow_others(queue, buffer, false);
   queues_.at(queue)->download(buffer, offset, data, size);
 }
 
 Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                                VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, {{&buffer, false}});
+  follow_others(queue, buffer, false);
   return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
 }
 
@@ -91,7 +91,7 @@ void Engine::drop_download(size_t queue, const Reading& reading) noexcept {
 Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                            VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, {{&buffer, true}});
+  follow_others(queue, buffer, true);
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, true));
 }
@@ -99,7 +99,7 @@ Point Engine::start_upload(size_t queue, Buffer& buffer, VkDeviceSize offset, co
 Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                              VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, {{&buffer, false}});
+  follow_others(queue, buffer, false);
   return queues_.at(queue)->transfer(
       pinned_copy(queue_at(queue).device(), buffer, offset, find_pinned(data, size), data, size, false));
 }
@@ -107,14 +107,14 @@ Point Engine::start_download(size_t queue, Buffer& buffer, VkDeviceSize offset, 
 void Engine::upload(size_t queue, Image& image, uint32_t level, const std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
-  follow_others(queue, {{&image, true}});
+  follow_others(queue, image, true);
   queues_.at(queue)->upload(image, level, data);
 }
 
 void Engine::download(size_t queue, Image& image, uint32_t level, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
   check_level(image, level, size);
-  follow_others(queue, {{&image, false}});
+  follow_others(queue, image, false);
   queues_.at(queue)->download(image, level, data);
 }
 
