@@ -1,0 +1,1 @@
+"""Random numbers: the same streams on every device."""

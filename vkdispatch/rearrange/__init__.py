@@ -1,0 +1,1 @@
+"""Elements moved: transposed, gathered, scattered, joined."""

@@ -1,0 +1,1 @@
+"""Cumulative sums, and scans by any associative function."""

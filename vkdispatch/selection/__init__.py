@@ -1,0 +1,1 @@
+"""Elements chosen by what they hold, and counts of them."""

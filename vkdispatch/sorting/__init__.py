@@ -1,0 +1,1 @@
+"""Sorting along an axis, of keys alone, of keys with values, and of positions."""
