@@ -308,7 +308,7 @@ def test_a_stage_by_itself() -> None:
     for second in (False, True):
         stage = vd.reduce.make_reduction_stage(SubgroupAdd, vd.float32, None, second)
         assert isinstance(stage, vd.ShaderFunction)
-    assert len(ReductionParams().checked()) == 9
+    assert len(ReductionParams().checked()) == 8
 
 
 def test_kernels_are_shared_by_shapes() -> None:
