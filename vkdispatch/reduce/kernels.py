@@ -35,6 +35,8 @@ _ROUNDS = 16
 _PARTIALS = 8
 # So many values of workgroup memory one invocation combines by itself.
 _FEW = 32
+# So many of those of one result, where it takes several results' turns: code of few barriers compiles fast.
+_SERIAL = 16
 
 
 def stage_kernel(
@@ -270,10 +272,7 @@ class _Tracing:
         """Return, of each row, the values at each place, or states of partial results: all loads first."""
         positions = [[self._position(base, place) for place in places] for base in self._bases]
         if self._form.partial:
-            return [
-                [[tuple(each[place].to_register() for each in self._partials)] for place in row]
-                for row in positions
-            ]
+            return [[[_at(self._partials, place)] for place in row] for row in positions]
         words = [[self._source.loaded(self._views, each) for each in row] for row in positions]
         return [
             [
@@ -368,11 +367,9 @@ class _Tracing:
         if count <= _FEW:
             total = in_registers(state)
             with vc.if_block(self._lane == 0):
-                found = [tuple(each[i].to_register() for each in memory) for i in range(count)]
-                assign(total, self._accumulator.tree(found))
+                assign(total, self._accumulator.tree([_at(memory, i) for i in range(count)]))
             return total
-        self._halve([memory], self._lane, self._lane, count, 1)
-        return tuple(each[0] for each in memory)
+        return self._halved([memory], self._lane, self._lane, count, 1)[0]
 
     def _in_subgroup(self, state: State) -> State:
         subgroup = self._accumulator.subgroup
@@ -408,20 +405,25 @@ class _Tracing:
             assign_places(places, index, state)
         vc.barrier()
         stride = form.group // form.lanes if form.layout == "columns" else 1
-        self._halve(memory, index, self._lane, form.lanes, stride)
-        return [tuple(each[index] for each in places) for places in memory]
+        return self._halved(memory, index, self._lane, form.lanes, stride)
 
-    def _halve(self, memory: Sequence[Sequence[Any]], index: Any, lane: Any, count: int, stride: int) -> None:
-        """Combine `count` states, `stride` apart, so that lane 0 finds the total at its index."""
-        while count > 1:
+    def _halved(
+        self, memory: Sequence[Sequence[Any]], index: Any, lane: Any, count: int, stride: int
+    ) -> list[State]:
+        """Combine `count` states, `stride` apart; lane 0 has the totals."""
+        combined = self._accumulator.combined
+        while count > _SERIAL:
             half = (count + 1) // 2
             with vc.if_block(lane < count - half):
                 for places in memory:
-                    mine = tuple(each[index].to_register() for each in places)
-                    other = tuple(each[index + half * stride].to_register() for each in places)
-                    assign_places(places, index, self._accumulator.combined(mine, other))
+                    mine = _at(places, index)
+                    assign_places(places, index, combined(mine, _at(places, index + half * stride)))
             vc.barrier()
             count = half
+        totals = [self._accumulator.start() for _ in memory]
+        with vc.if_block(lane == 0), vc.for_block(0, count) as number:
+            self._add(totals, [_at(places, index + number * stride) for places in memory])
+        return totals
 
     # -- results
 
@@ -484,7 +486,7 @@ class _Tracing:
                     insides.append(inside)
                     for column, states in enumerate(found):
                         place = self._partial(self._number(number, column), vc.select(inside, segment, 0))
-                        states.append(tuple(each[place].to_register() for each in self._partials))
+                        states.append(_at(self._partials, place))
                 for total, states in zip(totals, found, strict=True):
                     kept = [accumulator.chosen(*each) for each in zip(insides, states, strict=True)]
                     self._add([total], [accumulator.tree(kept)])
@@ -496,6 +498,11 @@ class _Tracing:
         form = self._form
         side = form.group // form.lanes * form.results
         return ((self._param["blocks"] - 1) * side + self._param["last"]) * form.columns
+
+
+def _at(buffers: Sequence[Any], index: Any) -> State:
+    """Return the state at an index of some buffers, one for each of its registers."""
+    return tuple(buffer[index].to_register() for buffer in buffers)
 
 
 def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
