@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
@@ -25,7 +26,6 @@ from vkdispatch.reduce.operations import (
     identity_of,
     is_ours,
     number_of_type,
-    wide_type,
 )
 from vkdispatch.rewrite.functions import inlined, kernel
 

@@ -5,6 +5,8 @@ from dataclasses import fields
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import view_type
+from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.base import dtype
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
@@ -17,8 +19,6 @@ from vkdispatch.reduce.accumulators import (
     assign,
     in_registers,
 )
-from vkdispatch.reduce.elements import view_type
-from vkdispatch.reduce.mapping import Source, identity_map, make_source
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.planning import KernelForm, Planner, ReductionParams, features_of
 from vkdispatch.rewrite.functions import kernel

@@ -26,11 +26,11 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.reduce.accumulators import Accumulator
-from vkdispatch.reduce.mapping import Source
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.mapping import Source, make_source
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, uint32
@@ -18,8 +20,7 @@ from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
 from vkdispatch.reduce.kernels import stage_kernel
-from vkdispatch.reduce.mapping import Source, make_source
-from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation, wide_type
+from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, features_of, normalized_axes, shape_of
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.parameters import WrongBufferError, given
