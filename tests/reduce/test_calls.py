@@ -159,7 +159,7 @@ def test_one_launch_or_two(
         assert plan.first.form.segmented
         assert (plan.second is None) == bool(finishing)
         # the counters are as they were
-        assert not any(zeros.read(0).any() for turns in reduction._zeros.values() for zeros in turns)
+        assert not any(zeros.read(0).any() for turns in reduction._counters.turns.values() for zeros in turns)
 
 
 # ---- wrong calls -------------------------------------------------------------------------------

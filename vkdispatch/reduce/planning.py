@@ -66,8 +66,9 @@ class Tuning:
     finishing
         Whether the last of the workgroups that share a result combines what they have found, in place of a
         second launch (0 or 1).
-    column_bytes, most_columns
-        What a load in "columns" takes, and of how many results at most.
+    column_bytes, most_columns, most_columns_cpu
+        What a load in "columns" takes, and of how many results at most; on CPUs, where the code of several
+        takes longer to compile than it saves.
     column_flight
         What an invocation has in flight there.
     column_side
@@ -86,6 +87,7 @@ class Tuning:
     finishing: int = 1
     column_bytes: int = 16
     most_columns: int = 4
+    most_columns_cpu: int = 1
     column_flight: int = 128
     column_side: int = 512
 
@@ -483,7 +485,8 @@ class Planner:
     def _columns_together(self, shape: Shape) -> int:
         """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
         source = self._source
-        most = min(source.together, tuning.most_columns, max(1, tuning.column_bytes // source.item_size))
+        wanted = tuning.most_columns_cpu if self._cpu else tuning.most_columns
+        most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
         together = _power_below(min(most, held))
         # loads of fewer bytes than a word are none

@@ -1,16 +1,13 @@
 """A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
 
 import threading
-from collections import deque
 from typing import Any
-
-import numpy as np
 
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, make_source
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
-from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import record
@@ -19,6 +16,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
+from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, features_of, normalized_axes, shape_of
@@ -28,8 +26,6 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 # Shapes whose plans are kept.
 _MOST_PLANS = 256
-_LEAST_COUNTERS = 64
-_TURNS = 4
 
 
 @record
@@ -154,7 +150,7 @@ class ReduceFunction:
         self._accumulator: Accumulator | None = None
         self._kernels: dict[KernelForm, ShaderFunction] = {}
         self._launches: dict[tuple[tuple[int, ...], bool], _Launches] = {}
-        self._zeros: dict[int, deque[Buffer[Any]]] = {}
+        self._counters = Counters()
 
     # -- calling
 
@@ -195,7 +191,7 @@ class ReduceFunction:
         own: list[Buffer[Any]] = [result]
         if launches.partials:
             partials: Buffer[Any] = Buffer(launches.partials, wide_type(self.out_type))
-            own = [partials] if second else [result, partials, self._counters(launches.counters)]
+            own = [partials] if second else [result, partials, self._counters.zeros(launches.counters)]
         first.kernel(*own, *args, *views, *first.numbers, graph=graph)
         if second is not None:
             second.kernel(result, partials, *second.numbers, graph=graph)
@@ -284,22 +280,6 @@ class ReduceFunction:
             kernel = stage_kernel(form, self._source, self._accumulator)
             self._kernels[form] = kernel
         return kernel
-
-    def _counters(self, count: int) -> Buffer[Any]:
-        """Return zeros, which a launch leaves as it found them: several buffers take turns.
-
-        Launches that follow one another do not wait for each other on their account.
-        """
-        with self._lock:
-            size = max(_LEAST_COUNTERS, 1 << (count - 1).bit_length())
-            turns = self._zeros.setdefault(size, deque())
-            if len(turns) < _TURNS:
-                zeros: Buffer[Any] = Buffer(size, uint32)
-                zeros.write(np.zeros(size, np.uint32))
-                turns.append(zeros)
-            else:
-                turns.rotate(-1)
-            return turns[-1]
 
     # -- the generated code
 
