@@ -319,12 +319,12 @@ class _Tracing:
             if self._source.stores and not form.partial:
                 for inside, place in zip(kept, places, strict=True):
                     with vc.if_block(inside):
-                        self._add(self._totals, self._gathered(self._loaded([place]), lambda _, at=place: at))
+                        self._add(self._totals, self._gathered(self._loaded([place]), _always(place)))
                 return
             loaded = self._loaded(places)
             parts: list[list[State]] = [[] for _ in self._totals]
             for u, (inside, place) in enumerate(zip(kept, places, strict=True)):
-                states = self._gathered([[row[u]] for row in loaded], lambda _, at=place: at)
+                states = self._gathered([[row[u]] for row in loaded], _always(place))
                 for part, state in zip(parts, states, strict=True):
                     part.append(accumulator.chosen(inside, state))
             self._add(self._totals, [accumulator.tree(part) for part in parts])
@@ -341,7 +341,7 @@ class _Tracing:
                 mine = vc.all(mine, self._segment == 0)
             with vc.if_block(mine):
                 value = single.value(self._arguments, begin + place)
-                where = Place(lambda _, at=begin + place: at, self._origins[0])
+                where = Place(_always(begin + place), self._origins[0])
                 self._add([total], [accumulator.gather([value], where)])
 
     # -- between invocations
@@ -498,6 +498,10 @@ class _Tracing:
         form = self._form
         side = form.group // form.lanes * form.results
         return ((self._param["blocks"] - 1) * side + self._param["last"]) * form.columns
+
+
+def _always(place: Any) -> Callable[[Any], Any]:
+    return lambda _: place
 
 
 def _at(buffers: Sequence[Any], index: Any) -> State:

@@ -80,9 +80,10 @@ def non_zero(value: Any) -> Any:
 
 
 def divided(value: Any, divisor: Any) -> Any:
-    """Return a number divided by another: rounded right where the device's division is not."""
+    """Return a number divided by another, which may be 0 beside 0: rounded right where division is not."""
     if value.var_type is not dtype.float32:
-        return value / divisor
+        # compilers take 0 / x for 0
+        return vc.select(divisor == 0, vc.to_dtype(value.var_type, math.nan), value / divisor)
     quotient = (value / divisor).to_register()
     # what the quotient lacks; without a meaning where that is infinite or NaN
     more = (vc.fma(-quotient, divisor, value) / divisor).to_register()
@@ -471,7 +472,7 @@ def _of_chunk(rows: Sequence[Sequence[Any]], keep: Sequence[Any] | None, kind: D
         n = paired(operator.add, kept)
         share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
     means, squares = [], []
-    for column in zip(*rows, strict=True):
+    for column in map(list, zip(*rows, strict=True)):
         if keep is not None:
             column = [
                 vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)

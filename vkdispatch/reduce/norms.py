@@ -132,8 +132,9 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
     summed, largest = (row if abs(power) == 1 else column), power > 0
     inner = replace(call, axes=(summed,), keepdims=True, out=None, output_map=None)
     if not largest:
-        sums_shape = inner.shape(array.shape)
-        if call.length(sums_shape) == 0 and math.prod(call.shape(array.shape)):
+        shape: tuple[int, ...] = inner.shape(array.shape)
+        results: int = math.prod(call.shape(array.shape))
+        if call.length(shape) == 0 and results:
             raise ArgumentValueError("zero-size array to reduction operation minimum which has no identity")
     sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
     return started(

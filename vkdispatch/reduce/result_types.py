@@ -20,7 +20,11 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.reduce.planning import features_of
 
-_FEATURES = {dtype.int64: "shaderInt64", dtype.uint64: "shaderInt64", dtype.float64: "shaderFloat64"}
+_FEATURES: dict[DType, str] = {
+    dtype.int64: "shaderInt64",
+    dtype.uint64: "shaderInt64",
+    dtype.float64: "shaderFloat64",
+}
 _UNSIGNED = (dtype.uint8, dtype.uint16, dtype.uint32, dtype.uint64)
 _INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64, *_UNSIGNED)
 _FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
