@@ -55,6 +55,8 @@ class Tuning:
         What an invocation loads before it uses any.
     most_elements, most_mapped
         Elements that it combines in one round; with a mapping function, that it maps.
+    most_cpu
+        Those of states of several registers on CPUs, which take long to compile the code of more.
     bytes_of_short, most_results
         What an invocation loads of several results, where they are short, and how many it has at most.
     groups
@@ -79,6 +81,7 @@ class Tuning:
     bytes_in_flight: int = 128
     most_elements: int = 64
     most_mapped: int = 32
+    most_cpu: int = 16
     bytes_of_short: int = 64
     most_results: int = 8
     groups: int = 2112
@@ -332,6 +335,7 @@ class Planner:
         self._cpu = any(info.is_cpu() for info in infos)
         self._source = source
         self._size = accumulator.size
+        self._registers = len(accumulator.kinds)
         self._memory = context.max_shared_memory
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         if group is not None:
@@ -374,6 +378,8 @@ class Planner:
 
     def _unroll(self, item_size: int, together: int, plain: bool, flight: int) -> int:
         most = tuning.most_elements if plain else tuning.most_mapped
+        if self._cpu and self._registers > 1:
+            most = min(most, tuning.most_cpu)
         wanted = min(flight // (item_size * together), most // together, 16)
         return _power_below(wanted)
 
