@@ -75,6 +75,8 @@ class Tuning:
         What an invocation has in flight there.
     column_side
         Bytes of a row that the workgroup takes side by side, where columns are long.
+    column_least
+        Loads that an invocation has at least, where a workgroup takes short rows one below the other.
     """
 
     group: int = 256
@@ -93,6 +95,7 @@ class Tuning:
     most_columns_cpu: int = 1
     column_flight: int = 128
     column_side: int = 512
+    column_least: int = 4
 
 
 tuning = Tuning()
@@ -454,6 +457,9 @@ class Planner:
         wanted = _power_below(tuning.column_side // (size * together))
         few = max(wanted, self._subgroup) if shape.length >= 4 * unroll else side
         side = min(side, few, 1 << max(count - 1, 0).bit_length())
+        # short rows one below the other are neighbours in memory; those side by side are not
+        while side > inner and shape.length * side >= 2 * self.group * tuning.column_least:
+            side //= 2
         lanes = self.group // side
         in_use = _unroll_for(shape.length // lanes, unroll)
         results = self._results(in_use * size * together, unroll // in_use) if lanes == 1 else 1
