@@ -12,7 +12,19 @@ import vkdispatch as vd
 from .comparing import check, outcome, same
 
 RNG = np.random.default_rng(11)
-REALS = ["float16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+REALS = [
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+]
 ALL = [*REALS, "bool", "complex64", "complex128"]
 # each kernel takes some time to compile, so few shapes: an odd one, in rows
 SHAPE = (9, 45)

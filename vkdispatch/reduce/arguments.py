@@ -71,10 +71,10 @@ def _results(array: Operand, call: Call) -> int:
     return math.prod(call.shape(array.shape))
 
 
-def counted_or_warned(array: Operand, call: Call, warning: str, least: float) -> int:
-    """Return how many elements a result has, and warn where it takes more."""
+def counted_or_warned(array: Operand, call: Call, warning: str, most: float) -> int:
+    """Return how many elements a result has, and warn where these are no more than `most`."""
     count = call.length(array.shape)
-    if count < least and _results(array, call):
+    if count <= most and _results(array, call):
         warnings.warn(warning, RuntimeWarning, stacklevel=5)
     return count
 

@@ -153,7 +153,7 @@ def mean(
         part = component_type(total)
         some = operand(counted(x, mask, part))
         return reduced(some, mean_of_some(mask_vector(array.var_type, part), kind), call)
-    count = counted_or_warned(array, call, "Mean of empty slice.", 1)
+    count = counted_or_warned(array, call, "Mean of empty slice.", 0)
     return reduced(array, adding(array.var_type, total, kind, True), call, (float(count),))
 
 
@@ -242,7 +242,7 @@ def _spread(
         return reduced(
             some, moments(vectors, total, result_kind, masked=True, root=root), call, (float(ddof),)
         )
-    count = counted_or_warned(array, call, "Degrees of freedom <= 0 for slice", ddof + 1e-300)
+    count = counted_or_warned(array, call, "Degrees of freedom <= 0 for slice", ddof)
     accumulator = moments(array.var_type, total, result_kind, root=root, shifted=not array.source.stores)
     return reduced(array, accumulator, call, (builtins.max(float(count - ddof), 0.0),))
 

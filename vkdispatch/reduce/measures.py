@@ -87,7 +87,7 @@ def divided(value: Any, divisor: Any) -> Any:
     quotient = (value / divisor).to_register()
     # what the quotient lacks; without a meaning where that is infinite or NaN
     more = (vc.fma(-quotient, divisor, value) / divisor).to_register()
-    return vc.select(more - more == 0, quotient + more, quotient)
+    return vc.select(vc.any(vc.isnan(more), vc.isinf(more)), quotient, quotient + more)
 
 
 # ---- sums and products ---------------------------------------------------------------------------
@@ -276,7 +276,11 @@ def extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumu
         if whole:
             return [better(a, b) for a, b in zip(x, y, strict=True)]
         nan = _is_nan(x)
-        first = vc.any(_before(x, y, largest), nan).to_register()
+        before = _before(x, y, largest)
+        if len(y) > 1:
+            # a NaN as the imaginary part of y does not keep x from being before it
+            before = vc.all(before, ~_is_nan(y))
+        first = vc.any(before, nan).to_register()
         return [vc.select(first, a, b) for a, b in zip(x, y, strict=True)]
 
     def combine(x: State, y: State) -> State:
