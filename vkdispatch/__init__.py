@@ -54,6 +54,8 @@ _NAMES = {
     "execution_pipeline.command_graph": (
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
     ),
+    "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",
+    "reduce.norms": "dot norm",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",
@@ -78,7 +80,10 @@ _MODULES = (
 )
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted([*_HOMES, "__version__", "fft", "orders", "reduce", "vkfft"])
+# `from vkdispatch import *` leaves Python's own functions as they are.
+_SHADOWING = {"all", "any", "max", "min", "sum"}
+
+__all__ = sorted([*(_HOMES.keys() - _SHADOWING), "__version__", "fft", "orders", "reduce", "vkfft"])
 
 
 def __getattr__(name: str) -> object:

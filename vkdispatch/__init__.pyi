@@ -167,6 +167,16 @@ from vkdispatch.execution_pipeline.command_graph import (
     global_graph,
     set_global_graph,
 )
+from vkdispatch.reduce.functions import (
+    argmax,
+    argmin,
+    count_nonzero,
+    mean,
+    prod,
+    std,
+    var,
+)
+from vkdispatch.reduce.norms import dot, norm
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
@@ -230,6 +240,8 @@ __all__ = [
     "VulkanError",
     "WaitTimeoutError",
     "__version__",
+    "argmax",
+    "argmin",
     "asbuffer",
     "asrfftbuffer",
     "bfloat16",
@@ -267,8 +279,10 @@ __all__ = [
     "complex64",
     "complex128",
     "copyto",
+    "count_nonzero",
     "cuda_graph_capture",
     "default_graph",
+    "dot",
     "dtype",
     "dvec2",
     "dvec3",
@@ -322,8 +336,11 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "mean",
+    "norm",
     "optional_device_features",
     "orders",
+    "prod",
     "profile",
     "queue_wait_idle",
     "record_event",
@@ -335,6 +352,7 @@ __all__ = [
     "set_log_level",
     "shader",
     "spirv_kernel",
+    "std",
     "uhvec2",
     "uhvec3",
     "uhvec4",
@@ -346,6 +364,7 @@ __all__ = [
     "uvec2",
     "uvec3",
     "uvec4",
+    "var",
     "vec2",
     "vec3",
     "vec4",

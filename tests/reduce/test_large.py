@@ -62,7 +62,7 @@ def test_more_than_a_binding_reaches() -> None:
 
 
 def _wide_source(plan: Plan, reduction: vd.reduce.ReduceFunction) -> str:
-    kernel = reduction._kernel(plan.first.form, partial=False)
+    kernel = reduction._kernel(plan.first.form)
     form = Variant(addressed=True, wide=True)
     return kernel.shader_description.shader_source((plan.first.form.group, 1, 1), form).code
 
@@ -77,17 +77,17 @@ def test_plans_of_more_elements_than_32_bits_count(shape: tuple[int, ...], axes:
     plan = reduction._ready().plan(shape_of(shape, axes))
     form, numbers = plan.first.form, plan.first.params
     numbers.checked()
-    together = 16 if form.vector else 1
-    length = (numbers.full * form.lanes * form.unroll + numbers.rest) * together + numbers.tail
-    assert length == shape_of(shape, axes).length
+    loads = numbers.full * form.lanes * form.unroll + numbers.rest
+    assert loads * (form.together // form.columns) + numbers.tail == shape_of(shape, axes).length
     results = form.group // form.lanes * form.results
-    assert (numbers.blocks - 1) * results + numbers.last == shape_of(shape, axes).count
+    columns = (numbers.blocks - 1) * results + numbers.last
+    assert columns * form.columns == shape_of(shape, axes).count
     # no address is made of 32 bits
-    loads = [
+    lines = [
         line for line in _wide_source(plan, reduction).splitlines() if ".data[" in line and "[]" not in line
     ]
-    assert loads
-    assert all(re.search(r"\dul|uint64_t|long_", line) for line in loads)
+    assert lines
+    assert all(re.search(r"\dul|uint64_t|long_", line) for line in lines)
 
 
 def test_the_index_of_an_element_of_a_large_buffer_has_all_its_bits() -> None:

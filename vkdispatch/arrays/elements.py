@@ -47,7 +47,7 @@ def most_together(kinds: Sequence[DType]) -> int:
 
 def view_type(kind: DType, count: int) -> DType | None:
     """Return the type as which `count` elements are loaded at once; None where they are not."""
-    if is_matrix(kind) or kind is dtype.bool_ or component_count(kind) == 3 or count == 1:
+    if is_matrix(kind) or component_count(kind) == 3 or count == 1:
         return None
     return _VIEWS.get(kind.item_size * count)
 
@@ -69,6 +69,8 @@ def _bytes(kind: DType, words: list[Any]) -> list[Any]:
     if kind is dtype.int8:
         signed = [vc.to_int(word) for word in words]
         return [(word << (24 - 8 * i)) >> 24 for word in signed for i in range(4)]
+    if kind is dtype.bool_:
+        return [(word & (0xFF << (8 * i))) != 0 for word in words for i in range(4)]
     return [(word >> (8 * i)) & 0xFF for word in words for i in range(4)]
 
 

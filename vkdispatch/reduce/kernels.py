@@ -1,19 +1,27 @@
 """The kernels of a reduction, written for one layout of the work; see `planning`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.elements import view_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.base import dtype
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, compute_type
-from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.reduce.operations import ReduceOp, identity_of, is_ours, number_of_type
-from vkdispatch.reduce.planning import KernelForm, Planner, ReductionParams
-from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import replace
+from vkdispatch.reduce.accumulators import (
+    Accumulator,
+    Place,
+    State,
+    accumulator_of,
+    assign,
+    in_registers,
+)
+from vkdispatch.reduce.operations import ReduceOp
+from vkdispatch.reduce.planning import KernelForm, Planner, ReductionParams, features_of
+from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
@@ -27,62 +35,73 @@ _ROUNDS = 16
 _PARTIALS = 8
 # So many values of workgroup memory one invocation combines by itself.
 _FEW = 32
+# So many of those of one result, where it takes several results' turns: code of few barriers compiles fast.
+_SERIAL = 16
 
 
-def stage_kernel(form: KernelForm, source: Source, operation: ReduceOp, suffix: str = "") -> ShaderFunction:
-    """Trace the kernel of a stage; `suffix` ends its name.
+def stage_kernel(
+    form: KernelForm, source: Source, accumulator: Accumulator, sink: Any = None
+) -> ShaderFunction:
+    """Trace the kernel of a stage.
 
-    Its arguments are the output, those of the mapping function, the views of them, and the numbers of a
-    `ReductionParams`.
+    Its arguments are the result, unless the form leaves partial results; these, a buffer for each of the
+    accumulator's registers; the counters of a form that finishes; those of the mapping function, and the
+    views of them, unless partial results are what it reduces; the numbers of a `ReductionParams`; the
+    accumulator's parameters and those of the sink, which stores the result, if it stores a result.
     """
-    if not form.vector:
-        source = source.elementwise()
-    brief = is_ours(operation) or _is_expression(operation, wide_type(source.out_type))
-    wide = wide_type(source.out_type)
-    target = wide if form.segmented and not form.finishing else source.out_type
     buffer: Any = vc.Buff
     constant: Any = vc.Const
-    names = [f"reduce_{name}" for name in PARAMETERS]
-    kinds = [
-        buffer[target],
-        *((buffer[wide], buffer[dtype.uint32]) if form.finishing else ()),
-        *source.mapping.buffer_types,
-        *(buffer[view] for _, view in source.views),
-        *(constant[dtype.uint32],) * len(names),
-    ]
-    views = [f"reduce_{source.names[position]}_{view.name}" for position, view in source.views]
+    arguments: list[tuple[str, Any]] = []
+    if form.results_too:
+        kind = accumulator.out_type if sink is None else sink.out_type
+        arguments.append(("reduce_result", buffer[kind]))
+    if form.partial or form.segmented:
+        arguments += [(f"reduce_partials{i or ''}", buffer[kind]) for i, kind in enumerate(accumulator.kinds)]
+    if form.finishing:
+        arguments.append(("reduce_counters", buffer[dtype.uint32]))
+    own = len(arguments)
+    views: tuple[tuple[int, DType], ...] = ()
+    if not form.partial:
+        source = _taking(source, form.together)
+        views = source.views
+        arguments += zip(source.names, source.mapping.buffer_types, strict=True)
+        arguments += [
+            (f"reduce_{source.names[position]}_{view.name}", buffer[view]) for position, view in views
+        ]
+    inputs = len(arguments) - own - len(views)
+    arguments += [(f"reduce_{name}", constant[dtype.uint32]) for name in PARAMETERS]
+    numbers = len(arguments)
+    if form.results_too:
+        arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
+        if sink is not None:
+            arguments += zip(sink.names, sink.annotations, strict=True)
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        own = ["reduce_result", *(("reduce_partials", "reduce_counters") if form.finishing else ())]
-        variables = context.declare_input_arguments(kinds, [*own, *source.names, *views, *names])
-        kernel(_traced, rewrite=True)(_Tracing(form, source, operation, brief, target, variables))
+        names, kinds = [name for name, _ in arguments], [kind for _, kind in arguments]
+        variables = context.declare_input_arguments(kinds, names)
+        tracing = _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers)
+        kernel(_traced, rewrite=True)(tracing)
+    plain = source.plain or form.partial
     function = source.mapping.mapping_function
-    name = operation.name if source.plain else getattr(function, "__name__", "map")
+    name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
     return ShaderFunction(
-        context.get_description(_identifier(f"{name}_{form.layout}{suffix}")),
+        context.get_description(_identifier(f"{name}_{form.layout}{SECOND if form.partial else ''}")),
         (form.group, 1, 1),
         "reduce_segments * reduce_blocks",
-        origin=None if source.plain else origin_of(function),
+        origin=None if plain else origin_of(function),
     )
+
+
+def _taking(source: Source, together: int) -> Source:
+    """Return a source whose loads take so many elements, no more than its own."""
+    if together == 1:
+        return source.elementwise()
+    kinds = [(position, source.mapping.buffer_types[position].__args__[0]) for position, _ in source.views]
+    views = tuple((at, view) for at, kind in kinds if (view := view_type(kind, together)) is not None)
+    return replace(source, together=together, views=views)
 
 
 def _identifier(text: str) -> str:
     return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in text)
-
-
-def _is_expression(operation: ReduceOp, kind: DType) -> bool:
-    """Whether an operation of the user's is one expression of its operands, by tracing it once."""
-    statements: list[bool] = []
-
-    def probe() -> None:
-        x, y = vc.new_register(kind), vc.new_register(kind)
-        before = vc.get_builder().contents
-        result = inlined(operation.reduction)(x, y)
-        alone = isinstance(result, ShaderVariable) and result.var_type is kind
-        statements.append(not alone or vc.get_builder().contents != before)
-
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS):
-        kernel(probe, rewrite=True)()
-    return not statements[0]
 
 
 def _traced(tracing: "_Tracing") -> None:
@@ -90,63 +109,38 @@ def _traced(tracing: "_Tracing") -> None:
 
 
 class _Tracing:
-    """A stage being traced."""
+    """A stage being traced.
+
+    An invocation has `form.results` rows, or in the layout "columns" as many times `form.columns` columns,
+    which lie in one load: `self._totals` are the states of all of them, in this order.
+    """
 
     def __init__(
         self,
         form: KernelForm,
         source: Source,
-        operation: ReduceOp,
-        brief: bool,
-        target: DType,
+        accumulator: Accumulator,
+        sink: Any,
         variables: Sequence[Any],
+        own: int,
+        inputs: int,
+        numbers: int,
     ) -> None:
         self._form = form
         self._source = source
-        self._operation = operation
-        self._brief = brief
-        self._target = target
-        self._wide = wide_type(source.out_type)
-        inputs, views = len(source.mapping.buffer_types), len(source.views)
-        self._result = self._partials = variables[0]
-        first = 1
-        if form.finishing:
-            _, self._partials, self._counters = variables[:3]
-            first = 3
-        self._arguments = variables[first : first + inputs]
-        self._views = variables[first + inputs : first + inputs + views]
-        self._param = dict(zip(PARAMETERS, variables[first + inputs + views :], strict=True))
-        self._memory: Any = None
-
-    # -- small pieces
-
-    def _identity(self) -> Any:
-        return number_of_type(identity_of(self._operation, self._source.out_type), self._wide)
-
-    def _combined(self, x: Any, y: Any) -> Any:
-        """Return two values combined, in a register."""
-        if self._brief:
-            return self._applied(x, y).to_register()
-        register = vc.new_register(self._wide)
-        with vc.scope_block():
-            register[:] = self._applied(x.to_register(), y.to_register())
-        return register
-
-    def _applied(self, x: Any, y: Any) -> Any:
-        result = inlined(self._operation.reduction)(x, y)
-        narrow = compute_type(self._source.out_type)
-        if isinstance(result, ShaderVariable) and result.var_type is narrow is not self._wide:
-            return result.to_dtype(self._wide)
-        return result
-
-    def _tree(self, values: Sequence[Any]) -> Any:
-        """Return values combined in pairs, and pairs of pairs: in as few steps from each to the last."""
-        values = list(values)
-        while len(values) > 1:
-            odd = values[len(values) & ~1 :]
-            pairs = zip(values[::2], values[1::2], strict=False)
-            values = [*(self._combined(x, y) for x, y in pairs), *odd]
-        return values[0]
+        self._accumulator = accumulator
+        self._sink = sink
+        mine = list(variables[:own])
+        self._result = mine.pop(0) if form.results_too else None
+        self._counters = mine.pop() if form.finishing else None
+        self._partials = mine
+        self._arguments = variables[own : own + inputs]
+        self._views = variables[own + inputs : numbers - len(PARAMETERS)]
+        self._param = dict(zip(PARAMETERS, variables[numbers - len(PARAMETERS) : numbers], strict=True))
+        extra = variables[numbers:]
+        self._extra = extra[: len(accumulator.parameters)]
+        self._kept_for_sink = extra[len(accumulator.parameters) :]
+        self._memory: list[list[Any]] = []
 
     # -- the kernel
 
@@ -160,21 +154,20 @@ class _Tracing:
             self._segment = (group % param["segments"]).to_register("reduce_segment")
             self._block = (group // param["segments"]).to_register("reduce_block")
         self._place()
-        rows = range(form.results)
-        bases = [self._base(number) for number in self._numbers]
-        totals = [self._start() for _ in rows]
-        if self._source.stores and self._kept[0] is not None:
+        self._bases = [self._base(number) for number in self._numbers]
+        self._origins = [self._origin(base, column) for base in self._bases for column in range(form.columns)]
+        self._totals = [self._accumulator.start() for _ in self._origins]
+        if self._source.stores and not form.partial and self._kept[0] is not None:
             # only what is left is reduced, so that nothing is mapped twice
             with vc.if_block(self._kept[0]):
-                self._chunks(bases, totals)
-                self._rest(bases, totals)
+                self._chunks()
+                self._rest()
         else:
-            self._chunks(bases, totals)
-            self._rest(bases, totals)
+            self._chunks()
+            self._rest()
         if form.vector and not form.many:
-            self._tail(totals[0])
-        for number, kept, total in zip(self._numbers, self._kept, totals, strict=True):
-            self._store(number, kept, self._across(total))
+            self._tail(self._totals[0])
+        self._leave(self._across(self._totals), finished=not form.segmented)
         if form.finishing:
             self._finish()
 
@@ -226,6 +219,14 @@ class _Tracing:
             base = number * self._length()
         return base.to_register()
 
+    def _origin(self, base: Any, column: int) -> Any:
+        """Return the first element of a result, if the accumulator asks for it."""
+        form = self._form
+        if form.partial or not self._accumulator.origin:
+            return None
+        begin: Any = vc.to_uint(0) if base is None else base * form.together + column
+        return self._source.elementwise().value(self._arguments, begin).to_register()
+
     def _position(self, base: Any, place: Any) -> Any:
         """Where the load `place` of a result lies."""
         param = self._param
@@ -234,19 +235,9 @@ class _Tracing:
         elif self._form.layout == "split":
             inner = param["inner"]
             place = (place // inner) * (inner * param["outer"]) + place % inner
-        place = place if base is None else base + place
-        if self._reads_partials:
-            place = place + param["offset"]
-        return place
+        return place if base is None else base + place
 
-    @property
-    def _reads_partials(self) -> bool:
-        return self._source.plain and not self._form.segmented and not self._form.vector
-
-    def _start(self) -> Any:
-        return self._identity().to_register()
-
-    def _chunks(self, bases: Sequence[Any], totals: Sequence[Any]) -> None:
+    def _chunks(self) -> None:
         """Combine all whole chunks of this segment."""
         form, rounds = self._form, self._param["full"]
         if form.segmented:
@@ -254,27 +245,34 @@ class _Tracing:
             rounds = ((rounds + (segments - 1) - self._segment) // segments).to_register()
         if form.lanes <= max(form.subgroup, 1) and form.layout != "columns":
             with vc.for_block(0, rounds) as number:
-                self._chunk(number, bases, totals)
+                self._chunk(number, self._totals)
             return
         with vc.for_block(0, rounds, _ROUNDS) as first:
-            parts = [self._start() for _ in totals]
+            parts = [self._accumulator.start() for _ in self._totals]
             with vc.for_block(first, vc.min(first + _ROUNDS, rounds)) as number:
-                self._chunk(number, bases, parts)
-            for total, part in zip(totals, parts, strict=True):
-                total[:] = self._combined(total, part)
+                self._chunk(number, parts)
+            self._add(self._totals, parts)
 
-    def _chunk(self, number: Any, bases: Sequence[Any], totals: Sequence[Any]) -> None:
+    def _add(self, totals: Sequence[State], parts: Sequence[State]) -> None:
+        for total, part in zip(totals, parts, strict=True):
+            assign(total, self._accumulator.combined(total, part))
+
+    def _chunk(self, number: Any, totals: Sequence[State]) -> None:
         form = self._form
         chunk = self._segment + number * self._param["segments"] if form.segmented else number
-        places = [
-            chunk * (form.lanes * form.unroll) + (self._lane + u * form.lanes) for u in range(form.unroll)
-        ]
-        for total, values in zip(totals, self._loaded(bases, places), strict=True):
-            total[:] = self._combined(total, self._tree([each for value in values for each in value]))
+        first = chunk * (form.lanes * form.unroll) + self._lane
+        places = [first + u * form.lanes for u in range(form.unroll)]
 
-    def _loaded(self, bases: Sequence[Any], places: Sequence[Any]) -> list[list[list[Any]]]:
-        """Return, of each result, the values at each place: all loads before all else."""
-        positions = [[self._position(base, place) for place in places] for base in bases]
+        def place_of(number: Any) -> Any:
+            return first + number * form.lanes
+
+        self._add(totals, self._gathered(self._loaded(places), place_of))
+
+    def _loaded(self, places: Sequence[Any]) -> list[list[list[Any]]]:
+        """Return, of each row, the values at each place, or states of partial results: all loads first."""
+        positions = [[self._position(base, place) for place in places] for base in self._bases]
+        if self._form.partial:
+            return [[[_at(self._partials, place)] for place in row] for row in positions]
         words = [[self._source.loaded(self._views, each) for each in row] for row in positions]
         return [
             [
@@ -284,9 +282,29 @@ class _Tracing:
             for row, row_words in zip(positions, words, strict=True)
         ]
 
-    def _rest(self, bases: Sequence[Any], totals: Sequence[Any]) -> None:
+    def _gathered(self, loaded: list[list[list[Any]]], place_of: Callable[[Any], Any]) -> list[State]:
+        """Return the states of what was loaded; `place_of` gives the place of a load by its number."""
+        form, accumulator = self._form, self._accumulator
+        if form.partial:
+            return [accumulator.tree([state for (state,) in row]) for row in loaded]
+        if form.columns > 1:
+            found = [[values[column] for values in row] for row in loaded for column in range(form.columns)]
+            position = place_of
+        else:
+            found = [[value for values in row for value in values] for row in loaded]
+
+            def position(number: Any) -> Any:
+                together = form.together
+                return place_of(number // together) * together + number % together
+
+        return [
+            accumulator.gather(values, Place(position, origin))
+            for values, origin in zip(found, self._origins, strict=True)
+        ]
+
+    def _rest(self) -> None:
         """Combine what is left beyond whole chunks: there is always a load at place 0 of it."""
-        form, param = self._form, self._param
+        form, param, accumulator = self._form, self._param, self._accumulator
         lanes, rest = form.lanes, param["rest"]
         mine: Any = rest > 0
         if form.segmented:
@@ -298,22 +316,22 @@ class _Tracing:
             places = [
                 begin + vc.select(inside, offset, 0) for inside, offset in zip(kept, offsets, strict=True)
             ]
-            if self._source.stores:
+            if self._source.stores and not form.partial:
                 for inside, place in zip(kept, places, strict=True):
                     with vc.if_block(inside):
-                        ((values,),) = self._loaded(bases, [place])
-                        totals[0][:] = self._combined(totals[0], self._tree(values))
+                        self._add(self._totals, self._gathered(self._loaded([place]), _always(place)))
                 return
-            for total, values in zip(totals, self._loaded(bases, places), strict=True):
-                parts = [
-                    vc.select(inside, self._tree(value), self._identity()).to_register()
-                    for inside, value in zip(kept, values, strict=True)
-                ]
-                total[:] = self._combined(total, self._tree(parts))
+            loaded = self._loaded(places)
+            parts: list[list[State]] = [[] for _ in self._totals]
+            for u, (inside, place) in enumerate(zip(kept, places, strict=True)):
+                states = self._gathered([[row[u]] for row in loaded], _always(place))
+                for part, state in zip(parts, states, strict=True):
+                    part.append(accumulator.chosen(inside, state))
+            self._add(self._totals, [accumulator.tree(part) for part in parts])
 
-    def _tail(self, total: Any) -> None:
+    def _tail(self, total: State) -> None:
         """Combine the elements that do not fill a load."""
-        source, param = self._source, self._param
+        source, param, accumulator = self._source, self._param, self._accumulator
         single = source.elementwise()
         begin = self._length() * source.together
         for first in range(0, source.together - 1, self._form.lanes):
@@ -322,129 +340,179 @@ class _Tracing:
             if self._form.segmented:
                 mine = vc.all(mine, self._segment == 0)
             with vc.if_block(mine):
-                total[:] = self._combined(total, single.value(self._arguments, begin + place))
+                value = single.value(self._arguments, begin + place)
+                where = Place(_always(begin + place), self._origins[0])
+                self._add([total], [accumulator.gather([value], where)])
 
     # -- between invocations
 
-    def _across(self, value: Any) -> Any:
-        """Return a value combined over the lanes of a result: right in lane 0, and perhaps in others."""
+    def _across(self, states: Sequence[State]) -> list[State]:
+        """Return states combined over the lanes of a result: right in lane 0, and perhaps in others."""
         form = self._form
         if form.layout == "columns" or form.lanes > form.subgroup == 1:
-            return self._by_memory(value)
+            return self._by_memory(states)
         if form.lanes <= form.subgroup:
-            return self._by_exchange(value, form.lanes)
-        value = self._in_subgroup(value)
+            return [self._by_exchange(state, form.lanes) for state in states]
+        return [self._by_both(state) for state in states]
+
+    def _by_both(self, state: State) -> State:
+        """Combine over a workgroup: within subgroups first, then what these have found."""
+        form = self._form
+        state = self._in_subgroup(state)
         count = form.group // form.subgroup
-        memory = vc.shared_buffer(self._wide, count)
+        (memory,) = self._shared(1, count)
         with vc.if_block(self._lane % form.subgroup == 0):
-            memory[self._lane // form.subgroup] = value
+            assign_places(memory, self._lane // form.subgroup, state)
         vc.barrier()
         if count <= _FEW:
-            total = value.to_register()
+            total = in_registers(state)
             with vc.if_block(self._lane == 0):
-                total[:] = self._tree([memory[i].to_register() for i in range(count)])
+                assign(total, self._accumulator.tree([_at(memory, i) for i in range(count)]))
             return total
-        self._halve(memory, self._lane, self._lane, count, 1)
-        return memory[0]
+        return self._halved([memory], self._lane, self._lane, count, 1)[0]
 
-    def _in_subgroup(self, value: Any) -> Any:
-        reduction = self._operation.subgroup_reduction
-        if self._form.arithmetic and reduction is not None:
-            return reduction(value)
-        return self._by_exchange(value, self._form.subgroup)
+    def _in_subgroup(self, state: State) -> State:
+        subgroup = self._accumulator.subgroup
+        if self._form.arithmetic and subgroup is not None:
+            return subgroup(state)
+        return self._by_exchange(state, self._form.subgroup)
 
-    def _by_exchange(self, value: Any, lanes: int) -> Any:
+    def _by_exchange(self, state: State, lanes: int) -> State:
         mask = 1
         while mask < lanes:
-            value = self._combined(value, vc.subgroup_shuffle_xor(value, mask))
+            other = tuple(vc.subgroup_shuffle_xor(value, mask).to_register() for value in state)
+            state = self._accumulator.combined(state, other)
             mask *= 2
-        return value
+        return state
 
-    def _by_memory(self, value: Any) -> Any:
+    def _shared(self, states: int, count: int) -> list[list[Any]]:
+        """Return workgroup memory for `count` times some states: the same one each time."""
+        if self._memory:
+            vc.barrier()
+        else:
+            kinds = self._accumulator.kinds
+            self._memory = [[vc.shared_buffer(kind, count) for kind in kinds] for _ in range(states)]
+        return self._memory
+
+    def _by_memory(self, states: Sequence[State]) -> list[State]:
         """Combine over lanes by workgroup memory alone."""
         form = self._form
         if form.lanes == 1:
-            return value
+            return list(states)
         index = vc.local_invocation_index()
-        if self._memory is None:
-            self._memory = vc.shared_buffer(self._wide, form.group)
-        else:
-            vc.barrier()
-        self._memory[index] = value
+        memory = self._shared(len(states), form.group)
+        for places, state in zip(memory, states, strict=True):
+            assign_places(places, index, state)
         vc.barrier()
         stride = form.group // form.lanes if form.layout == "columns" else 1
-        self._halve(self._memory, index, self._lane, form.lanes, stride)
-        return self._memory[index]
+        return self._halved(memory, index, self._lane, form.lanes, stride)
 
-    def _halve(self, memory: Any, index: Any, lane: Any, count: int, stride: int) -> None:
-        """Combine `count` values, `stride` apart, so that lane 0 finds the total at its index."""
-        while count > 1:
+    def _halved(
+        self, memory: Sequence[Sequence[Any]], index: Any, lane: Any, count: int, stride: int
+    ) -> list[State]:
+        """Combine `count` states, `stride` apart; lane 0 has the totals."""
+        combined = self._accumulator.combined
+        while count > _SERIAL:
             half = (count + 1) // 2
             with vc.if_block(lane < count - half):
-                memory[index] = self._combined(memory[index], memory[index + half * stride])
+                for places in memory:
+                    mine = _at(places, index)
+                    assign_places(places, index, combined(mine, _at(places, index + half * stride)))
             vc.barrier()
             count = half
+        totals = [self._accumulator.start() for _ in memory]
+        with vc.if_block(lane == 0), vc.for_block(0, count) as number:
+            self._add(totals, [_at(places, index + number * stride) for places in memory])
+        return totals
 
-    def _store(self, number: Any, kept: Any, value: Any) -> None:
-        with vc.if_block(self._first_lane(kept)):
-            if self._form.segmented:
-                self._partials[self._partial(number, self._segment)] = value
-            else:
-                self._store_result(number, value)
+    # -- results
+
+    def _leave(self, states: Sequence[State], *, finished: bool) -> None:
+        """Store states that lane 0 has: results, or partial ones."""
+        columns = self._form.columns
+        for row, (number, kept) in enumerate(zip(self._numbers, self._kept, strict=True)):
+            with vc.if_block(self._first_lane(kept)):
+                for column, state in enumerate(states[row * columns : (row + 1) * columns]):
+                    mine = self._number(number, column)
+                    if finished:
+                        self._store_result(mine, state)
+                    else:
+                        assign_places(self._partials, self._partial(mine, self._segment), state)
+
+    def _number(self, number: Any, column: int) -> Any:
+        return number if self._form.columns == 1 else number * self._form.columns + column
 
     def _first_lane(self, kept: Any) -> Any:
         first = self._lane == 0
         return first if kept is None else vc.all(first, kept)
 
-    def _store_result(self, number: Any, value: Any) -> None:
-        stored = compute_type(self._target)
-        value = value if stored is self._wide else value.to_dtype(stored)
-        self._result[0 if number is None else number] = value
+    def _store_result(self, number: Any, state: State) -> None:
+        value = self._accumulator.finish(in_registers(state), self._extra)
+        index: Any = 0 if number is None else number
+        if self._sink is None:
+            self._result[index] = value  # type: ignore[index]
+        else:
+            self._sink.store(self._result, self._kept_for_sink, index, value)
 
     def _partial(self, number: Any, segment: Any) -> Any:
         """Where a partial result lies."""
-        param = self._param
+        if number is None:
+            return segment
         if self._form.layout == "columns":
-            return param["offset"] + segment * self._total_columns() + number
-        return param["offset"] + (segment if number is None else number * param["segments"] + segment)
+            return segment * self._total_columns() + number
+        return number * self._param["segments"] + segment
 
     def _finish(self) -> None:
         """Combine all partial results, in the workgroup that finds that all others have left theirs."""
-        form, segments = self._form, self._param["segments"]
-        (number,), (kept,) = self._numbers, self._kept
+        form, segments, accumulator = self._form, self._param["segments"], self._accumulator
+        (number,) = self._numbers
         index = vc.local_invocation_index()
         ticket = vc.shared_buffer(dtype.uint32, 1)
         vc.memory_barrier_buffer()
         vc.barrier()
         with vc.if_block(index == 0):
-            ticket[0] = vc.atomic_add(self._counters[self._block], 1)
+            ticket[0] = vc.atomic_add(self._counters[self._block], 1)  # type: ignore[index]
         vc.barrier()
         with vc.if_block(ticket[0] == segments - 1):
             vc.memory_barrier_buffer()
-            total = self._start()
-            with vc.for_block(0, segments, form.lanes * _PARTIALS) as begin:
-                found = []
-                for i in range(_PARTIALS):
+            totals = [accumulator.start() for _ in self._totals]
+            flight = max(1, _PARTIALS // form.columns)
+            with vc.for_block(0, segments, form.lanes * flight) as begin:
+                found: list[list[State]] = [[] for _ in totals]
+                insides = []
+                for i in range(flight):
                     segment = begin + self._lane + i * form.lanes
                     inside = segment < segments
-                    place = self._partial(number, vc.select(inside, segment, 0))
-                    found.append((inside, self._partials[place].to_register()))
-                values = [vc.select(inside, value, self._identity()).to_register() for inside, value in found]
-                total[:] = self._combined(total, self._tree(values))
-            total = self._across(total)
-            with vc.if_block(self._first_lane(kept)):
-                self._store_result(number, total)
+                    insides.append(inside)
+                    for column, states in enumerate(found):
+                        place = self._partial(self._number(number, column), vc.select(inside, segment, 0))
+                        states.append(_at(self._partials, place))
+                for total, states in zip(totals, found, strict=True):
+                    kept = [accumulator.chosen(*each) for each in zip(insides, states, strict=True)]
+                    self._add([total], [accumulator.tree(kept)])
+            self._leave(self._across(totals), finished=True)
             with vc.if_block(index == 0):
-                self._counters[self._block] = 0
+                self._counters[self._block] = 0  # type: ignore[index]
 
     def _total_columns(self) -> Any:
-        side = self._form.group // self._form.lanes * self._form.results
-        return (self._param["blocks"] - 1) * side + self._param["last"]
+        form = self._form
+        side = form.group // form.lanes * form.results
+        return ((self._param["blocks"] - 1) * side + self._param["last"]) * form.columns
 
 
-def partials_source(source: Source) -> Source:
-    """Return the source of a second stage: partial results as they are."""
-    return Source(identity_map(wide_type(source.out_type)), True, source.out_type)
+def _always(place: Any) -> Callable[[Any], Any]:
+    return lambda _: place
+
+
+def _at(buffers: Sequence[Any], index: Any) -> State:
+    """Return the state at an index of some buffers, one for each of its registers."""
+    return tuple(buffer[index].to_register() for buffer in buffers)
+
+
+def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
+    """Store a state at an index of some buffers, one for each of its registers."""
+    for buffer, value in zip(buffers, state, strict=True):
+        buffer[index] = value
 
 
 def make_reduction_stage(
@@ -468,7 +536,7 @@ def make_reduction_stage(
     if input_types is not None:
         mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
     source = make_source(mapping, out_type, plain=map_func is None)
-    first, second = Planner(source, reduction, get_context(), group_size).whole()
-    if output_is_input:
-        return stage_kernel(second, partials_source(source), reduction, SECOND)
-    return stage_kernel(first, source, reduction)
+    context = get_context()
+    accumulator = accumulator_of(reduction, out_type, features_of(context))
+    first, second = Planner(source, accumulator, context, group_size).whole()
+    return stage_kernel(second if output_is_input else first, source, accumulator)

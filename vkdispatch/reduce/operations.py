@@ -127,6 +127,13 @@ def identity_of(operation: ReduceOp, kind: DType) -> Any:
     return (int(number) - low) % (1 << bits) + low
 
 
+def identity_of_extreme(kind: DType, largest: bool) -> Any:
+    """Return what changes no maximum (or minimum) of components of a type."""
+    if kind is dtype.bool_:
+        return 0 if largest else 1
+    return identity_of(SubgroupMax if largest else SubgroupMin, kind)
+
+
 def number_of_type(number: Any, kind: DType) -> Any:
     """Return a number as a GPU value: of every component, but of a complex type the real number."""
     if is_matrix(kind) and number == 0:

@@ -8,10 +8,17 @@ elements:
     split     at (k / inner) * inner * count + r * inner + k % inner: rows in pieces of `inner` elements
 
 `lanes` invocations reduce each result together. They go through its elements in chunks: lane t loads the
-positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk, all before it uses any. Where there are few
-results, `segments` workgroups share one, of which each takes every so many-th chunk, and leaves a partial
-result; whichever of them is done last combines these, or a second launch does. Who combines what is decided
-by shapes and device, and nothing by which invocation is the first: the same input gives the same bits.
+positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk, all before it uses any. A load takes several
+elements where it can: neighbours in a row, or in "columns" those of neighbouring results, which the
+invocation then has all:
+
+    rows      lane 0  1  2  3  0  1  2  3       columns   lane 0   [0 0 0 0][1 1 1 1][2 2 2 2] results
+              [0 0 0 0][1 1 1 1] elements                 lane 1   [0 0 0 0][1 1 1 1][2 2 2 2]
+
+Where there are few results, `segments` workgroups share one, of which each takes every so many-th chunk, and
+leaves a partial result; whichever of them is done last combines these, or a second launch does. Who combines
+what is decided by shapes and device, and nothing by which invocation is the first: the same input gives the
+same bits.
 """
 
 import math
@@ -19,13 +26,11 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.reduce.operations import ReduceOp, combines_in_subgroups, exchanges
+from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
@@ -33,6 +38,9 @@ _SHUFFLE = 0x10
 # Chunks that one workgroup adds up in a row, at most: what keeps the rounding errors of sums small.
 _MOST_ROUNDS = 256
 _CPU_SEGMENTS = 16
+# Bytes of workgroup memory that tell which workgroup is the last; of the smallest load of several elements.
+_TICKET = 16
+_WORD = 4
 
 
 @record
@@ -47,6 +55,8 @@ class Tuning:
         What an invocation loads before it uses any.
     most_elements, most_mapped
         Elements that it combines in one round; with a mapping function, that it maps.
+    most_cpu
+        Those of states of several registers on CPUs, which take long to compile the code of more.
     bytes_of_short, most_results
         What an invocation loads of several results, where they are short, and how many it has at most.
     groups
@@ -58,18 +68,34 @@ class Tuning:
     finishing
         Whether the last of the workgroups that share a result combines what they have found, in place of a
         second launch (0 or 1).
+    column_bytes, most_columns, most_columns_cpu
+        What a load in "columns" takes, and of how many results at most; on CPUs, where the code of several
+        takes longer to compile than it saves.
+    column_flight
+        What an invocation has in flight there.
+    column_side
+        Bytes of a row that the workgroup takes side by side, where columns are long.
+    column_least
+        Loads that an invocation has at least, where a workgroup takes short rows one below the other.
     """
 
     group: int = 256
     bytes_in_flight: int = 128
     most_elements: int = 64
     most_mapped: int = 32
+    most_cpu: int = 16
     bytes_of_short: int = 64
     most_results: int = 8
     groups: int = 2112
     enough: int = 512
     single: int = 2
     finishing: int = 1
+    column_bytes: int = 16
+    most_columns: int = 4
+    most_columns_cpu: int = 1
+    column_flight: int = 128
+    column_side: int = 512
+    column_least: int = 4
 
 
 tuning = Tuning()
@@ -81,8 +107,6 @@ class ReductionParams:
 
     Attributes
     ----------
-    offset
-        Where partial results lie: in the output of the first stage, and the input of the second.
     segments
         Workgroups that share a result.
     blocks, last
@@ -95,7 +119,6 @@ class ReductionParams:
         See the layouts.
     """
 
-    offset: int = 0
     segments: int = 1
     blocks: int = 1
     last: int = 1
@@ -139,11 +162,13 @@ class KernelForm:
     unroll
         Loads that an invocation has in flight, for each of its results.
     results
-        Results of an invocation.
-    vector
-        Whether several elements are loaded at once.
+        Rows of an invocation, or groups of columns.
+    together
+        Elements of a load.
     many
         Whether there is more than one result.
+    partial
+        Whether what is reduced are partial results.
     segmented
         Whether several workgroups share a result, and leave partial ones.
     finishing
@@ -159,12 +184,28 @@ class KernelForm:
     lanes: int
     unroll: int
     results: int
-    vector: bool
+    together: int
     many: bool
+    partial: bool
     segmented: bool
     finishing: bool
     subgroup: int
     arithmetic: bool
+
+    @property
+    def vector(self) -> bool:
+        """Whether several elements are loaded at once."""
+        return self.together > 1
+
+    @property
+    def columns(self) -> int:
+        """Results whose elements lie in one load."""
+        return self.together if self.layout == "columns" else 1
+
+    @property
+    def results_too(self) -> bool:
+        """Whether it leaves results, not only partial ones."""
+        return self.finishing or not self.segmented
 
 
 @record
@@ -177,15 +218,12 @@ class Pass:
 
 @record
 class Plan:
-    """All launches of a reduction, one or two, and the result: `rows` of `count`, of which the first counts.
-
-    The others hold partial results between the two launches.
-    """
+    """All launches of a reduction, one or two, and how many results and partial results there are."""
 
     first: Pass
     second: Pass | None
-    rows: int
     count: int
+    partials: int
 
 
 def normalized_axes(axes: object) -> tuple[int, ...] | None:
@@ -268,10 +306,15 @@ def _unroll_for(loads: int, most: int) -> int:
     return min(most, _power_below(loads // max(rounds, 1)))
 
 
-class Planner:
-    """Plans reductions of one source by one operation on the devices of a context."""
+def features_of(context: Context) -> frozenset[str]:
+    """Return what all devices of a context can do."""
+    return frozenset.intersection(*(info.features for info in context.device_infos))
 
-    def __init__(self, source: Source, operation: ReduceOp, context: Context, group: int | None) -> None:
+
+class Planner:
+    """Plans reductions of one source by one accumulator on the devices of a context."""
+
+    def __init__(self, source: Source, accumulator: Accumulator, context: Context, group: int | None) -> None:
         """Look at the devices.
 
         Parameters
@@ -285,16 +328,18 @@ class Planner:
             The device has no such workgroups.
         """
         infos = context.device_infos
-        kind = wide_type(source.out_type)
-        features = frozenset.intersection(*(info.features for info in infos))
         sizes = {info.sub_group_size for info in infos}
         shuffles = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
         adds = all(info.subgroup_arithmetic for info in infos)
         same = len(sizes) == 1
-        self._subgroup = min(sizes) if shuffles and same and exchanges(kind, features) else 1
-        self._arithmetic = self._subgroup > 1 and adds and combines_in_subgroups(operation, kind, features)
+        exchanges = accumulator.exchanges(features_of(context))
+        self._subgroup = min(sizes) if shuffles and same and exchanges else 1
+        self._arithmetic = self._subgroup > 1 and adds and accumulator.subgroup is not None
         self._cpu = any(info.is_cpu() for info in infos)
         self._source = source
+        self._size = accumulator.size
+        self._registers = len(accumulator.kinds)
+        self._memory = context.max_shared_memory
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         if group is not None:
             if group % max(sizes) or not 0 < group <= most:
@@ -304,8 +349,8 @@ class Planner:
                 )
             self.group = group
             return
-        # workgroup memory holds a value of each invocation
-        held = context.max_shared_memory // kind.item_size if is_matrix(kind) else most
+        # workgroup memory holds a state of each invocation, and a little more
+        held = (context.max_shared_memory - _TICKET) // self._size
         self.group = _power_below(min(tuning.group, most, held))
 
     @property
@@ -316,25 +361,17 @@ class Planner:
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""
         first = self._columns(shape) if shape.layout == "columns" else self._rows(shape)
-        out, wide = self._source.out_type, wide_type(self._source.out_type)
         if not first.form.segmented:
-            return Plan(first, None, 1, shape.count)
+            return Plan(first, None, shape.count, 0)
         segments = first.params.segments
-        offset = -(-shape.count * out.item_size // wide.item_size)
-        first.params.offset = offset
-        second = None
-        if not first.form.finishing:
-            second = self.second(shape, segments)
-            second.params.offset = offset
-        size = (offset + segments * shape.count) * wide.item_size
-        return Plan(first, second, -(-size // (shape.count * out.item_size)), shape.count)
+        second = None if first.form.finishing else self.second(shape, segments)
+        return Plan(first, second, shape.count, segments * shape.count)
 
     def second(self, shape: Shape, segments: int) -> Pass:
-        """Return the launch that reduces partial results, as `plan` lays them out."""
-        wide = wide_type(self._source.out_type)
+        """Return the launch that reduces partial results, as the first lays them out."""
         if shape.layout == "columns":
-            return self._columns(Shape("columns", shape.count, segments, shape.count), wide, whole=True)
-        return self._rows(Shape("rows", shape.count, segments), wide, whole=True)
+            return self._columns(Shape("columns", shape.count, segments, shape.count), partial=True)
+        return self._rows(Shape("rows", shape.count, segments), partial=True)
 
     def whole(self) -> tuple[KernelForm, KernelForm]:
         """Return the kernels of a reduction of a large buffer to one value."""
@@ -342,26 +379,24 @@ class Planner:
         first = self._rows(shape)
         return first.form, self.second(shape, first.params.segments).form
 
-    def _unroll(self, item_size: int, together: int, plain: bool) -> int:
+    def _unroll(self, item_size: int, together: int, plain: bool, flight: int) -> int:
         most = tuning.most_elements if plain else tuning.most_mapped
-        wanted = min(tuning.bytes_in_flight // (item_size * together), most // together, 16)
+        if self._cpu and self._registers > 1:
+            most = min(most, tuning.most_cpu)
+        wanted = min(flight // (item_size * together), most // together, 16)
         return _power_below(wanted)
 
-    def _rows(self, shape: Shape, kind: DType | None = None, *, whole: bool = False) -> Pass:
-        """Return a launch over rows, or rows in pieces.
-
-        `kind` are elements to be taken one by one as they are; `whole` rows are not shared.
-        """
+    def _rows(self, shape: Shape, *, partial: bool = False) -> Pass:
+        """Return a launch over rows, or rows in pieces; those of partial results are not shared."""
         source = self._source
-        together = 1 if kind is not None else source.together
+        together = 1 if partial else source.together
         many = shape.count > 1
         piece = shape.inner if shape.layout == "split" else shape.length
         whole_loads = piece % together == 0 if many or shape.layout == "split" else piece >= together
-        vector = together > 1 and whole_loads
-        together = together if vector else 1
+        together = together if whole_loads else 1
         loads = shape.length // together
-        size = source.item_size if kind is None else kind.item_size
-        unroll = self._unroll(size, together, source.plain or kind is not None)
+        size = self._size if partial else source.item_size
+        unroll = self._unroll(size, together, source.plain or partial, tuning.bytes_in_flight)
         lanes = self._lanes(loads, unroll) if many else self.group
         in_use = _unroll_for(loads // lanes, unroll)
         short = lanes <= self._subgroup and many
@@ -370,22 +405,22 @@ class Planner:
         full = loads // chunk
         per_group = self.group // lanes * results
         blocks = -(-shape.count // per_group)
-        segments = 1 if whole or lanes < self.group else self._segments(full, blocks)
+        segments = 1 if partial or lanes < self.group else self._segments(full, blocks)
         form = KernelForm(
             shape.layout,
             self.group,
             lanes,
             in_use,
             results,
-            vector,
+            together,
             many,
+            partial,
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
             self._subgroup,
             self._arithmetic,
         )
         params = ReductionParams(
-            0,
             segments,
             blocks,
             shape.count - (blocks - 1) * per_group,
@@ -411,47 +446,65 @@ class Planner:
             return self.group
         return min(self._subgroup, 1 << max(loads - 1, 0).bit_length())
 
-    def _columns(self, shape: Shape, kind: DType | None = None, *, whole: bool = False) -> Pass:
+    def _columns(self, shape: Shape, *, partial: bool = False) -> Pass:
         source = self._source
-        size = source.item_size if kind is None else kind.item_size
-        unroll = self._unroll(size, 1, source.plain or kind is not None)
+        together = 1 if partial else self._columns_together(shape)
+        size = self._size if partial else source.item_size
+        count, inner = shape.count // together, shape.inner // together
+        unroll = self._unroll(size, together, source.plain or partial, tuning.column_flight)
         # invocations side by side: as many as fill a few lines of the cache
         side = self.group & -self.group
-        few = max(32, self._subgroup) if shape.length >= 4 * unroll else side
-        side = min(side, few, 1 << max(shape.count - 1, 0).bit_length())
+        wanted = _power_below(tuning.column_side // (size * together))
+        few = max(wanted, self._subgroup) if shape.length >= 4 * unroll else side
+        side = min(side, few, 1 << max(count - 1, 0).bit_length())
+        # short rows one below the other are neighbours in memory; those side by side are not
+        while side > inner and shape.length * side >= 2 * self.group * tuning.column_least:
+            side //= 2
         lanes = self.group // side
         in_use = _unroll_for(shape.length // lanes, unroll)
-        results = self._results(in_use * size, unroll // in_use) if lanes == 1 else 1
+        results = self._results(in_use * size * together, unroll // in_use) if lanes == 1 else 1
         chunk = lanes * in_use
         full = shape.length // chunk
         per_group = side * results
-        blocks = -(-shape.count // per_group)
-        segments = 1 if whole else self._segments(full, blocks)
+        blocks = -(-count // per_group)
+        segments = 1 if partial else self._segments(full, blocks)
         form = KernelForm(
             "columns",
             self.group,
             lanes,
             in_use,
             results,
-            False,
+            together,
             True,
+            partial,
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
             self._subgroup,
             False,
         )
         params = ReductionParams(
-            0,
             segments,
             blocks,
-            shape.count - (blocks - 1) * per_group,
+            count - (blocks - 1) * per_group,
             full,
             shape.length - full * chunk,
             0,
-            shape.inner,
+            inner,
             1,
         )
         return Pass(form, params)
+
+    def _columns_together(self, shape: Shape) -> int:
+        """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
+        source = self._source
+        wanted = tuning.most_columns_cpu if self._cpu else tuning.most_columns
+        most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
+        held = (self._memory - _TICKET) // (self._size * self.group)
+        together = _power_below(min(most, held))
+        # loads of fewer bytes than a word are none
+        while together > 1 and (shape.inner % together or together * source.item_size < _WORD):
+            together //= 2
+        return together if together * source.item_size >= _WORD else 1
 
     def _segments(self, full: int, blocks: int) -> int:
         """Return how many workgroups share a result that has so many chunks."""

@@ -1,15 +1,13 @@
 """A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
 
 import threading
-from collections import deque
 from typing import Any
 
-import numpy as np
-
+from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, make_source
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
-from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import record
@@ -17,17 +15,17 @@ from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.reduce.kernels import SECOND, partials_source, stage_kernel
+from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
+from vkdispatch.reduce.counters import Counters
+from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
-from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
+from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, features_of, normalized_axes, shape_of
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.parameters import WrongBufferError, given
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Shapes whose plans are kept.
 _MOST_PLANS = 256
-_LEAST_COUNTERS = 64
-_TURNS = 4
 
 
 @record
@@ -42,13 +40,15 @@ class _Launch:
 class _Launches:
     """What a call for one shape does: its launches, and the shape of the result's buffer.
 
-    `views` are the arguments that the first takes once more, to load several elements at once; `counters` is
-    how many it needs to know the last of its workgroups.
+    `views` are the arguments that the first takes once more, to load several elements at once; `partials` is
+    how many partial results there are between, and `counters` how many the first needs to know the last of
+    its workgroups.
     """
 
     first: _Launch
     second: _Launch | None
     views: tuple[int, ...]
+    partials: int
     counters: int
     shape: tuple[int, ...]
 
@@ -147,9 +147,10 @@ class ReduceFunction:
         self._context: Context | None = None
         self._planner: Planner | None = None
         self._views: tuple[int, ...] = ()
-        self._kernels: dict[tuple[KernelForm, bool], ShaderFunction] = {}
+        self._accumulator: Accumulator | None = None
+        self._kernels: dict[KernelForm, ShaderFunction] = {}
         self._launches: dict[tuple[tuple[int, ...], bool], _Launches] = {}
-        self._zeros: dict[int, deque[Buffer[Any]]] = {}
+        self._counters = Counters()
 
     # -- calling
 
@@ -167,7 +168,7 @@ class ReduceFunction:
         -------
         A new buffer of `out_type`, whose row 0 is the result: `result.read(0)[0]` is a number (a vector, a
         complex number), or an array of one for each position along the axes that are not reduced, in their
-        order. Other rows hold nothing of use.
+        order.
 
         Raises
         ------
@@ -187,10 +188,13 @@ class ReduceFunction:
         result: Buffer[Any] = Buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second
         views = (args[position] for position in launches.views)
-        own = (result, result, self._counters(launches.counters)) if launches.counters else (result,)
+        own: list[Buffer[Any]] = [result]
+        if launches.partials:
+            partials: Buffer[Any] = Buffer(launches.partials, wide_type(self.out_type))
+            own = [partials] if second else [result, partials, self._counters.zeros(launches.counters)]
         first.kernel(*own, *args, *views, *first.numbers, graph=graph)
         if second is not None:
-            second.kernel(result, result, *second.numbers, graph=graph)
+            second.kernel(result, partials, *second.numbers, graph=graph)
         return result
 
     def _check(self, args: tuple[Any, ...]) -> None:
@@ -229,7 +233,8 @@ class ReduceFunction:
             if short:
                 assert self._source is not None
                 source = self._source.elementwise()
-                planner = Planner(source, self.reduction, get_context(), self._given_group)
+                assert self._accumulator is not None
+                planner = Planner(source, self._accumulator, get_context(), self._given_group)
             found = self._launched(planner.plan(shape_of(shape, self._axes)))
             while len(self._launches) >= _MOST_PLANS:
                 del self._launches[next(iter(self._launches))]
@@ -245,14 +250,14 @@ class ReduceFunction:
         )
 
     def _launched(self, plan: Plan) -> _Launches:
-        shape = (plan.rows,) if plan.count == 1 else (plan.rows, plan.count)
-        second = None if plan.second is None else self._launch(plan.second, partial=True)
+        shape = (1,) if plan.count == 1 else (1, plan.count)
+        second = None if plan.second is None else self._launch(plan.second)
         views = self._views if plan.first.form.vector else ()
         counters = plan.first.params.blocks if plan.first.form.finishing else 0
-        return _Launches(self._launch(plan.first, partial=False), second, views, counters, shape)
+        return _Launches(self._launch(plan.first), second, views, plan.partials, counters, shape)
 
-    def _launch(self, launch: Pass, *, partial: bool) -> _Launch:
-        return _Launch(self._kernel(launch.form, partial=partial), launch.params.checked())
+    def _launch(self, launch: Pass) -> _Launch:
+        return _Launch(self._kernel(launch.form), launch.params.checked())
 
     def _ready(self) -> Planner:
         """Return the planner for the global context."""
@@ -262,35 +267,19 @@ class ReduceFunction:
             if self._source is None:
                 self._source = make_source(self._mapping, self.out_type, plain=self._plain)
             self._views = tuple(position for position, _ in self._source.views)
-            self._planner = Planner(self._source, self.reduction, context, self._given_group)
+            self._accumulator = accumulator_of(self.reduction, self.out_type, features_of(context))
+            self._planner = Planner(self._source, self._accumulator, context, self._given_group)
             self.group_size = self._planner.group
             self._context = context
         return self._planner
 
-    def _kernel(self, form: KernelForm, *, partial: bool) -> ShaderFunction:
-        kernel = self._kernels.get((form, partial))
+    def _kernel(self, form: KernelForm) -> ShaderFunction:
+        kernel = self._kernels.get(form)
         if kernel is None:
-            assert self._source is not None
-            source = partials_source(self._source) if partial else self._source
-            kernel = stage_kernel(form, source, self.reduction, SECOND if partial else "")
-            self._kernels[form, partial] = kernel
+            assert self._source is not None and self._accumulator is not None
+            kernel = stage_kernel(form, self._source, self._accumulator)
+            self._kernels[form] = kernel
         return kernel
-
-    def _counters(self, count: int) -> Buffer[Any]:
-        """Return zeros, which a launch leaves as it found them: several buffers take turns.
-
-        Launches that follow one another do not wait for each other on their account.
-        """
-        with self._lock:
-            size = max(_LEAST_COUNTERS, 1 << (count - 1).bit_length())
-            turns = self._zeros.setdefault(size, deque())
-            if len(turns) < _TURNS:
-                zeros: Buffer[Any] = Buffer(size, uint32)
-                zeros.write(np.zeros(size, np.uint32))
-                turns.append(zeros)
-            else:
-                turns.rotate(-1)
-            return turns[-1]
 
     # -- the generated code
 
@@ -304,8 +293,8 @@ class ReduceFunction:
         """
         with self._lock:
             first, second = self._ready().whole()
-            self.stage1 = self._kernel(first, partial=False)
-            self.stage2 = self._kernel(second, partial=True)
+            self.stage1 = self._kernel(first)
+            self.stage2 = self._kernel(second)
 
     def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
         """Return the GLSL of both stages of the reduction of a large buffer to one value.

@@ -1,0 +1,44 @@
+"""Counters by which workgroups know which of them is the last: zeros, which launches leave as they were."""
+
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import uint32
+
+_LEAST = 64
+_TURNS = 4
+
+
+class Counters:
+    """Buffers of zeros of one context, in several sizes.
+
+    Attributes
+    ----------
+    turns
+        Those of each size.
+    """
+
+    def __init__(self) -> None:
+        """Make none yet."""
+        self.turns: dict[int, deque[Buffer[Any]]] = {}
+        self._lock = threading.Lock()
+
+    def zeros(self, count: int) -> Buffer[Any]:
+        """Return at least so many zeros, which a launch leaves as it found them: several buffers take turns.
+
+        Launches that follow one another do not wait for each other on their account.
+        """
+        with self._lock:
+            size = max(_LEAST, 1 << (count - 1).bit_length())
+            turns = self.turns.setdefault(size, deque())
+            if len(turns) < _TURNS:
+                zeros: Buffer[Any] = Buffer(size, uint32)
+                zeros.write(np.zeros(size, np.uint32))
+                turns.append(zeros)
+            else:
+                turns.rotate(-1)
+            return turns[-1]

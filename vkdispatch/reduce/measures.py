@@ -1,0 +1,501 @@
+"""The accumulators of the functions on arrays: sums, extremes and where they lie, truth, counts, moments.
+
+Sources give `wide_type` of their dtype. Sums of integers of 8 and 16 bits are added up in 32 bits within a
+chunk, which holds them, and in 64 bits beyond: one wide addition for a chunk.
+
+Moments (count n, mean m, sum of squares about it M) are found for each chunk by itself, from registers, and
+combined after Chan, Golub and LeVeque (1979):
+
+    n = n1 + n2    d = m2 - m1    m = m1 + d n2 / n    M = M1 + M2 + d**2 n1 n2 / n
+
+All values are taken less the first element of their result, which changes no variance: a mean that is large
+beside the deviations costs no digits.
+"""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.mapping import named_position
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import (
+    DType,
+    component_count,
+    component_type,
+    compute_type,
+    is_complex,
+    is_float_dtype,
+    is_matrix,
+    is_vector,
+)
+from vkdispatch.reduce.accumulators import Accumulator, Place, State, in_registers, paired, single
+from vkdispatch.reduce.operations import identity_of_extreme
+
+# Integers so small that a chunk's sum of them fits 32 bits, and its sum of squares too.
+_SMALL = (dtype.bool_, dtype.int8, dtype.uint8, dtype.int16, dtype.uint16)
+_TINY = (dtype.bool_, dtype.int8, dtype.uint8)
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def converted(value: Any, kind: DType) -> Any:
+    """Return a value in a type; of truth values 0 and 1."""
+    if value.var_type is dtype.bool_ and kind is not dtype.bool_:
+        value = vc.select(value, vc.to_uint(1), vc.to_uint(0))
+    if value.var_type is kind:
+        return value
+    if is_complex(kind) and is_complex(value.var_type):
+        child = component_type(kind)
+        return vc.to_dtype(kind, value.real.to_dtype(child), value.imag.to_dtype(child))
+    return value.to_dtype(kind)
+
+
+def components(value: Any) -> list[Any]:
+    """Return the components of a number, a complex number or a vector."""
+    kind = value.var_type
+    if is_complex(kind):
+        return [value.real, value.imag]
+    return [value[i] for i in range(kind.child_count)] if is_vector(kind) else [value]
+
+
+def composed(kind: DType, parts: Sequence[Any]) -> Any:
+    """Return components as a value of a type that kernels compute with."""
+    child = component_type(kind)
+    parts = [converted(part, child) for part in parts]
+    return parts[0] if len(parts) == 1 else vc.to_dtype(kind, *parts)
+
+
+def non_zero(value: Any) -> Any:
+    """Return whether a number is not 0, as NumPy sees it: NaN is not."""
+    if value.var_type is dtype.bool_:
+        return value
+    if is_complex(value.var_type):
+        return vc.any(value.real != 0, value.imag != 0)
+    return value != 0
+
+
+def divided(value: Any, divisor: Any) -> Any:
+    """Return a number divided by another, which may be 0 beside 0: rounded right where division is not."""
+    if value.var_type is not dtype.float32:
+        # compilers take 0 / x for 0
+        return vc.select(divisor == 0, vc.to_dtype(value.var_type, math.nan), value / divisor)
+    quotient = (value / divisor).to_register()
+    # what the quotient lacks; without a meaning where that is infinite or NaN
+    more = (vc.fma(-quotient, divisor, value) / divisor).to_register()
+    return vc.select(vc.any(vc.isnan(more), vc.isinf(more)), quotient, quotient + more)
+
+
+# ---- sums and products ---------------------------------------------------------------------------
+
+
+@remembered
+def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False) -> Accumulator:
+    """Return the sum of values of `kind` in the type `total`, perhaps divided by a parameter."""
+    component = component_type(total)
+
+    def finish(value: Any, numbers: Sequence[Any]) -> Any:
+        if divided_by:
+            value = composed(total, [divided(part, numbers[0]) for part in components(value)])
+        return narrowed(value, out_type)
+
+    small = kind in _SMALL
+    return single(
+        "mean" if divided_by else "sum",
+        total,
+        out_type,
+        0,
+        operator.add,
+        prepared=lambda value: converted(value, total),
+        early=_narrow_sum if small else None,
+        finish=finish,
+        parameters=(("divisor", component),) if divided_by else (),
+        subgroup=None if is_complex(total) or is_matrix(total) else vc.subgroup_add,
+    )
+
+
+def _narrow_sum(values: Sequence[Any]) -> Any:
+    if values[0].var_type is dtype.bool_:
+        values = [converted(value, dtype.uint32) for value in values]
+    return paired(operator.add, values)
+
+
+@remembered
+def multiplying(kind: DType, total: DType, out_type: DType) -> Accumulator:
+    """Return the product of values in the type `total`."""
+    return single(
+        "prod",
+        total,
+        out_type,
+        1,
+        operator.mul,
+        prepared=lambda value: converted(value, total),
+        finish=lambda value, _: narrowed(value, out_type),
+        subgroup=None if is_complex(total) else vc.subgroup_mul,
+        named=is_complex(total),
+    )
+
+
+def narrowed(value: Any, out_type: DType) -> Any:
+    """Return a value as kernels store it in a buffer of a type."""
+    return converted(value, compute_type(out_type))
+
+
+def initially(accumulator: Accumulator, kind: DType) -> Accumulator:
+    """Return an accumulator that starts with a number, its last parameter, of the type `kind`."""
+    return _initially(accumulator, kind)
+
+
+@remembered
+def _initially(accumulator: Accumulator, kind: DType) -> Accumulator:
+    def finish(state: State, numbers: Sequence[Any]) -> Any:
+        first = in_registers(accumulator.gather([numbers[-1]], Place(lambda _: vc.to_uint(0))))
+        return accumulator.finish(accumulator.combined(state, first), numbers[:-1])
+
+    return Accumulator(
+        accumulator.name,
+        accumulator.kinds,
+        accumulator.identity,
+        accumulator.out_type,
+        accumulator.gather,
+        accumulator.combine,
+        finish,
+        (*accumulator.parameters, ("initial", kind)),
+        accumulator.subgroup,
+        accumulator.brief,
+        accumulator.origin,
+    )
+
+
+# ---- truth and counts ----------------------------------------------------------------------------
+
+
+@remembered
+def truth(of_all: bool) -> Accumulator:
+    """Return whether any of the values is not 0, or all are not."""
+
+    def prepared(value: Any) -> Any:
+        return vc.select(non_zero(value), vc.to_uint(1), vc.to_uint(0))
+
+    return single(
+        "all" if of_all else "any",
+        dtype.uint32,
+        dtype.bool_,
+        1 if of_all else 0,
+        operator.and_ if of_all else operator.or_,
+        prepared=prepared,
+        finish=lambda value, _: value != 0,
+        subgroup=vc.subgroup_and if of_all else vc.subgroup_or,
+    )
+
+
+@remembered
+def counting(total: DType, out_type: DType) -> Accumulator:
+    """Return how many values are not 0, counted in the type `total`."""
+
+    def early(values: Sequence[Any]) -> Any:
+        ones = [vc.select(non_zero(value), vc.to_uint(1), vc.to_uint(0)) for value in values]
+        return paired(operator.add, ones)
+
+    return single(
+        "count_nonzero",
+        total,
+        out_type,
+        0,
+        operator.add,
+        prepared=lambda value: converted(value, total),
+        early=early,
+        finish=lambda value, _: narrowed(value, out_type),
+        subgroup=vc.subgroup_add,
+    )
+
+
+# ---- the smallest and the largest ----------------------------------------------------------------
+
+
+def _before(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
+    """Return whether x is the smaller one (or the larger), part by part; not where any is NaN."""
+    first = x[0] > y[0] if largest else x[0] < y[0]
+    if len(x) == 1:
+        return first
+    second = x[1] > y[1] if largest else x[1] < y[1]
+    return vc.any(first, vc.all(x[0] == y[0], second))
+
+
+def _is_nan(x: Sequence[Any]) -> Any:
+    """Return whether a number is NaN; None for those that never are."""
+    if not is_float_dtype(x[0].var_type):
+        return None
+    return vc.isnan(x[0]) if len(x) == 1 else vc.any(vc.isnan(x[0]), vc.isnan(x[1]))
+
+
+def _wins(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
+    """Return whether x comes before y: smaller (or larger), or NaN and y is not."""
+    before, nan = _before(x, y, largest), _is_nan(x)
+    if nan is None:
+        return before
+    other = _is_nan(y)
+    return vc.any(vc.all(before, ~other), vc.all(nan, ~other))
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return the parts of a number, in registers."""
+    if value.var_type is dtype.bool_:
+        value = converted(value, dtype.uint32)
+    return [part.to_register() for part in components(value)]
+
+
+def _part_kind(kind: DType) -> DType:
+    wide = component_type(wide_type(kind))
+    return dtype.uint32 if wide is dtype.bool_ else wide
+
+
+def _restored(kind: DType, parts: Sequence[Any]) -> Any:
+    """Return parts as kernels store them in a buffer of a type."""
+    if kind is dtype.bool_:
+        return parts[0] != 0
+    return composed(compute_type(kind), parts)
+
+
+@remembered
+def extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumulator:
+    """Return the smallest (or the largest) value: NaN where there is one; as `out_type`, its own if None.
+
+    Complex numbers are ordered by their real parts, then by their imaginary parts; the components of vectors
+    are looked at one by one.
+    """
+    part, count = _part_kind(kind), component_count(kind)
+    whole = not is_float_dtype(part)
+    better = vc.max if largest else vc.min
+
+    def of_parts(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        if whole:
+            return [better(a, b) for a, b in zip(x, y, strict=True)]
+        nan = _is_nan(x)
+        before = _before(x, y, largest)
+        if len(y) > 1:
+            # a NaN as the imaginary part of y does not keep x from being before it
+            before = vc.all(before, ~_is_nan(y))
+        first = vc.any(before, nan).to_register()
+        return [vc.select(first, a, b) for a, b in zip(x, y, strict=True)]
+
+    def combine(x: State, y: State) -> State:
+        if is_complex(kind):
+            return tuple(of_parts(x, y))
+        return tuple(each for a, b in zip(x, y, strict=True) for each in of_parts([a], [b]))
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        return made.tree([tuple(_parts(value)) for value in values])
+
+    subgroup = vc.subgroup_max if largest else vc.subgroup_min
+    made = Accumulator(
+        "max" if largest else "min",
+        (part,) * count,
+        (identity_of_extreme(kind, largest),) * count,
+        out_type or kind,
+        gather,
+        combine,
+        lambda state, _: narrowed(_restored(kind, state), out_type or kind),
+        (),
+        (lambda state: tuple(subgroup(each) for each in state)) if whole else None,
+    )
+    return made
+
+
+@remembered
+def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> Accumulator:
+    """Return where the smallest (or the largest) value is: the first of equal ones, or the first NaN.
+
+    `index` is the type of the register that holds the place: uint32, or uint64 for results of more elements.
+    """
+    part, count = _part_kind(kind), component_count(kind)
+
+    def combine(x: State, y: State) -> State:
+        y_wins = _wins(y[:-1], x[:-1], largest)
+        x_wins = _wins(x[:-1], y[:-1], largest)
+        second = vc.any(y_wins, vc.all(~x_wins, y[-1] < x[-1])).to_register()
+        return tuple(vc.select(second, b, a) for a, b in zip(x, y, strict=True))
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        # numbers within the chunk are enough to compare places by: lower ones are on the left
+        states = [(*_parts(value), vc.to_uint(number)) for number, value in enumerate(values)]
+        while len(states) > 1:
+            odd = states[len(states) & ~1 :]
+            pairs = zip(states[::2], states[1::2], strict=False)
+            states = [*(_left_first(x, y) for x, y in pairs), *odd]
+        *parts, number = states[0]
+        position = place.position(number)
+        if index is dtype.uint64:
+            position = named_position(position).to_dtype(index)
+        return (*parts, position.to_register())
+
+    def _left_first(x: State, y: State) -> State:
+        second = _wins(y[:-1], x[:-1], largest).to_register()
+        return tuple(vc.select(second, b, a).to_register() for a, b in zip(x, y, strict=True))
+
+    return Accumulator(
+        "argmax" if largest else "argmin",
+        (*(part,) * count, index),
+        (*(identity_of_extreme(kind, largest),) * count, 2 ** (8 * index.item_size) - 1),
+        out_type,
+        gather,
+        combine,
+        lambda state, _: converted(state[-1], out_type),
+    )
+
+
+# ---- moments -------------------------------------------------------------------------------------
+
+
+@remembered
+def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
+    """Return the mean of those values, vectors of numbers of `kind`, whose last component is not 0."""
+    part = component_type(kind)
+    count = component_count(kind)
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        columns = zip(*(components(value) for value in values), strict=True)
+        return tuple(paired(operator.add, column) for column in columns)
+
+    def finish(state: State, numbers: Sequence[Any]) -> Any:
+        return narrowed(
+            composed(_unmasked(kind), [divided(each, state[-1]) for each in state[:-1]]), out_type
+        )
+
+    return Accumulator(
+        "mean",
+        (part,) * count,
+        (0,) * count,
+        out_type,
+        gather,
+        lambda x, y: tuple(a + b for a, b in zip(x, y, strict=True)),
+        finish,
+        (),
+        lambda state: tuple(vc.subgroup_add(each) for each in state),
+    )
+
+
+def _unmasked(kind: DType) -> DType:
+    """Return the type of a number that lies in a vector together with whether it counts."""
+    part = component_type(kind)
+    return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
+
+
+@remembered
+def moments(
+    kind: DType,
+    total: DType,
+    out_type: DType,
+    *,
+    masked: bool = False,
+    root: bool = False,
+    shifted: bool = True,
+) -> Accumulator:
+    """Return the variance of values of `kind`, or its square root, about the mean in the type `total`.
+
+    `masked` values are vectors, of which the last component says whether they count. The parameter is what
+    the sum of squares is divided by; of masked ones, what their count is lessened by.
+    """
+    part = component_type(total)
+    count = component_count(total)
+    sums = 1 if is_complex(total) else count
+    tiny = kind in _TINY and not masked
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        if tiny:
+            return _of_integers(values, part)
+        rows = [numbers_of(value, part) for value in values]
+        keep = [row.pop() for row in rows] if masked else None
+        if place.origin is not None:
+            origin = [each.to_register() for each in numbers_of(place.origin, part)]
+            rows = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
+        return _of_chunk(rows, keep, part, sums)
+
+    def combine(x: State, y: State) -> State:
+        n = (x[0] + y[0]).to_register()
+        share = vc.select(y[0] == 0, y[0], y[0] / n).to_register()
+        weight = (x[0] * share).to_register()
+        means, squares = [], []
+        for a, b in zip(x[1 : 1 + count], y[1 : 1 + count], strict=True):
+            # where there are none on a side, its mean has no meaning
+            step = vc.select(weight == 0, 0 * weight, b - a).to_register()
+            means.append(vc.select(x[0] == 0, b, a + step * share))
+            squares.append((step * step * weight).to_register())
+        if sums < count:
+            squares = [paired(operator.add, squares)]
+        sides = zip(x[1 + count :], y[1 + count :], squares, strict=True)
+        return (n, *means, *(a + b + c for a, b, c in sides))
+
+    def finish(state: State, numbers: Sequence[Any]) -> Any:
+        divisor = numbers[0]
+        if masked:
+            divisor = vc.max(state[0] - numbers[0], 0).to_register()
+        parts = []
+        for square in state[1 + count :]:
+            without = vc.select(square > 0, _number(math.inf, part), _number(math.nan, part))
+            value = vc.select(divisor > 0, divided(square, divisor), without).to_register()
+            parts.append(vc.sqrt(value) if root else value)
+        return composed(compute_type(out_type), parts)
+
+    return Accumulator(
+        "std" if root else "var",
+        (part,) * (1 + count + sums),
+        (0,) * (1 + count + sums),
+        out_type,
+        gather,
+        combine,
+        finish,
+        (("divisor", part),),
+        origin=shifted and not masked and not tiny,
+    )
+
+
+def _number(value: float, kind: DType) -> Any:
+    return vc.to_dtype(kind, value)
+
+
+def numbers_of(value: Any, kind: DType) -> list[Any]:
+    """Return the components of a value in a float type."""
+    if value.var_type is dtype.bool_:
+        value = converted(value, dtype.uint32)
+    return [converted(part, kind) for part in components(value)]
+
+
+def _of_chunk(rows: Sequence[Sequence[Any]], keep: Sequence[Any] | None, kind: DType, sums: int) -> State:
+    """Return the moments of numbers of some components; `keep` is 1 for those that count, and 0."""
+    zero = _number(0, kind)
+    kept = [] if keep is None else [each.to_register() for each in keep]
+    if keep is None:
+        n = _number(len(rows), kind)
+        share = _number(1 / len(rows), kind)
+    else:
+        n = paired(operator.add, kept)
+        share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
+    means, squares = [], []
+    for column in map(list, zip(*rows, strict=True)):
+        if keep is not None:
+            column = [
+                vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
+            ]
+        mean = (paired(operator.add, column) * share).to_register()
+        steps = [(each - mean).to_register() for each in column]
+        if keep is not None:
+            steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
+        means.append(mean)
+        squares.append(paired(operator.add, [step * step for step in steps]))
+    if sums < len(squares):
+        squares = [paired(operator.add, squares)]
+    return (n.to_register(), *means, *squares)
+
+
+def _of_integers(values: Sequence[Any], kind: DType) -> State:
+    """Return the moments of integers of 8 bits, whose squares add up to less than 32 bits hold."""
+    values = [_parts(value)[0] for value in values]
+    total = converted(paired(operator.add, values), kind).to_register()
+    square = converted(paired(operator.add, [each * each for each in values]), kind)
+    mean = (total * _number(1 / len(values), kind)).to_register()
+    return (_number(len(values), kind).to_register(), mean, (square - total * mean).to_register())

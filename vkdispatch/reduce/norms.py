@@ -1,0 +1,245 @@
+"""Norms of vectors and matrices, and dot products."""
+
+import math
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype as dtypes
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.record import replace
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.reduce.arguments import asked, check_not_empty, started
+from vkdispatch.reduce.measures import adding, converted, extreme, truth
+from vkdispatch.reduce.powers import magnitude, norm_of, raised, whole_power
+from vkdispatch.reduce.reducing import Call, reduced
+from vkdispatch.reduce.result_types import common_type, norm_type, numbers_only
+from vkdispatch.shader.map import MappingFunction, mapped_index
+
+
+@array_function
+def norm(
+    x: Any,
+    ord: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return a norm of vectors or matrices: `numpy.linalg.norm`, less what takes singular values.
+
+    Parameters
+    ----------
+    x
+        A buffer of numbers, or a map called with its arguments.
+    ord
+        None: the root of the sum of squared magnitudes, over any axes. Of vectors (one axis) also `inf` and
+        `-inf`, the largest and the smallest magnitude, 0, how many are not 0, and any number p: the sum of
+        magnitudes to the power p, to the power 1/p. Of matrices (two axes) "fro", as None, and 1, -1, `inf`,
+        -`inf`: the largest or smallest sum of magnitudes of a column, or of a row.
+    axis
+        The axis of vectors, or the axes of the rows and the columns of matrices; None: all.
+    keepdims
+        Whether these axes stay, with one element.
+    dtype
+        Of the result, a float. None: that of the magnitudes; float64 of integers.
+    out, output_map, graph
+        As of `vd.sum`.
+
+    Returns
+    -------
+    Buffer
+        A norm for each vector or matrix. Sums are not scaled: squares of numbers beyond the root of the
+        largest float are infinite, as NumPy's are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not what it should be, or there is nothing to take the smallest of.
+    NotImplementedError
+        The norm takes singular values, or the device lacks float64; give a `dtype`.
+    """
+    array, call = asked(x, axis, out, keepdims, output_map, graph)
+    numbers_only("norm", array.var_type)
+    kind = norm_type(array.var_type, dtype, array.context)
+    total = wide_type(kind)
+    if ord is None:
+        return reduced(array, norm_of(array.var_type, total, kind, "2"), call)
+    if len(call.axes) == 1:
+        return _of_vectors(x, array, call, _power(ord, "vectors"), kind)
+    if len(call.axes) == 2:
+        return _of_matrices(array, call, ord, kind)
+    raise ArgumentValueError(
+        f"ord: of {len(call.axes)} axes there is only the norm None; name one axis for norms of "
+        "vectors, or two for norms of matrices"
+    )
+
+
+def _power(ord: Any, what: str) -> float:
+    if isinstance(ord, (bool, str, complex)) or not hasattr(ord, "__float__"):
+        choices = "None, a number, or inf" if what == "vectors" else "None, 'fro', 1, -1, inf or -inf"
+        kind = ArgumentValueError if isinstance(ord, str) else ArgumentTypeError
+        raise kind(f"ord: expected {choices} for {what}, got {ord!r}")
+    return float(ord)
+
+
+def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -> Buffer[Any]:
+    total = wide_type(kind)
+    if math.isnan(power):
+        raise ArgumentValueError("ord: expected a number, got nan")
+    if math.isinf(power):
+        if power < 0:
+            check_not_empty(
+                array, call, "zero-size array to reduction operation minimum which has no identity"
+            )
+        largest = power > 0
+        return started(
+            operand(_magnitudes(array.var_type, kind)(x)),
+            extreme(kind, largest),
+            call,
+            0 if largest else None,
+            total,
+        )
+    if power in (0, 1, 2):
+        return reduced(array, norm_of(array.var_type, total, kind, str(int(power))), call)
+    whole = whole_power(power)
+    powers = _powers(array.var_type, total, whole)
+    mapped = powers(x) if whole is not None else powers(x, power)
+    return reduced(operand(mapped), norm_of(total, total, kind, "p"), call, (1 / power,))
+
+
+def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[Any]:
+    total = wide_type(kind)
+    if isinstance(ord, str) and ord in ("fro", "f"):
+        return reduced(array, norm_of(array.var_type, total, kind, "2"), call)
+    if (isinstance(ord, str) and ord == "nuc") or (not isinstance(ord, str) and abs(_power(ord, "")) == 2):
+        raise UnsupportedError(
+            f"norm: ord={ord!r} of matrices takes their singular values, which vkdispatch does not compute; "
+            "use 'fro', 1 or inf, or numpy.linalg.norm(x.read(0), ...)"
+        )
+    power = _power(ord, "matrices")
+    if abs(power) != 1 and not math.isinf(power):
+        raise ArgumentValueError(f"ord: expected None, 'fro', 1, -1, inf or -inf for matrices, got {ord!r}")
+    row, column = call.axes
+    summed, largest = (row if abs(power) == 1 else column), power > 0
+    inner = replace(call, axes=(summed,), keepdims=True, out=None, output_map=None)
+    if not largest:
+        shape: tuple[int, ...] = inner.shape(array.shape)
+        results: int = math.prod(call.shape(array.shape))
+        if call.length(shape) == 0 and results:
+            raise ArgumentValueError("zero-size array to reduction operation minimum which has no identity")
+    sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
+    return started(
+        operand(sums),
+        extreme(total, largest, kind),
+        call,
+        0 if largest else None,
+        total,
+    )
+
+
+@remembered
+def _magnitudes(kind: DType, out_type: DType) -> MappingFunction:
+    total = wide_type(out_type)
+    return MappingFunction([kind], out_type, lambda value: magnitude(value, total))
+
+
+@remembered
+def _powers(kind: DType, total: DType, whole: int | None) -> MappingFunction:
+    if whole is not None:
+        return MappingFunction(
+            [kind], total, lambda value: raised(magnitude(value, total).to_register(), whole)
+        )
+    constant: Any = vc.Const
+
+    def powers(value: Any, power: Any) -> Any:
+        return raised(magnitude(value, total).to_register(), power)
+
+    return MappingFunction([kind, constant[total]], total, powers)
+
+
+@array_function
+def dot(
+    a: Any,
+    b: Any,
+    out: Buffer[Any] | None = None,
+    *,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return the dot product of two vectors, or of each row of an array with a vector.
+
+    Parameters
+    ----------
+    a
+        A buffer of numbers of one axis or more, or a map called with its arguments.
+    b
+        One of one axis, as long as the last of `a`; where `a` has more axes, a buffer. Complex numbers are
+        not conjugated.
+    out, output_map, graph
+        As of `vd.sum`.
+
+    Returns
+    -------
+    Buffer
+        Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two: integers wrap
+        around, and truth values have "or" for a sum. Products of float16 and bfloat16 are added up in
+        float32.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are no arrays of numbers, or their shapes do not go together. `vd.matmul` multiplies matrices.
+    """
+    first, second = operand(a, "a"), operand(b, "b")
+    numbers_only("dot", first.var_type)
+    numbers_only("dot", second.var_type)
+    if len(second.shape) > 1:
+        raise ArgumentValueError(
+            f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
+        )
+    if not first.shape or not second.shape:
+        raise ArgumentValueError("dot: arrays of no dimensions are factors, not vectors; use a vd.map")
+    if first.shape[-1] != second.shape[0]:
+        raise ArgumentValueError(
+            f"dot: the last axis of a, of the shape {first.shape}, and b, of the shape {second.shape}, "
+            "differ in length"
+        )
+    kind = common_type(first.var_type, second.var_type)
+    several = len(first.shape) > 1
+    if several and not isinstance(b, Buffer):
+        raise ArgumentTypeError("b: expected a vd.Buffer beside an array of several axes, got a map")
+    array = operand(_products(first.var_type, second.var_type, kind, several)(a, b))
+    call = Call((len(first.shape) - 1,), False, out, output_map, graph)
+    if kind is dtypes.bool_:
+        return reduced(array, truth(False), call)
+    return reduced(array, adding(kind, wide_type(kind), kind), call)
+
+
+@remembered
+def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction:
+    wide = wide_type(kind)
+
+    def product(x: Any, y: Any) -> Any:
+        if kind is dtypes.bool_:
+            return vc.all(x, y)
+        return converted(x, wide).to_register() * converted(y, wide).to_register()
+
+    def dot(x: Any, y: Any) -> Any:
+        return product(x, y)
+
+    def dot_rows(x: Any, y: Any) -> Any:
+        return product(x, y[mapped_index() % y.shape.w])
+
+    if several:
+        buffer: Any = vc.Buff
+        return MappingFunction([a, buffer[b]], kind, dot_rows)
+    return MappingFunction([a, b], kind, dot)

@@ -1,0 +1,152 @@
+"""The dtypes of results, which are NumPy's, and what the device has to be able to do for them."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base import dtype
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import (
+    DType,
+    component_type,
+    from_numpy_dtype,
+    is_complex,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    to_numpy_dtype,
+    to_vector,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.reduce.planning import features_of
+
+_FEATURES: dict[DType, str] = {
+    dtype.int64: "shaderInt64",
+    dtype.uint64: "shaderInt64",
+    dtype.float64: "shaderFloat64",
+}
+_UNSIGNED = (dtype.uint8, dtype.uint16, dtype.uint32, dtype.uint64)
+_INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64, *_UNSIGNED)
+_FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
+
+
+def is_whole(kind: DType) -> bool:
+    """Whether components are integers."""
+    return component_type(kind) in _INTEGERS
+
+
+def dtype_given(given: Any, name: str = "dtype") -> DType | None:
+    """Return the dtype that an argument names, vkdispatch's or NumPy's; None stays.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none, or no kernel computes with it.
+    """
+    if given is None:
+        return None
+    if isinstance(given, type) and issubclass(given, dtype.dtype) and hasattr(given, "name"):
+        return given
+    try:
+        return from_numpy_dtype(np.dtype(given) if not isinstance(given, (str, np.dtype)) else given)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name}: expected a dtype such as vd.float32 or np.float32, got {given!r}"
+        ) from None
+
+
+def sum_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+    """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
+    chosen = dtype_given(given)
+    if chosen is None:
+        chosen = kind
+        if kind is dtype.bool_:
+            chosen = dtype.int64
+        elif kind in _INTEGERS:
+            chosen = dtype.uint64 if kind in _UNSIGNED else dtype.int64
+    check_conversion(function, kind, chosen)
+    return supported(function, kind, chosen, context, given, "vd.int32")
+
+
+def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+    """Return the dtype of a mean: float64 of integers."""
+    chosen = dtype_given(given)
+    if chosen is None:
+        chosen = kind
+        if is_vector(kind) and is_whole(kind):
+            chosen = to_vector(dtype.float64, kind.child_count)
+        elif kind is dtype.bool_ or kind in _INTEGERS:
+            chosen = dtype.float64
+    if component_type(chosen) not in _FLOATS:
+        raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
+    check_conversion(function, kind, chosen)
+    return supported(function, kind, chosen, context, given, "vd.float32")
+
+
+def index_type(function: str, kind: DType, given: Any, context: Context) -> DType:
+    """Return the dtype of positions and counts: int64, or another integer that is asked for."""
+    chosen = dtype_given(given) or dtype.int64
+    if chosen not in _INTEGERS:
+        raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
+    return supported(function, kind, chosen, context, given, "vd.int32")
+
+
+def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
+    """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
+    feature = _FEATURES.get(component_type(chosen))
+    if feature is not None and feature not in features_of(context):
+        hint = f"give a narrower one, such as dtype={instead}" if given is None else f"give dtype={instead}"
+        raise UnsupportedError(
+            f"{function}: results of {kind.name} are {chosen.name}, with which the device does not compute; "
+            f"{hint}"
+        )
+    return chosen
+
+
+def check_conversion(function: str, kind: DType, chosen: DType) -> None:
+    """Raise ValueError where values of a dtype are not added up in another."""
+    if kind is chosen:
+        return
+    shapes = [
+        (is_vector(each), is_matrix(each), each.child_count if not is_complex(each) else 0)
+        for each in (kind, chosen)
+    ]
+    if shapes[0] != shapes[1] or (is_complex(kind) and not is_complex(chosen)) or chosen is dtype.bool_:
+        raise ArgumentValueError(f"dtype: {function} of {kind.name} cannot be {chosen.name}")
+
+
+def real_type(kind: DType) -> DType:
+    """Return the dtype of magnitudes."""
+    return component_type(kind) if is_complex(kind) else kind
+
+
+def ordered(function: str, kind: DType, *, numbers: bool = False) -> None:
+    """Raise ValueError for what has no order; `numbers`: for vectors, too."""
+    if is_matrix(kind) or (numbers and is_vector(kind)):
+        raise ArgumentValueError(f"{function}: {kind.name} has no order; map it to a number")
+
+
+def numbers_only(function: str, kind: DType) -> None:
+    """Raise ValueError for vectors and matrices."""
+    if not (is_scalar(kind) or is_complex(kind)):
+        raise ArgumentValueError(
+            f"{function}: expected numbers, got {kind.name}; map its elements to numbers"
+        )
+
+
+def norm_type(kind: DType, given: Any, context: Context) -> DType:
+    """Return the dtype of a norm: that of the magnitudes, of integers float64, or what is asked for."""
+    real = real_type(kind)
+    chosen = dtype_given(given) or (real if real in _FLOATS else dtype.float64)
+    if chosen not in _FLOATS:
+        raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
+    return supported("norm", kind, chosen, context, given, "vd.float32")
+
+
+def common_type(a: DType, b: DType) -> DType:
+    """Return the dtype of products of two dtypes, by NumPy's rules."""
+    if a is b:
+        return a
+    if dtype.complex32 in (a, b) or dtype.bfloat16 in (a, b):
+        raise ArgumentValueError(f"dot: {a.name} and {b.name} have no common dtype; map one to the other")
+    return from_numpy_dtype(np.result_type(to_numpy_dtype(a), to_numpy_dtype(b)))
