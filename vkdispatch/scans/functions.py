@@ -28,12 +28,12 @@ def ours(name: str, kind: DType) -> ScanOp:
     return make_operation(name, function, kind, identity_parts(identity, kind))
 
 
-def cumsum(x: Any, axis: int | None = None, *, exclusive: bool = False, reverse: bool = False, dtype: Any = None) -> Buffer[Any]:
+def cumsum(x: Any, axis: int | None = None, *, exclusive: bool = False, reverse: bool = False, dtype: Any = None, graph: CommandGraph | None = None) -> Buffer[Any]:
     values = operand(x)
     kind = dtype or values.var_type
     op = ours("cumsum", wide_type(kind))
     o = output(None, kind)
     r = result(None, values.shape, kind, values.context)
     outer, length, inner = (1, values.size, 1) if axis is None else around(values.shape, axis)
-    scan_rows(values, o, r, op, outer, length, Wish(reverse, exclusive), None, None)
+    scan_rows(values, o, r, op, outer, length, Wish(reverse, exclusive), None, graph)
     return r

@@ -12,6 +12,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.scans import planning
 from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import board_size
 from vkdispatch.scans.operations import ScanOp
@@ -23,7 +24,6 @@ from vkdispatch.scans.planning import (
     looks_back,
     shared_ranges,
     tile_ranges,
-    tuning,
     whole_ranges,
 )
 from vkdispatch.scans.rows import RowsForm, result_view, rows_kernel
@@ -82,7 +82,7 @@ def scan_rows(
             rows=ranges.rows,
             carried=carried,
             looped=ranges.rounds > 1,
-            patience=tuning.patience if mode == "lookback" else 0,
+            patience=planning.tuning.patience if mode == "lookback" else 0,
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
         views = [x.arguments[position] for position, _ in source.views]
