@@ -54,6 +54,8 @@ _NAMES = {
     "execution_pipeline.command_graph": (
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
     ),
+    "scans.functions": "cummax cummin cumprod cumsum",
+    "scans.scan_function": "ScanFunction scan",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

@@ -176,7 +176,14 @@ class RowsWork:
         self._subgroup = (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
         self._memory: Any = None
         if form.mode == "lookback":
-            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"], form.patience < 0)
+            self._board = Board(
+                self._algebra,
+                self._lanes,
+                self._status,
+                self._words,
+                self._number["groups"],
+                form.patience < 0,
+            )
             self._group = self._board.ticket()
         else:
             self._group = vc.workgroup_id().x
@@ -423,4 +430,3 @@ class RowsWork:
         flag = None if flags is None else flags[0].to_register()
         present = True if self._form.segmented else (self._group > 0).to_register()
         return Item(memory[0].to_register(), flag, present)
-
