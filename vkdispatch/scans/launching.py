@@ -1,6 +1,9 @@
 """Scans of arrays: which kernels, with which arguments and scratch memory."""
 
+from threading import Lock
 from typing import Any
+
+import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
@@ -15,7 +18,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans import planning
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
 from vkdispatch.scans.items import word_count
-from vkdispatch.scans.lookback import board_size
+from vkdispatch.scans.lookback import COUNTERS, slots_of
 from vkdispatch.scans.operations import ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
@@ -102,7 +105,7 @@ def scan_rows(
         return
     if looks_back(context, facts):
         ranges = tile_ranges(outer, length, form.tile)
-        launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs, graph))
+        launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs))
         return
     ranges = shared_ranges(context, outer, length, form.tile)
     partials: tuple[Any, ...] = (Buffer(ranges.groups, kind, context=context),)
@@ -187,19 +190,27 @@ def scan_columns(
     launch("scan", (scanned, *partials[1:]), carried=True)
 
 
-def _board(
-    context: Context, kind: DType, tiles: int, subgroup: int, longs: bool, graph: CommandGraph | None
-) -> tuple[Any, ...]:
-    """Return cleared words for a look-back."""
-    slots, counters = board_size(tiles, subgroup)
-    words = slots * word_count(kind)
-    if longs:
-        status: Buffer[Any] = Buffer(counters + words, uint64, context=context)
-        cleared(uint64)(status, graph=graph)
-        return (status,)
-    status = Buffer(counters + slots, uint32, context=context)
-    cleared(uint32)(status, graph=graph)
-    return status, Buffer(words, uint32, context=context)
+_BOARD = "scans.board"
+_SLOTS = 1 << 14  # of a context's first board
+_board_lock = Lock()
+
+
+def _board(context: Context, kind: DType, tiles: int, subgroup: int, longs: bool) -> tuple[Buffer[Any], ...]:
+    """Return the board of a look-back: its context's, which is made anew where it is too small."""
+    slots = slots_of(tiles, subgroup)
+    wanted = (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
+    name = f"{_BOARD}.{longs}"
+    with _board_lock:
+        known: tuple[Buffer[Any], ...] = context.kept.get(name, ())
+        sizes = tuple(buffer.size for buffer in known)
+        if known and all(size >= need for size, need in zip(sizes, wanted, strict=False)):
+            return known
+        # graphs hold theirs
+        sizes = tuple(1 << (max(need, _SLOTS) - 1).bit_length() for need in wanted if need)
+        board = tuple(Buffer(size, uint64 if longs else uint32, context=context) for size in sizes)
+        board[0].write(np.zeros(sizes[0], np.uint64 if longs else np.uint32))
+        context.kept[name] = board
+        return board
 
 
 @remembered

@@ -13,11 +13,14 @@ before tile t = (all sections before) * (blocks before, of its section) * (tiles
 find in an order given by their lanes. A tile looks at three words an invocation, whatever the number of tiles;
 only sections form a chain, with a link for each 1024 tiles.
 
-Invariants: words go from 0 (not there) to their value once in a launch; they are cleared before it. Tiles are
-numbered as their workgroups start, by a counter: whoever is waited for has been started, and waits for earlier
-ones only. A word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs to be
-ordered; a value of several words is there when all its words are. Where devices lack atomics of 64 bits, tags
-are words of their own, released after the value and acquired before it.
+Invariants: a word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs to be
+ordered; a value of several words is there when all its words are. Tags tell launches apart: the board is zero
+when it is made, is kept for the next launch, and never cleared; what a launch finds of those before it is not
+there for it. The number of the launch lies on the board, too. The last tile, which has waited for all others,
+counts it on. A queue runs launches that share a board one after another, and each queue has its own copy.
+Tiles are numbered as their workgroups start, by a counter, where these may start in any order: whoever is
+waited for has been started, and waits for earlier ones only. Where devices lack atomics of 64 bits, tags are
+words of their own, released after the value and acquired before it.
 """
 
 from typing import Any
@@ -27,10 +30,14 @@ from vkdispatch.base.dtype import uint32
 from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, word_count, words_of
 
 
-def board_size(tiles: int, subgroup: int) -> tuple[int, int]:
-    """Return how many slots of words there are for so many tiles, and how many counters after them."""
+# Words before the slots: the number of the launch, and how many tiles have been taken.
+COUNTERS = 2
+
+
+def slots_of(tiles: int, subgroup: int) -> int:
+    """Return how many slots for items there are on the board of so many tiles."""
     blocks = -(-tiles // subgroup)
-    return tiles + blocks + -(-blocks // subgroup), 1
+    return tiles + blocks + -(-blocks // subgroup)
 
 
 class Board:
@@ -43,17 +50,40 @@ class Board:
         self._values = words
         self._size = word_count(algebra.kind)
         fan = lanes.size
-        self._blocks_at = tiles
+        self._tiles = self._blocks_at = tiles
         blocks = (tiles + (fan - 1)) // fan
         self._sections_at = tiles + blocks
 
-    def ticket(self) -> Any:
-        """Return the number of this workgroup's tile: they start in this order."""
+    def begin(self, *, tickets: bool) -> Any:
+        """Return the number of this workgroup's tile; begin to ask for the launch's."""
+        self._tickets = tickets
+        first = vc.local_invocation_index() == 0
+        self._launch = vc.new_uint_register(0)
+        self._launch_memory = vc.shared_buffer(uint32, 1)
+        if not tickets:
+            with vc.if_block(first):
+                self._launch[:] = vc.atomic_load(self._status[0], relaxed=True).to_dtype(uint32)
+            return vc.workgroup_id().x
         memory = vc.shared_buffer(uint32, 1)
-        with vc.if_block(vc.local_invocation_index() == 0):
-            memory[0] = vc.atomic_add(self._status[0], 1).to_dtype(uint32)
+        with vc.if_block(first):
+            memory[0] = vc.atomic_add(self._status[1], 1).to_dtype(uint32)
+            self._launch[:] = vc.atomic_load(self._status[0], relaxed=True).to_dtype(uint32)
         vc.barrier()
         return memory[0].to_register("scan_tile")
+
+    def tell_launch(self) -> None:
+        """Tell the launch's number to the workgroup; a barrier later all know it."""
+        with vc.if_block(vc.local_invocation_index() == 0):
+            self._launch_memory[0] = self._launch
+
+    def _end(self, tile: Any) -> None:
+        """Prepare the board for the next launch, when all tiles have passed on what they come to."""
+        last = vc.all(tile + 1 == self._tiles, vc.local_invocation_index() == 0)
+        with vc.if_block(last):
+            kind = self._status.var_type
+            vc.atomic_store(self._status[0], ((self._base + 1) >> 1).to_dtype(kind), relaxed=True)
+            if self._tickets:
+                vc.atomic_store(self._status[1], vc.to_dtype(kind, 0), relaxed=True)
 
     def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int, pause: int) -> Item:
         """Return what the tiles before come to. `whole` is what this one comes to."""
@@ -66,6 +96,8 @@ class Board:
         last = place == fan - 1
         near = min(subgroups - 1, fan) if subgroups > 1 else 1
         shared = _Shared(algebra, fan + 2)
+        # tags of this launch: this one, and the next for items in which a segment begins
+        self._base = (self._launch_memory[0] * 2 + 1).to_register("scan_tag")
         looks = subgroup == 0 if subgroups > 1 else None
         with vc.if_block(looks) if looks is not None else vc.scope_block():
             self._put(tile, whole)
@@ -104,6 +136,7 @@ class Board:
         own_section = lanes.item_at(joined, fan - 1)
         earlier = self._present(shared.found(fan + 1), section > 0)
         in_block = self._present(shared.found(fan), place > 0)
+        self._end(tile)
         ends = vc.all(last, of_section == fan - 1)
         with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
             self._put(self._sections_at + section, algebra.joined(earlier, own_section))
@@ -114,36 +147,43 @@ class Board:
 
     def _put(self, slot: Any, item: Item) -> None:
         """Leave an item, by one invocation."""
-        tag: Any = item.flag + 1 if self._algebra.segmented else vc.to_dtype(uint32, 1)
+        tag: Any = self._base + item.flag if self._algebra.segmented else self._base
         with vc.if_block(self._lanes.lane == 0):
             words = words_of(item.value)
             for i, word in enumerate(words):
                 if self._values is None:
                     pair = vc.pack_uint2x32(vc.to_uvec2(word, tag))
-                    vc.atomic_store(self._status[slot * self._size + (1 + i)], pair, relaxed=True)
+                    vc.atomic_store(self._status[slot * self._size + (COUNTERS + i)], pair, relaxed=True)
                 else:
                     vc.atomic_store(self._values[slot * self._size + i], word, relaxed=True)
             if self._values is not None:
-                vc.atomic_store(self._status[slot + 1], tag)
+                vc.atomic_store(self._status[slot + COUNTERS], tag)
 
     def look(self, slot: Any, words: list[Any], tag: Any) -> None:
         """Load an item, as far as it is there."""
         if self._values is not None:
-            tag[:] = vc.atomic_load(self._status[slot + 1])
+            tag[:] = self._known(vc.atomic_load(self._status[slot + COUNTERS]))
             with vc.if_block(tag != 0):
                 for i, word in enumerate(words):
                     word[:] = vc.atomic_load(self._values[slot * self._size + i], relaxed=True)
             return
         tags = []
         for i, word in enumerate(words):
-            loaded = vc.atomic_load(self._status[slot * self._size + (1 + i)], relaxed=True)
+            loaded = vc.atomic_load(self._status[slot * self._size + (COUNTERS + i)], relaxed=True)
             pair = vc.unpack_uint2x32(loaded).to_register()
             word[:] = pair.x
-            tags.append(pair.y)
+            tags.append(self._known(pair.y))
         found = tags[0]
         for each in tags[1:]:
             found = vc.min(found, each)
         tag[:] = found
+
+    def _known(self, tag: Any) -> Any:
+        """Return 1, or 2 if a segment begins, of a tag of this launch; 0 of others."""
+        ahead = tag - self._base
+        if not self._algebra.segmented:
+            return vc.select(ahead == 0, 1, 0).to_dtype(uint32).to_register()
+        return vc.select(ahead < 2, ahead + 1, 0).to_dtype(uint32).to_register()
 
     def new_words(self) -> list[Any]:
         """Return registers for an item's words."""

@@ -180,7 +180,7 @@ class RowsWork:
         self._memory: Any = None
         if form.mode == "lookback":
             self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"])
-            self._group = self._board.ticket() if form.tickets else vc.workgroup_id().x
+            self._group = self._board.begin(tickets=form.tickets)
         else:
             self._group = vc.workgroup_id().x
         number, together = self._number, form.together
@@ -387,7 +387,11 @@ class RowsWork:
     def _among_subgroups(self, own: Item) -> tuple[Item, Item]:
         """Return what the tile's subgroups before come to, and all of them."""
         algebra, lanes, count = self._algebra, self._lanes, self._subgroups
+        if self._form.mode == "lookback":
+            self._board.tell_launch()
         if count == 1:
+            if self._form.mode == "lookback":
+                vc.barrier()
             return algebra.none(), own
         memory, flags = self._shared()
         with vc.if_block(lanes.lane == 0):
