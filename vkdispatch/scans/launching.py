@@ -27,6 +27,7 @@ from vkdispatch.scans.planning import (
     facts_of,
     group_of,
     looks_back,
+    one_range,
     shared_ranges,
     tile_ranges,
     whole_ranges,
@@ -107,6 +108,10 @@ def scan_rows(
         ranges = tile_ranges(outer, length, form.tile)
         launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs))
         return
+    if source.stores:
+        # what a map writes it writes once
+        launch("scan", one_range(outer, length, form.tile, together), ())
+        return
     ranges = shared_ranges(context, outer, length, form.tile)
     partials: tuple[Any, ...] = (Buffer(ranges.groups, kind, context=context),)
     segmented = bool(ranges.rows) or flags is not None
@@ -145,7 +150,7 @@ def scan_columns(
     context, kind = x.context, operation.kind
     source = x.source if inner % x.source.together == 0 else x.source.elementwise()
     together = source.together
-    plan = columns_of(context, kind, outer, length, inner, together, whole=whole)
+    plan = columns_of(context, kind, outer, length, inner, together, whole=whole or source.stores)
     form = ColumnsForm(
         "scan",
         plan.group,
@@ -198,7 +203,9 @@ _board_lock = Lock()
 def _board(context: Context, kind: DType, tiles: int, subgroup: int, longs: bool) -> tuple[Buffer[Any], ...]:
     """Return the board of a look-back: its context's, which is made anew where it is too small."""
     slots = slots_of(tiles, subgroup)
-    wanted = (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
+    wanted = (
+        (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
+    )
     name = f"{_BOARD}.{longs}"
     with _board_lock:
         known: tuple[Buffer[Any], ...] = context.kept.get(name, ())

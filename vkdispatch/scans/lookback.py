@@ -10,17 +10,19 @@ sections  of 32 blocks                 | ...    the last tile of each: what all 
 before tile t = (all sections before) * (blocks before, of its section) * (tiles before, of its block)
 
 32 stands for the size of a subgroup, whose invocations look at as many of these at once, and join what they
-find in an order given by their lanes. A tile looks at three words an invocation, whatever the number of tiles;
-only sections form a chain, with a link for each 1024 tiles.
+find in an order given by their lanes. Subgroup 1 of a workgroup looks at the tiles of its own block, 2 at
+those of the block before, and so on: who is at work at the same time is waited for at first hand. What a
+block further back comes to is asked for by subgroup 0. Either way the same tiles are joined in the same
+order. Only sections form a chain, with a link for each 1024 tiles.
 
-Invariants: a word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs to be
-ordered; a value of several words is there when all its words are. Tags tell launches apart: the board is zero
-when it is made, is kept for the next launch, and never cleared; what a launch finds of those before it is not
-there for it. The number of the launch lies on the board, too. The last tile, which has waited for all others,
-counts it on. A queue runs launches that share a board one after another, and each queue has its own copy.
-Tiles are numbered as their workgroups start, by a counter, where these may start in any order: whoever is
-waited for has been started, and waits for earlier ones only. Where devices lack atomics of 64 bits, tags are
-words of their own, released after the value and acquired before it.
+Invariants: a word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs to
+be ordered; a value of several words is there when all its words are. Tags tell launches apart: the board is
+zero when it is made, is kept for the next launch, and never cleared; what a launch finds of those before it
+is not there for it. The number of the launch lies on the board, too. The last tile, which has waited for
+all others, counts it on. A queue runs launches that share a board one after another, and each queue has its
+own copy. Tiles are numbered as their workgroups start, by a counter, where these may start in any order:
+whoever is waited for has been started, and waits for earlier ones only. Where devices lack atomics of 64
+bits, tags are words of their own, released after the value and acquired before it.
 """
 
 from typing import Any
@@ -28,7 +30,6 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import uint32
 from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, word_count, words_of
-
 
 # Words before the slots: the number of the launch, and how many tiles have been taken.
 COUNTERS = 2
@@ -105,7 +106,9 @@ class Board:
             wanted = vc.all(of_section + 1 > near, lane < far) if near < fan else None
             blocks = _Slots(self, self._blocks_at + (section * fan + lane), wanted) if near < fan else None
             # all tiles ask for the same one: a lane of each will do
-            sections = _Slots(self, self._sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0))
+            sections = _Slots(
+                self, self._sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0)
+            )
             if blocks is not None and wanted is not None:
                 blocks.wait(pause)
                 with vc.if_block(wanted):
@@ -114,10 +117,14 @@ class Board:
             with vc.if_block(lane == 0):
                 shared.leave(fan + 1, sections.item())
         with vc.if_block(subgroup > 0) if subgroups > 1 else vc.scope_block():
-            back = subgroup - 1 if subgroups > 1 else 0
-            with vc.if_block(vc.all(back <= of_section, back < near)) if subgroups > 1 else vc.scope_block():
+            back = subgroup - 1 if subgroups > 1 else vc.to_dtype(uint32, 0)
+            with vc.if_block(vc.all(back <= of_section, back < near)):
                 own = of_section - back
-                here = vc.select(back == 0, place, fan).to_dtype(uint32).to_register() if subgroups > 1 else place
+                here = (
+                    vc.select(back == 0, place, fan).to_dtype(uint32).to_register()
+                    if subgroups > 1
+                    else place
+                )
                 wanted = lane < here
                 tiles = _Slots(self, (section * fan + own) * fan + lane, wanted)
                 tiles.wait(pause)

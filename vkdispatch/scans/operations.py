@@ -13,7 +13,6 @@ from vkdispatch.base.dtype import (
     DType,
     component_count,
     component_type,
-    compute_type,
     is_complex,
     is_float_dtype,
     is_matrix,
@@ -105,7 +104,7 @@ def _is_expression(function: Callable[[Any, Any], Any], kind: DType) -> bool:
 
 
 def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
-    """Return an identity as the numbers that a value of `kind`, which is computed in, is made of.
+    """Return an identity as the numbers that a value of `kind` is made of.
 
     Parameters
     ----------
@@ -237,8 +236,3 @@ class Facts:
     shuffles: bool
     extended: bool
     longs: bool
-
-
-def with_bool_widened(kind: DType) -> DType:
-    """Return the type in which values of a dtype are combined: truth values as uint32."""
-    return dtype.uint32 if kind is dtype.bool_ else compute_type(kind)

@@ -142,7 +142,7 @@ def whole_ranges(context: Context, outer: int, length: int, tile: int, together:
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if on_cpu(context) else tuning.enough
     if tiles <= tuning.few:
-        return Ranges(1, -(-size // together) * together, size, tiles, "inside" if outer > 1 else "")
+        return one_range(outer, length, tile, together)
     if outer == 1:
         return None
     # rows that fill whole vectors together
@@ -154,6 +154,12 @@ def whole_ranges(context: Context, outer: int, length: int, tile: int, together:
         return None
     each = rows * length
     return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
+
+
+def one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
+    """Return one range, of all there is."""
+    size = outer * length
+    return Ranges(1, -(-size // together) * together, size, -(-size // tile), "inside" if outer > 1 else "")
 
 
 def tile_ranges(outer: int, length: int, tile: int) -> Ranges:

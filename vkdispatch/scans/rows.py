@@ -157,12 +157,12 @@ class RowsWork:
         result = take(1)[0] if scans else None
         result_as_view = take(1)[0] if view else None
         partial = form.mode == "reduce" or form.carried
-        self._partials = take(1)[0] if partial else None
-        self._partial_flags = take(1)[0] if partial and form.segmented else None
+        self._partials: Any = take(1)[0] if partial else None
+        self._partial_flags: Any = take(1)[0] if partial and form.segmented else None
         lookback = form.mode == "lookback"
-        self._status = take(1)[0] if lookback else None
-        self._words = take(1)[0] if lookback and not form.facts.longs else None
-        self._flags = take(1)[0] if form.flagged is not None else None
+        self._status: Any = take(1)[0] if lookback else None
+        self._words: Any = take(1)[0] if lookback and not form.facts.longs else None
+        self._flags: Any = take(1)[0] if form.flagged is not None else None
         self._arguments = take(len(source.annotations))
         self._views = take(len(source.views))
         extra = take(len(sink.annotations)) if scans else []
@@ -176,10 +176,13 @@ class RowsWork:
         index = vc.local_invocation_index()
         self._lanes = Lanes(facts.subgroup, shuffles=facts.shuffles, extended=facts.extended)
         self._subgroups = form.group // facts.subgroup
-        self._subgroup = (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
+        self._subgroup: Any = (
+            (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
+        )
         self._memory: Any = None
         if form.mode == "lookback":
-            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"])
+            groups = self._number["groups"]
+            self._board = Board(self._algebra, self._lanes, self._status, self._words, groups)
             self._group = self._board.begin(tickets=form.tickets)
         else:
             self._group = vc.workgroup_id().x
