@@ -13,6 +13,7 @@ from vkdispatch.base.dtype import (
     DType,
     component_count,
     component_type,
+    compute_type,
     is_complex,
     is_float_dtype,
     is_matrix,
@@ -153,10 +154,11 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
 
 
 def _number(value: Any, kind: DType, identity: Any) -> Any:
-    if is_float_dtype(kind):
+    wide = compute_type(kind)
+    if is_float_dtype(wide):
         return float(value)
     bits = 8 * kind.item_size
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed_dtype(kind) else (0, (1 << bits) - 1)
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed_dtype(wide) else (0, (1 << bits) - 1)
     if isinstance(value, float) and math.isinf(value):
         return high if value > 0 else low
     if value != int(value):
