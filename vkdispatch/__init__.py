@@ -56,6 +56,8 @@ _NAMES = {
     ),
     "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",
     "reduce.norms": "dot norm",
+    "scans.functions": "cummax cummin cumprod cumsum",
+    "scans.scan_function": "ScanFunction scan",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

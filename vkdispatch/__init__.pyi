@@ -177,6 +177,13 @@ from vkdispatch.reduce.functions import (
     var,
 )
 from vkdispatch.reduce.norms import dot, norm
+from vkdispatch.scans.functions import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+)
+from vkdispatch.scans.scan_function import ScanFunction, scan
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
@@ -230,6 +237,7 @@ __all__ = [
     "RawKernel",
     "ReadFuture",
     "Sampler",
+    "ScanFunction",
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
@@ -281,6 +289,10 @@ __all__ = [
     "copyto",
     "count_nonzero",
     "cuda_graph_capture",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "default_graph",
     "dot",
     "dtype",
@@ -346,6 +358,7 @@ __all__ = [
     "record_event",
     "reduce",
     "required_device_features",
+    "scan",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
