@@ -169,7 +169,7 @@ from vkdispatch.execution_pipeline.command_graph import (
 )
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
@@ -208,9 +208,11 @@ __all__ = [
     "KernelAssertionError",
     "LogLevel",
     "LoopLimitError",
+    "MappedArray",
     "MappingFunction",
     "NanError",
     "OutOfDeviceMemoryError",
+    "OutputMap",
     "OversizedBufferError",
     "Profile",
     "QueueHandle",
@@ -261,9 +263,9 @@ __all__ = [
     "buffer_v2",
     "buffer_v3",
     "buffer_v4",
+    "complex128",
     "complex32",
     "complex64",
-    "complex128",
     "copyto",
     "cuda_graph_capture",
     "default_graph",
@@ -294,10 +296,10 @@ __all__ = [
     "image_type",
     "image_view_type",
     "initialize",
-    "int8",
     "int16",
     "int32",
     "int64",
+    "int8",
     "is_context_initialized",
     "is_cuda",
     "is_dummy",
@@ -316,6 +318,7 @@ __all__ = [
     "make_context_from_handles",
     "make_shader_function",
     "map",
+    "mapped_index",
     "mat2",
     "mat3",
     "mat4",
@@ -335,10 +338,10 @@ __all__ = [
     "uhvec2",
     "uhvec3",
     "uhvec4",
-    "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "uint8",
     "use_context",
     "uvec2",
     "uvec3",
