@@ -26,6 +26,7 @@ from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -62,6 +63,9 @@ class Tuning:
         Bytes of a row of a tile, of elements of 1 to 16 bytes.
     cells
         Bytes of a row of a tile of cells that are no words of 4 bytes or more.
+    most
+        Bytes of the largest word that blocks are made of. Processors have 8 at most: their compiler
+        takes long for larger blocks of small elements.
     """
 
     group: int = 256
@@ -71,6 +75,7 @@ class Tuning:
     segment_8: int = 256
     segment_16: int = 256
     cells: int = 64
+    most: int = 16
 
 
 tuning = Tuning()
@@ -198,7 +203,7 @@ def _tiles(
         fitting = (
             word
             for word in _BLOCK_WORDS
-            if word >= item and not rows % (word // item) and not columns % (word // item)
+            if item <= word <= max(_most_word(), item) and not rows % (word // item) and not columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
         moving = Moving(word_type(block or size))
@@ -230,8 +235,14 @@ def _tiles(
     return TileForm(moving, item if block else 0, run, group, across, down, split, numbers), values
 
 
+def _most_word() -> int:
+    processor = any(info.is_cpu() for info in get_context().device_infos)
+    return min(tuning.most, 8) if processor else tuning.most
+
+
 def _power_above(number: int) -> int:
-    return 1 << max(number - 1, 0).bit_length()
+    """Return the power of four that is not below a number: in few steps, for each is a kernel."""
+    return 1 << (max(number - 1, 0).bit_length() + 1) // 2 * 2
 
 
 # ---- gathering
