@@ -2,10 +2,10 @@
 
     result[i, j, k] = x[f(i), g(j), h(k)]
 
-Each of f, g and h is one of a few kinds (see `Axis`). Axes are joined before a kernel is made: one that is left
-alone goes with its neighbour, also with one that is rolled or padded with a constant, for that is as well
-rolled or padded by whole rows. The last axis is of bytes at first, and then of the largest words that no kind
-takes apart: a roll along the first axis of three moves 16 bytes at a time whatever the elements are.
+Each of f, g and h is one of a few kinds (see `Axis`). Axes are joined before a kernel is made: one that is
+left alone goes with its neighbour, also with one that is rolled or padded with a constant, for that is as
+well rolled or padded by whole rows. The last axis is of bytes at first, and then of the largest words that no
+kind takes apart: a roll along the first axis of three moves 16 bytes at a time whatever the elements are.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ class Axis:
     Attributes
     ----------
     kind
-        "same"; "roll" (on by `at`); "flip"; "tile"; "repeat" (`at` times each); or how there is padding of `at`
-        elements in front: "constant", "edge", "reflect", "symmetric", "wrap".
+        "same"; "roll" (on by `at`); "flip"; "tile"; "repeat" (`at` times each); or how there is padding of
+        `at` elements in front: "constant", "edge", "reflect", "symmetric", "wrap".
     result, x
         Lengths in the result, and in the array.
     at
@@ -181,9 +181,7 @@ def _filling(moving: Moving, value: Any) -> Any:
     return value != 0 if moving.held is dtype.bool_ else value
 
 
-def _source_of(
-    kind: str, part: Any, k: int, number: dict[str, Any], outside: list[tuple[Any, Any]]
-) -> Any:
+def _source_of(kind: str, part: Any, k: int, number: dict[str, Any], outside: list[tuple[Any, Any]]) -> Any:
     """Return where a position along axis `k` of the result comes from."""
     length = number[f"x{k}"]
     at = number.get(f"at{k}")
@@ -209,4 +207,3 @@ def _source_of(
     folded = ((part + at) % period).to_register()
     other = period - folded if kind == "reflect" else (period - 1) - folded
     return vc.select(folded < length, folded, other)
-

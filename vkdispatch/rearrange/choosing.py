@@ -1,7 +1,12 @@
 """`vd.where`.
 
-Axes along which every array is stretched in the same way, or none is, are joined first: arrays of one shape are
-flat, and a row or a column beside a matrix leaves two axes.
+Axes along which every array is stretched in the same way, or none is, are joined first: arrays of one shape
+are flat, and a row or a column beside a matrix leaves two axes.
+
+    condition   rows x 1            along axes (rows,  -     )      axis 0: read by condition, x
+    x           rows x columns                 (rows, columns)      axis 1: read by x, y
+    y                  columns                 ( -  , columns)
+    result      rows x columns      one invocation each; a number in place of an array is no axis at all
 """
 
 from collections.abc import Sequence
@@ -67,8 +72,8 @@ def where(
     condition
         A buffer, or a map called with its arguments, of numbers: those that are not 0 hold (NaN is not).
     x, y
-        Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the one
-        that NumPy promotes them to; Python numbers give way to arrays.
+        Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
+        one that NumPy promotes them to; Python numbers give way to arrays.
     out
         The buffer for the result; None makes one. It may be `x` or `y`, if that has the result's shape.
     output_map
@@ -150,10 +155,8 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
     """Return the type as which elements are moved that nothing looks at; None where something does."""
     arrays = [part for part in parts if isinstance(part, Operand)]
-    if plain and kind.item_size in _WORDS and all(each.source.plain for each in arrays):
-        if all(each.var_type is kind for each in arrays):
-            return word_type(kind.item_size)
-    return None
+    same = all(each.source.plain and each.var_type is kind for each in arrays)
+    return word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
 def _layouts(
@@ -286,4 +289,3 @@ def _truth(value: Any) -> Any:
     if is_complex(value.var_type):
         return vc.any(value.real != 0, value.imag != 0)
     return value != 0
-

@@ -37,22 +37,45 @@ class BadIndexError(VkDispatchError, IndexError):
     """An index means no element of the array."""
 
 
-def check_indices(indices: Operand, mode: object, length: int, name: str = "indices") -> None:
+def is_recorded(graph: CommandGraph | None) -> bool:
+    """Whether a call is to be recorded, and not to run now."""
+    return graph is not None or current.chosen is not None
+
+
+def checked_mode(mode: object, graph: CommandGraph | None) -> str:
+    """Return what is done about indices beyond the ends; None: "raise" where that is possible.
+
+    Raises
+    ------
+    ValueError
+        There is no such mode, or it is "raise" and the call is being recorded: who replays a graph does not
+        wait.
+    """
+    recorded = is_recorded(graph)
+    if mode is None:
+        return "wrap" if recorded else "raise"
+    if mode not in MODES:
+        raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
+    if mode == "raise" and recorded:
+        raise ArgumentValueError(
+            'mode: "raise" has to wait for the indices, which a graph that is being recorded cannot; "wrap" '
+            'and "clip" can'
+        )
+    return str(mode)
+
+
+def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
     """Check what can be known of indices before they are looked at.
 
     Raises
     ------
     TypeError
         They are no integers.
-    ValueError
-        There is no such mode.
     IndexError
         There are some, and there is nothing that they could mean.
     """
     if indices.var_type not in _INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
-    if mode not in MODES:
-        raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
     if indices.size and not length:
         raise BadIndexError(f"{name}: there is no element to be found in an array, or along an axis, of none")
 
@@ -93,21 +116,14 @@ def resolved(index: Any, length: Any, *, mode: str, long: bool, big: bool) -> An
     return place if big else place.to_dtype(dtype.uint32).to_register()
 
 
-def raise_bad_index(indices: Operand, length: int, what: str, graph: CommandGraph | None) -> None:
+def raise_bad_index(indices: Operand, length: int, what: str) -> None:
     """Wait for the indices, and raise if one is not in [-length, length).
 
     Raises
     ------
     IndexError
         It names the first such index, and where it is.
-    ValueError
-        The call is being recorded: who replays a graph does not wait.
     """
-    if graph is not None or current.chosen is not None:
-        raise ArgumentValueError(
-            'mode: "raise" has to wait for the indices, which a graph that is being recorded cannot; "wrap" '
-            'and "clip" can'
-        )
     if not indices.size:
         return
     found: Buffer[Any] = Buffer(2, dtype.uint32, context=indices.context)
@@ -115,7 +131,7 @@ def raise_bad_index(indices: Operand, length: int, what: str, graph: CommandGrap
     long = is_long(indices, length)
     numbers, values = numbers_of({"count": indices.size, "length": length})
     _checking(indices.source, long, numbers)(found, *indices.arguments, *values)
-    block, first = (int(each) for each in found.read(0))
+    _, first = (int(each) for each in found.read(0))
     if first == _NONE:
         return
     # what was found is the first bad one, if there are fewer than 2**32 indices
@@ -124,7 +140,9 @@ def raise_bad_index(indices: Operand, length: int, what: str, graph: CommandGrap
     value = f" is {argument.read_range(first, first + 1, 0)[0]}" if plain else ""
     place = np.unravel_index(first, indices.shape) if indices.shape else ()
     where = ", ".join(str(int(each)) for each in place)
-    raise BadIndexError(f"indices: the one at [{where}]{value} is out of bounds for {what} of {length} elements")
+    raise BadIndexError(
+        f"indices: the one at [{where}]{value} is out of bounds for {what} of {length} elements"
+    )
 
 
 @remembered
@@ -160,4 +178,3 @@ def _checking(source: Source, long: bool, numbers: Numbers) -> ShaderFunction:
         GROUP,
         exec_size=numbers.text("count"),
     )
-

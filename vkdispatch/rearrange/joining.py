@@ -61,7 +61,7 @@ def concatenate(
     """
     found = _operands(arrays)
     if axis is None:
-        shapes = [(each.size,) for each in found]
+        shapes: list[tuple[int, ...]] = [(each.size,) for each in found]
         chosen = 0
     else:
         shapes = [each.shape for each in found]

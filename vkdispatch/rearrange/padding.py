@@ -49,7 +49,8 @@ def pad(
         What they are: "constant", "edge" (the nearest element), "reflect" (mirrored in the first and the last
         element), "symmetric" (mirrored at the ends), "wrap" (the array over and over), or "empty" (anything).
     constant_values
-        For "constant": a number, a pair, or a pair for each axis. Where two axes are padded, the later counts.
+        For "constant": a number, a pair, or a pair for each axis. Where two axes are padded, the later
+        counts.
         Every component of a vector or matrix is that number.
     out
         The buffer for the result; None makes one. It must not be `x`.
@@ -95,7 +96,9 @@ def pad(
     if kind == "constant":
         numbers = [
             checked_number(value, array.var_type, "constant_values")
-            for pair, width in zip(_pairs(constant_values, len(shape), "constant_values"), widths, strict=True)
+            for pair, width in zip(
+                _pairs(constant_values, len(shape), "constant_values"), widths, strict=True
+            )
             for value in pair
             if any(width)
         ]

@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 # What NumPy lacks, and what it takes its place in questions of promotion.
-_LIKE = {dtype.bfloat16: np.float16, dtype.complex32: np.complex64}
+_LIKE: dict[Any, Any] = {dtype.bfloat16: np.float16, dtype.complex32: np.complex64}
 
 
 def promoted(kinds: Sequence[DType | bool | int | float | complex], name: str) -> DType:

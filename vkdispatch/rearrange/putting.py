@@ -1,4 +1,4 @@
-"""`vd.put`: values written to places that an array of indices tells; of several for one place the last counts.
+"""`vd.put`: values written to places that an array of indices tells; the last of several for one counts.
 
 Which of them is the last is found before any is written, so that the result is the same every time:
 
@@ -6,11 +6,11 @@ Which of them is the last is found before any is written, so that the result is 
     slots      [ 5: 2 ] [ 2: 4 ] [ 7: 3 ]              the last writer of each place
     written    x[5] = v[2]   x[2] = v[4]   x[7] = v[3]
 
-Slots are a hash table of twice as many entries as there are writers, or of as many as the array has elements,
-if these are fewer. An entry holds 1 + a writer; its place is that writer's. A writer takes the first free entry
-from the hash of its place on, or raises the one that belongs to its place already, by atomics. Which entry a
-place gets depends on who comes first, but not whether it has one, nor the largest writer in it, and that one
-alone writes. No invocation waits for another.
+Slots are a hash table of twice as many entries as there are writers, or of as many as the array has
+elements, if these are fewer. An entry holds 1 + a writer; its place is that writer's. A writer takes the
+first free entry from the hash of its place on, or raises the one that belongs to its place already, by
+atomics. Which entry a place gets depends on who comes first, but not whether it has one, nor the largest
+writer in it, and that one alone writes. No invocation waits for another.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart
 from vkdispatch.rearrange.fillers import as_bytes, checked_number
-from vkdispatch.rearrange.indices import check_indices, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
 from vkdispatch.rearrange.promotion import converted
 from vkdispatch.rearrange.words import Numbers, largest_word, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
@@ -50,7 +50,7 @@ def put(
     x: Buffer[Any],
     indices: Buffer[Any] | MappedArray,
     values: Any,
-    mode: str = "wrap",
+    mode: str | None = None,
     *,
     unique: bool = False,
     graph: CommandGraph | None = None,
@@ -68,8 +68,8 @@ def put(
         A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
         fewer of them than indices they start over; if there are none nothing is written.
     mode
-        What is done about indices beyond the ends, as of `vd.take`: "wrap", "clip" or "raise". With "raise"
-        nothing is written if one is out of bounds.
+        What is done about indices beyond the ends, as of `vd.take`. With "raise" nothing is written if one
+        is out of bounds.
     unique
         Whether no two indices mean the same place, on the caller's word: one launch does it then, in place of
         three.
@@ -92,13 +92,14 @@ def put(
         raise ArgumentValueError("x: the buffer is read-only memory of another library")
     places = operand(indices, "indices")
     given_values = _values(values, x)
-    check_indices(places, mode, x.size)
+    mode = checked_mode(mode, graph)
+    check_indices(places, x.size)
     check_apart(x, places, "indices", "x")
     check_apart(x, given_values, "values", "x")
     if places.size > _MOST_WRITERS:
         raise ArgumentValueError(f"indices: expected at most {_MOST_WRITERS}, got {places.size}")
     if mode == "raise":
-        raise_bad_index(places, x.size, "an array", graph)
+        raise_bad_index(places, x.size, "an array")
     if places.size and given_values.size:
         _launch(x, places, given_values, "clip" if mode == "clip" else "wrap", unique, graph)
 
@@ -196,9 +197,7 @@ def _clearing() -> ShaderFunction:
 
 
 def _index_arguments(source: Source) -> list[tuple[str, Any]]:
-    return [
-        (f"indices_{name}", kind) for name, kind in zip(source.names, source.annotations, strict=True)
-    ]
+    return [(f"indices_{name}", kind) for name, kind in zip(source.names, source.annotations, strict=True)]
 
 
 class _Places:

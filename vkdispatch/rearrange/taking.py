@@ -25,7 +25,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart, checked_rank
-from vkdispatch.rearrange.indices import check_indices, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -40,7 +40,7 @@ def take(
     indices: Array,
     axis: int | None = None,
     out: Buffer[Any] | None = None,
-    mode: str = "wrap",
+    mode: str | None = None,
     *,
     output_map: Any = None,
     graph: CommandGraph | None = None,
@@ -59,9 +59,10 @@ def take(
     out
         The buffer for the result; None makes one. It must not be `x` or `indices`.
     mode
-        What is done about indices beyond the ends. "wrap": they go round and round. "clip": the first or the
-        last element is meant, also by negative ones. "raise": an IndexError; the call waits for the indices to
-        be looked at, and cannot be recorded. NumPy's default is "raise"; here nothing waits that need not.
+        What is done about indices beyond the ends. "raise": an IndexError that names the first; the call
+        waits until the device has looked at them, and cannot be recorded. "wrap": they go round and round.
+        "clip": the first or the last element is meant, also by negative ones. None: "raise", or "wrap" where
+        the call is recorded: indices within bounds mean the same in both.
     output_map
         A map that each value goes through on its way; its index is that in the result.
     graph
@@ -99,7 +100,7 @@ def take_along_axis(
     axis: int | None = -1,
     *,
     out: Buffer[Any] | None = None,
-    mode: str = "wrap",
+    mode: str | None = None,
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
@@ -158,13 +159,14 @@ def _taken(
     options: tuple[Any, Any, Any, Any],
 ) -> Buffer[Any]:
     out, mode, output_map, graph = options
-    check_indices(places, mode, lengths[1] if math.prod(shape) else 1)
+    mode = checked_mode(mode, graph)
+    check_indices(places, lengths[1] if math.prod(shape) else 1)
     target = output(output_map, array.var_type)
     buffer = result(out, shape, target.out_type, array.context)
     check_apart(buffer, array, "x")
     check_apart(buffer, places, "indices")
     if mode == "raise":
-        raise_bad_index(places, lengths[1], what, graph)
+        raise_bad_index(places, lengths[1], what)
     if buffer.size:
         _launch(array, places, lengths, "clip" if mode == "clip" else "wrap", along, target, buffer, graph)
     return buffer
@@ -232,9 +234,7 @@ def _kernel(form: _Form) -> ShaderFunction:
         position = rest - row * number["count"] if row is not None else rest
         at = element if form.along else position.to_register()
         found = form.indices.value(variables[own:first], at)
-        place: Any = resolved(
-            found, number["length"], mode=form.mode, long=form.long, big=form.numbers.big
-        )
+        place: Any = resolved(found, number["length"], mode=form.mode, long=form.long, big=form.numbers.big)
         if row is not None:
             place = row * number["length"] + place
         if after is not None:
@@ -250,9 +250,7 @@ def _kernel(form: _Form) -> ShaderFunction:
         body,
         [
             *moving.arguments,
-            *zip(
-                (f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True
-            ),
+            *zip((f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True),
             *form.numbers.arguments,
         ],
         GROUP,

@@ -21,7 +21,6 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.words import Moving, Numbers, word_type
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -248,4 +247,3 @@ def _interleaved(a: Any, b: Any) -> tuple[Any, Any]:
     even = (a & 0x00FF00FF) | ((b & 0x00FF00FF) << 8)
     odd = ((a >> 8) & 0x00FF00FF) | (b & 0xFF00FF00)
     return even.to_register(), odd.to_register()
-

@@ -178,7 +178,7 @@ def _plane(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int
     if axes == (1, 0):
         return 1, shape[0], shape[1], "", 1
     if axes == (0, 2, 1):
-        return *shape, "", 1
+        return shape[0], shape[1], shape[2], "", 1
     first, middle, last = shape
     if first >= last:
         return 1, first, middle * last, "columns", middle
@@ -203,7 +203,9 @@ def _tiles(
         fitting = (
             word
             for word in _BLOCK_WORDS
-            if item <= word <= max(_most_word(), item) and not rows % (word // item) and not columns % (word // item)
+            if item <= word <= max(_most_word(), item)
+            and not rows % (word // item)
+            and not columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
         moving = Moving(word_type(block or size))
