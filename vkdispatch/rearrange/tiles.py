@@ -15,7 +15,7 @@ Where lengths are no multiples of a block, or values pass through maps, a block 
 or a mapped value; workgroup memory has an odd pitch then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -46,8 +46,8 @@ class TileForm:
     split
         Which of the two sides is two axes swapped in the result ("columns"), or the input ("rows").
     numbers
-        How lengths are given: rows and columns in blocks, batches, `outer` and `inner` of the split side in
-        elements.
+        How lengths are given: `rows` and `columns` in blocks, `batches`; `x_row`, `x_batch`, `result_row` and
+        `result_batch` in words, from one to the next; `outer` and `inner` of the split side in elements.
     """
 
     moving: Moving
@@ -104,19 +104,38 @@ class _Tracing:
         self._batch = (rest // down).to_register("batch")
         self._lane = vc.local_invocation_index()
 
-    # -- where rows begin, in units of columns (or rows) of blocks
+    # -- where rows begin, in words
 
     def _input_row(self, row: Any) -> Any:
         number = self._number
         if self._form.split == "rows":
             row = (row % number["inner"]) * number["outer"] + row // number["inner"]
-        return (self._batch * (number["rows"] * self._side) + row) * number["columns"]
+        return self._batch * number["x_batch"] + row * number["x_row"]
 
     def _output_row(self, column: Any) -> Any:
         number = self._number
         if self._form.split == "columns":
             column = (column % number["inner"]) * number["outer"] + column // number["inner"]
-        return (self._batch * (number["columns"] * self._side) + column) * number["rows"]
+        return self._batch * number["result_batch"] + column * number["result_row"]
+
+    def _below(self, at: Any, side: int, row: Callable[[Any], Any], pitch: Any, *, split: bool) -> list[Any]:
+        """Return where `side` rows begin, from row `at` on."""
+        if split:
+            return [row(at + i) for i in range(side)]
+        first = row(at).to_register()
+        return [first, *((first + pitch * i) for i in range(1, side))]
+
+    def _spread(self, width: int, height: int) -> list[tuple[Any, Any, int]]:
+        """Return what an invocation has of a tile as (k, p, step): at the place k of row p + step.
+
+        All of them have the same k, but for rows wider than the workgroup.
+        """
+        group = self._form.group
+        if group >= width:
+            k, p = (self._lane % width).to_register(), (self._lane // width).to_register()
+            return [(k, p, step) for step in range(0, height, group // width)]
+        parts = [(self._lane + first).to_register() for first in range(0, width, group)]
+        return [(k, 0, step) for step in range(height) for k in parts]
 
     # -- blocks
 
@@ -125,36 +144,38 @@ class _Tracing:
         form, side, number = self._form, self._side, self._number
         word = form.moving.held
         memory = vc.shared_buffer(word, form.columns * side * form.rows)
-        steps = range(0, form.columns * form.rows, form.group)
         loaded: list[tuple[Any, Any, list[Any]]] = []
-        for step in steps:
-            place = self._lane + step
-            q, p = place % form.columns, place // form.columns
-            column, row = (self._column + q).to_register(), (self._row + p).to_register()
-            inside = vc.all(column < number["columns"], row < number["rows"])
-            # those outside load the tile's first block once more, and leave it to nobody
-            column, row = vc.select(inside, column, self._column), vc.select(inside, row, self._row)
-            column, row = column.to_register(), row.to_register()
-            words = [
-                form.moving.load(self._variables, self._input_row(row * side + i) + column)
-                for i in range(side)
-            ]
+        for q, p_first, step in self._spread(form.columns, form.rows):
+            p = p_first + step
+            # those outside load what the last one inside does, and leave it to nobody
+            column = vc.min(self._column + q, number["columns"] - 1).to_register()
+            row = vc.min(self._row + p, number["rows"] - 1).to_register()
+            starts = self._below(
+                row * side, side, self._input_row, number["x_row"], split=form.split == "rows"
+            )
+            words = [form.moving.load(self._variables, start + column) for start in starts]
             loaded.append((q, p, words))
         for q, p, words in loaded:
             for j, turned in enumerate(_turned(words, form.item)):
                 memory[(q * side + j) * form.rows + (p ^ self._swizzle(q))] = turned
         vc.barrier()
-        for step in steps:
-            place = self._lane + step
-            p, q = place % form.rows, place // form.rows
+        for p, q_first, step in self._spread(form.rows, form.columns):
+            q = q_first + step
             column, row = (self._column + q).to_register(), (self._row + p).to_register()
             with vc.if_block(vc.all(column < number["columns"], row < number["rows"])):
                 values = [
                     memory[(q * side + j) * form.rows + (p ^ self._swizzle(q))].to_register()
                     for j in range(side)
                 ]
-                for j, value in enumerate(values):
-                    form.moving.store(self._variables, self._output_row(column * side + j) + row, value)
+                starts = self._below(
+                    column * side,
+                    side,
+                    self._output_row,
+                    number["result_row"],
+                    split=form.split == "columns",
+                )
+                for start, value in zip(starts, values, strict=True):
+                    form.moving.store(self._variables, start + row, value)
 
     def _swizzle(self, q: Any) -> Any:
         banks = max(1, _BANKS // self._form.moving.held.item_size)
@@ -170,29 +191,23 @@ class _Tracing:
         width, height = form.columns * run, form.rows * run
         pitch = width | 1
         memory = vc.shared_buffer(form.moving.held, form.rows * pitch)
-        columns, rows = number["columns"] * run, number["rows"] * run
-        steps = range(0, form.columns * form.rows * run, form.group)
+        columns = (number["columns"] * run).to_register()
+        rows = (number["rows"] * run).to_register()
         loaded: list[tuple[Any, Any]] = []
-        for step in steps:
-            place = self._lane + step
-            k, p = place % width, place // width
-            column, row = (self._column * run + k).to_register(), (self._row + p).to_register()
-            inside = vc.all(column < columns, row < number["rows"])
-            column = vc.select(inside, column, self._column * run)
-            row = vc.select(inside, row, self._row)
-            index = (self._input_row(row) * run + column).to_register()
-            loaded.append((p * pitch + k, form.moving.load(self._variables, index)))
+        for k, p, step in self._spread(width, form.rows):
+            column = vc.min(self._column * run + k, columns - 1)
+            row = vc.min(self._row + p + step, number["rows"] - 1).to_register()
+            index = (self._input_row(row) + column).to_register()
+            loaded.append(((p + step) * pitch + k, form.moving.load(self._variables, index)))
         for address, value in loaded:
             memory[address] = value
         vc.barrier()
-        for step in steps:
-            place = self._lane + step
-            k, q = place % height, place // height
-            column, row = (self._column + q).to_register(), (self._row * run + k).to_register()
+        for k, q, step in self._spread(height, form.columns):
+            column, row = (self._column + q + step).to_register(), (self._row * run + k).to_register()
             p, part = (k, 0) if run == 1 else (k // run, k % run)
             with vc.if_block(vc.all(column < number["columns"], row < rows)):
-                value = memory[p * pitch + q * run + part].to_register()
-                index = (self._output_row(column) * run + row).to_register()
+                value = memory[p * pitch + (q + step) * run + part].to_register()
+                index = (self._output_row(column) + row).to_register()
                 form.moving.store(self._variables, index, value)
 
 

@@ -48,6 +48,8 @@ _LONG_RUN = 32
 # Planes of so few bytes stay in the cache from their first element to their last.
 _SMALL_PLANE = 2048
 _BLOCK_WORDS = (16, 8, 4)
+# The first and the last of three axes make planes of their own from here on.
+_WIDE_PLANE = 64
 GATHER_GROUP = 256
 
 
@@ -61,6 +63,8 @@ class Tuning:
         Most invocations of a workgroup of tiles.
     segment_1 ... segment_16
         Bytes of a row of a tile, of elements of 1 to 16 bytes.
+    flat_1
+        How many times wider than high a tile of elements of 1 byte is.
     cells
         Bytes of a row of a tile of cells that are no words of 4 bytes or more.
     most
@@ -70,11 +74,12 @@ class Tuning:
 
     group: int = 256
     segment_1: int = 128
-    segment_2: int = 128
+    segment_2: int = 256
     segment_4: int = 256
     segment_8: int = 256
     segment_16: int = 256
-    cells: int = 64
+    flat_1: int = 1
+    cells: int = 256
     most: int = 16
 
 
@@ -144,10 +149,9 @@ def launch_transpose(
     if axes == (1, 0, 2) and words and shape[2] * item < _LONG_RUN:
         item, shape, axes = item * shape[2], shape[:2], (1, 0)
     if axes in ((1, 0), (0, 2, 1), (2, 1, 0)) and not (words and item >= _LONG_RUN):
-        batches, rows, columns, split, outer = _plane(shape, axes)
-        if min(rows, columns) > 1 and (batches == 1 or rows * columns * item > _SMALL_PLANE):
-            moving = Moving(None, array.source, target.sink)
-            form, numbers = _tiles(moving, words, item, batches, rows, columns, split, outer)
+        plane = plane_of(shape, axes)
+        if plane.batches == 1 or plane.rows * plane.columns * item > _SMALL_PLANE:
+            form, numbers = _tiles(Moving(None, array.source, target.sink), words, item, plane)
             tile_kernel(form)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
             return
     form_, numbers = _gathering(array, target, words, shape, axes, item)
@@ -173,29 +177,42 @@ def merged(shape: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...],
     return sizes, tuple(inputs.index(run) for run in runs)
 
 
-def _plane(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int, str, int]:
-    """Return batches, rows, columns, which of these is two axes that swap, and how long the outer one is."""
-    if axes == (1, 0):
-        return 1, shape[0], shape[1], "", 1
-    if axes == (0, 2, 1):
-        return shape[0], shape[1], shape[2], "", 1
+@record
+class Plane:
+    """What is transposed by tiles, in elements.
+
+    `rows` x `columns` of the input, `batches` times; from a row (or column) to the next, and from a batch to
+    the next, in the input and in the result. `split`: which side is two axes that swap, `outer` x `inner`.
+    """
+
+    batches: int
+    rows: int
+    columns: int
+    x_row: int
+    x_batch: int
+    result_row: int
+    result_batch: int
+    split: str = ""
+    outer: int = 1
+    inner: int = 1
+
+
+def plane_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> Plane:
+    """Return the plane of one of the orders (1, 0), (0, 2, 1) and (2, 1, 0)."""
+    if axes != (2, 1, 0):
+        batches, rows, columns = shape if len(shape) == 3 else (1, *shape)
+        return Plane(batches, rows, columns, columns, rows * columns, rows, rows * columns)
     first, middle, last = shape
+    if min(first, last) >= _WIDE_PLANE:
+        return Plane(middle, first, last, middle * last, last, middle * first, first)
     if first >= last:
-        return 1, first, middle * last, "columns", middle
-    return 1, middle * first, last, "rows", middle
+        rows, columns = middle * first, last
+        return Plane(1, rows, columns, columns, 0, rows, 0, "rows", middle, first)
+    rows, columns = first, middle * last
+    return Plane(1, rows, columns, columns, 0, rows, 0, "columns", middle, last)
 
 
-def _tiles(
-    moving: Moving,
-    words: bool,
-    item: int,
-    batches: int,
-    rows: int,
-    columns: int,
-    split: str,
-    outer: int,
-) -> tuple[TileForm, tuple[int, ...]]:
-    inner = (columns if split == "columns" else rows) // outer
+def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileForm, tuple[int, ...]]:
     run, block = 1, 0
     if words:
         size = largest_word(item)
@@ -204,25 +221,28 @@ def _tiles(
             word
             for word in _BLOCK_WORDS
             if item <= word <= max(_most_word(), item)
-            and not rows % (word // item)
-            and not columns % (word // item)
+            and not plane.rows % (word // item)
+            and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
     side = block // item if block else 1
-    numbers, values = numbers_of(
-        {
-            "columns": columns // side,
-            "rows": rows // side,
-            "batches": batches,
-            "outer": outer,
-            "inner": inner,
-        }
-    )
+    lengths = {
+        "columns": plane.columns // side,
+        "rows": plane.rows // side,
+        "batches": plane.batches,
+        "x_row": plane.x_row * run // side,
+        "x_batch": plane.x_batch * run // side,
+        "result_row": plane.result_row * run // side,
+        "result_batch": plane.result_batch * run // side,
+    }
+    if plane.split:
+        lengths |= {"outer": plane.outer, "inner": plane.inner}
+    numbers, values = numbers_of(lengths)
     if block:
         width = max(1, getattr(tuning, f"segment_{item}") // block)
-        count = width * width
+        count = width * max(1, width // tuning.flat_1 if item == 1 else width)
     else:
         size = moving.word.item_size if moving.word is not None else held
         width = max(8, (tuning.cells if size < 4 else tuning.segment_4) // max(size, 4))
@@ -230,11 +250,19 @@ def _tiles(
         while width > 8 and width * (width * run + 1) * held > 1 << 15:
             width //= 2
         count = width * width
-    across = min(width, _power_above(columns // side))
-    down = min(count // across, _power_above(rows // side))
-    across = min(count // down, _power_above(columns // side))
-    group = min(tuning.group, across * down)
-    return TileForm(moving, item if block else 0, run, group, across, down, split, numbers), values
+    across = min(width, _power_above(plane.columns // side))
+    down = min(count // across, _power_above(plane.rows // side))
+    across = min(count // down, _power_above(plane.columns // side))
+    group = _group(across, down, run)
+    return TileForm(moving, item if block else 0, run, group, across, down, plane.split, numbers), values
+
+
+def _group(across: int, down: int, run: int) -> int:
+    """Return how many invocations a workgroup has: it moves whole rows of words of both sides, or they it."""
+    group = run * across * down
+    while group > max(run, tuning.group * 5 // 4):
+        group //= 2
+    return group
 
 
 def _most_word() -> int:
