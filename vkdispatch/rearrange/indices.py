@@ -137,11 +137,11 @@ def raise_bad_index(indices: Operand, length: int, what: str) -> None:
     # what was found is the first bad one, if there are fewer than 2**32 indices
     argument = indices.arguments[0]
     plain = indices.source.plain
-    value = f" is {argument.read_range(first, first + 1, 0)[0]}" if plain else ""
+    value = f"{argument.read_range(first, first + 1, 0)[0]}" if plain else "the one"
     place = np.unravel_index(first, indices.shape) if indices.shape else ()
     where = ", ".join(str(int(each)) for each in place)
     raise BadIndexError(
-        f"indices: the one at [{where}]{value} is out of bounds for {what} of {length} elements"
+        f"indices: {value} at [{where}] is out of bounds for {what} of {length} elements"
     )
 
 

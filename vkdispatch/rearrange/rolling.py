@@ -55,11 +55,11 @@ def roll(
         There is no such axis, the counts of shifts and axes differ, or `out` does not fit.
     """
     array = operand(x, "x")
-    shifts = [checked_int(each, "shift") for each in _several(shift)]
+    shifts = [checked_int(each, "shift") for each in _several(shift, "shift")]
     if axis is None:
         axes = [Axis("roll", array.size, array.size, sum(shifts) % max(array.size, 1))]
     else:
-        chosen = [checked_axis(each, len(array.shape)) for each in _several(axis)]
+        chosen = [checked_axis(each, len(array.shape)) for each in _several(axis, "axis")]
         if len(shifts) != len(chosen) and 1 not in (len(shifts), len(chosen)):
             raise ArgumentValueError(f"shift, axis: got {len(shifts)} shifts for {len(chosen)} axes")
         count = max(len(shifts), len(chosen)) if shifts and chosen else 0
@@ -133,7 +133,7 @@ def tile(
         As of `roll`; or a count is negative, or there are more than three axes.
     """
     array = operand(x, "x")
-    counts = [checked_int(each, "reps", least=0) for each in _several(reps)]
+    counts = [checked_int(each, "reps", least=0) for each in _several(reps, "reps")]
     rank = checked_rank(max(len(counts), len(array.shape)), "reps")
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
@@ -199,7 +199,7 @@ def _made(
     return buffer
 
 
-def _several(value: Any) -> list[Any]:
+def _several(value: Any, name: str) -> list[Any]:
     if isinstance(value, (str, bytes)):
-        raise ArgumentTypeError(f"expected ints, got {value!r}")
+        raise ArgumentTypeError(f"{name}: expected ints, got {value!r}")
     return list(value) if isinstance(value, Iterable) else [value]
