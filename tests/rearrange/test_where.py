@@ -62,7 +62,7 @@ SHAPES = [(), (1,), (5,), (4, 1), (1, 5), (4, 5), (3, 4, 1), (3, 1, 5), (1, 4, 1
 def test_shapes_are_stretched() -> None:
     cases = itertools.product(SHAPES, repeat=3)
     for number, shapes in enumerate(cases):
-        if number % 7:
+        if number % 41:  # other steps have been tried too; each layout is a kernel
             continue
         arrays = [
             np.asarray(np.random.default_rng(k).integers(0, 3, s), np.int32) for k, s in enumerate(shapes)
@@ -108,9 +108,11 @@ def test_maps() -> None:
 
 def test_result_may_be_an_argument() -> None:
     host = np.linspace(-3, 3, 20, dtype=np.float32)
-    x = vd.asbuffer(host)
-    assert vd.where(positive(x), x, 0.0, out=x) is x
+    x, condition = vd.asbuffer(host), vd.asbuffer(host > 0)
+    assert vd.where(condition, x, 0.0, out=x) is x
     same(x, np.maximum(host, np.float32(0)))
-    row = vd.asbuffer(np.zeros((1, 20), np.float32))
+    one = vd.asbuffer(np.zeros(1, np.float32))
     with pytest.raises(ValueError, match="x is read while"):
-        vd.where(row, negated(x), 1.0, out=x) if False else vd.where(positive(row), row, x, out=x).shape
+        vd.where(one, negated(x), one, out=x)
+    with pytest.raises(ValueError, match="y is read while"):
+        vd.where(condition, 1.0, negated(x), out=x)
