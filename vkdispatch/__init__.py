@@ -58,6 +58,7 @@ _NAMES = {
     "reduce.norms": "dot norm",
     "scans.functions": "cummax cummin cumprod cumsum",
     "scans.scan_function": "ScanFunction scan",
+    "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

@@ -184,6 +184,20 @@ from vkdispatch.scans.functions import (
     cumsum,
 )
 from vkdispatch.scans.scan_function import ScanFunction, scan
+from vkdispatch.rearrange import (
+    concatenate,
+    flip,
+    pad,
+    put,
+    repeat,
+    roll,
+    stack,
+    take,
+    take_along_axis,
+    tile,
+    transpose,
+    where,
+)
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
@@ -286,6 +300,7 @@ __all__ = [
     "complex32",
     "complex64",
     "complex128",
+    "concatenate",
     "copyto",
     "count_nonzero",
     "cuda_graph_capture",
@@ -301,6 +316,7 @@ __all__ = [
     "dvec4",
     "empty_pinned",
     "fft",
+    "flip",
     "float16",
     "float32",
     "float64",
@@ -353,12 +369,16 @@ __all__ = [
     "optional_device_features",
     "orders",
     "prod",
+    "pad",
     "profile",
+    "put",
     "queue_wait_idle",
     "record_event",
     "reduce",
+    "repeat",
     "required_device_features",
     "scan",
+    "roll",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
@@ -366,6 +386,11 @@ __all__ = [
     "shader",
     "spirv_kernel",
     "std",
+    "stack",
+    "take",
+    "take_along_axis",
+    "tile",
+    "transpose",
     "uhvec2",
     "uhvec3",
     "uhvec4",
@@ -383,4 +408,5 @@ __all__ = [
     "vec4",
     "vkfft",
     "wait_event",
+    "where",
 ]

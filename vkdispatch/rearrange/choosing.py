@@ -1,0 +1,291 @@
+"""`vd.where`.
+
+Axes along which every array is stretched in the same way, or none is, are joined first: arrays of one shape
+are flat, and a row or a column beside a matrix leaves two axes.
+
+    condition   rows x 1            along axes (rows,  -     )      axis 0: read by condition, x
+    x           rows x columns                 (rows, columns)      axis 1: read by x, y
+    y                  columns                 ( -  , columns)
+    result      rows x columns      one invocation each; a number in place of an array is no axis at all
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.results import result
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, is_complex, is_scalar
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.rearrange.checking import check_apart
+from vkdispatch.rearrange.fillers import as_value, as_word, checked_number
+from vkdispatch.rearrange.promotion import converted, promoted
+from vkdispatch.rearrange.words import Moving, Numbers, numbers_of, word_type
+from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.shader_function import ShaderFunction
+
+GROUP = 256
+_WORDS = (1, 2, 4, 8, 16)
+
+Number = bool | int | float | complex | np.generic
+Array = Buffer[Any] | MappedArray
+
+
+class _Missing:
+    """What stands for an argument that was not given."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_MISSING: Any = _Missing()
+
+
+@array_function
+def where(
+    condition: Array,
+    x: Array | Number = _MISSING,
+    y: Array | Number = _MISSING,
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return the elements of `x` where a condition holds, and those of `y` elsewhere, as `numpy.where`.
+
+    The three are broadcast against each other.
+
+    Parameters
+    ----------
+    condition
+        A buffer, or a map called with its arguments, of numbers: those that are not 0 hold (NaN is not).
+    x, y
+        Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
+        one that NumPy promotes them to; Python numbers give way to arrays.
+    out
+        The buffer for the result; None makes one. It may be `x` or `y`, if that has the result's shape.
+    output_map
+        A map that each value goes through on its way; its index is that in the result.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Raises
+    ------
+    TypeError
+        An argument is not what it should be, or dtypes do not go together.
+    ValueError
+        Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); shapes do not
+        go together, or `out` does not fit.
+    """
+    if x is _MISSING or y is _MISSING:
+        given_one = x is not _MISSING or y is not _MISSING
+        raise ArgumentValueError(
+            "where: give both x and y, or neither"
+            if given_one
+            else "where: give x and y; where a condition holds is found by vd.nonzero(condition)"
+        )
+    tests = operand(condition, "condition")
+    if not is_scalar(tests.var_type) and not is_complex(tests.var_type):
+        raise ArgumentTypeError(f"condition: expected numbers or truth values, got {tests.var_type.name}")
+    parts = [_part(x, "x"), _part(y, "y")]
+    kind = promoted([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
+    arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
+    shape = _broadcast([array.shape for array in arrays])
+    target = output(output_map, kind)
+    buffer = result(out, shape, target.out_type, tests.context)
+    for name, part in (("condition", tests), ("x", parts[0]), ("y", parts[1])):
+        if isinstance(part, Operand) and not (part.shape == shape and part.source.plain):
+            check_apart(buffer, part, name)
+    if not buffer.size:
+        return buffer
+    sizes, layouts = _layouts(shape, [array.shape for array in arrays])
+    word = _word(parts, kind, plain=target.sink.mapping is None)
+    numbers, values = numbers_of(_numbers(sizes, layouts))
+    slots = iter(layouts[1:])
+    form = _Form(
+        tests.source,
+        layouts[0],
+        tuple(part.source if isinstance(part, Operand) else None for part in parts),
+        tuple(next(slots) if isinstance(part, Operand) else () for part in parts),
+        kind,
+        target.sink,
+        word,
+        len(sizes),
+        numbers,
+    )
+    arguments: list[Any] = [buffer, *tests.arguments]
+    for name, part in zip("xy", parts, strict=True):
+        if isinstance(part, Operand):
+            arguments.extend(part.arguments)
+        else:
+            number = checked_number(part, kind, name)
+            held = form.held
+            arguments.append(as_word(number, kind, held) if word else as_value(number, kind, held))
+    _kernel(form)(*arguments, *target.arguments, *values, graph=graph)
+    return buffer
+
+
+def _part(value: Any, name: str) -> Any:
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return value
+    return operand(value, name)
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ArgumentValueError(
+            f"condition, x, y: the shapes {', '.join(map(str, shapes))} do not go together"
+        ) from None
+
+
+def _word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
+    """Return the type as which elements are moved that nothing looks at; None where something does."""
+    arrays = [part for part in parts if isinstance(part, Operand)]
+    same = all(each.source.plain and each.var_type is kind for each in arrays)
+    return word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
+
+
+def _layouts(
+    shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
+) -> tuple[list[int], list[tuple[bool, ...]]]:
+    """Join axes. Return their lengths, and along which of them each array is not stretched."""
+    filled = [(1,) * (len(shape) - len(each)) + each for each in shapes]
+    sizes: list[int] = []
+    patterns: list[tuple[bool, ...]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        pattern = tuple(each[axis] != 1 for each in filled)
+        if patterns and patterns[-1] == pattern:
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            patterns.append(pattern)
+    return sizes, [tuple(pattern[k] for pattern in patterns) for k in range(len(shapes))]
+
+
+def _numbers(sizes: Sequence[int], layouts: Sequence[tuple[bool, ...]]) -> dict[str, int]:
+    if all(all(layout) or not any(layout) for layout in layouts):
+        return {}
+    return {f"size{k}": size for k, size in enumerate(sizes) if k}
+
+
+@record
+class _Form:
+    """What a kernel is specialised for: sources, along which axes each is read, and what is moved."""
+
+    condition: Source
+    condition_axes: tuple[bool, ...]
+    sources: tuple[Source | None, ...]
+    axes: tuple[tuple[bool, ...], ...]
+    kind: DType
+    sink: Sink
+    word: DType | None
+    count: int
+    numbers: Numbers
+
+    @property
+    def held(self) -> DType:
+        """The type in which a kernel is given a number."""
+        if self.word is not None:
+            return Moving(self.word).held
+        wide = wide_type(self.kind)
+        return dtype.uint32 if wide is dtype.bool_ else wide
+
+
+@remembered
+def _kernel(form: _Form) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+    arguments: list[tuple[str, Any]] = [("result", buffer[form.word or form.sink.out_type])]
+    arguments += [
+        (f"condition_{name}", kind)
+        for name, kind in zip(form.condition.names, form.condition.annotations, strict=True)
+    ]
+    spans: list[tuple[int, int]] = []
+    for name, source in zip("xy", form.sources, strict=True):
+        first = len(arguments)
+        if source is None:
+            arguments.append((name, constant[form.held]))
+        elif form.word is not None:
+            arguments.append((name, buffer[form.word]))
+        else:
+            pairs = zip(source.names, source.annotations, strict=True)
+            arguments += [(f"{name}_{each}", kind) for each, kind in pairs]
+        spans.append((first, len(arguments)))
+    mapped = len(arguments)
+    arguments += list(zip(form.sink.names, form.sink.annotations, strict=True))
+    own = len(arguments)
+
+    def body(*variables: Any) -> None:
+        number = form.numbers.read(variables[own:])
+        index = vc.global_invocation_id().x
+        parts: list[Any] = []
+        if number:
+            rest: Any = index
+            for k in range(form.count - 1, 0, -1):
+                parts.insert(0, (rest % number[f"size{k}"]).to_register())
+                rest = (rest // number[f"size{k}"]).to_register()
+            parts.insert(0, rest)
+
+        def place(axes: tuple[bool, ...]) -> Any:
+            if all(axes) and axes:
+                return index
+            if not any(axes):
+                return vc.to_dtype(dtype.uint32, 0)
+            found: Any = None
+            for k, read in enumerate(axes):
+                if read:
+                    found = parts[k] if found is None else found * number[f"size{k}"] + parts[k]
+            return found.to_register()
+
+        tests = form.condition.value(variables[1 : 1 + len(form.condition.names)], place(form.condition_axes))
+        values: list[Any] = []
+        for source, axes, (first, last) in zip(form.sources, form.axes, spans, strict=True):
+            if source is None:
+                value = variables[first]
+                if form.word is None and form.kind is dtype.bool_:
+                    value = value != 0
+            elif form.word is not None:
+                value = variables[first][place(axes)].to_register()
+                held = Moving(form.word).held
+                value = value if value.var_type is held else value.to_dtype(held)
+            else:
+                value = converted(source.value(variables[first:last], place(axes)), form.kind).to_register()
+            values.append(value)
+        chosen = vc.select(_truth(tests), *values).to_register()
+        if form.word is not None:
+            variables[0][index] = chosen.to_dtype(dtype.uint16) if form.word is dtype.uint16 else chosen
+        else:
+            form.sink.store(variables[0], variables[mapped:own], index, chosen)
+
+    size = form.word.item_size if form.word is not None else 0
+    return traced(
+        f"where_{form.kind.name}",
+        body,
+        [*arguments, *form.numbers.arguments],
+        GROUP,
+        exec_size=f"result.mem_size // {size}" if size else "result.size",
+    )
+
+
+def _truth(value: Any) -> Any:
+    if value.var_type is dtype.bool_:
+        return value
+    if is_complex(value.var_type):
+        return vc.any(value.real != 0, value.imag != 0)
+    return value != 0

@@ -1,0 +1,199 @@
+"""`vd.concatenate` and `vd.stack`: each array is laid into the result by a launch of its own."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.results import result
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.rearrange.checking import check_apart, checked_rank
+from vkdispatch.rearrange.promotion import converted, promoted
+from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
+from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.parameters import given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+GROUP = 256
+Array = Buffer[Any] | MappedArray
+
+
+@array_function
+def concatenate(
+    arrays: Sequence[Array],
+    axis: int | None = 0,
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return arrays one after the other along an axis, as `numpy.concatenate`.
+
+    Parameters
+    ----------
+    arrays
+        Buffers, or maps called with their arguments, of one shape but for `axis`. Where their dtypes differ,
+        the result has the one that NumPy promotes them to.
+    axis
+        The axis; None joins the flat arrays.
+    out
+        The buffer for the result; None makes one. It must not be one of the arrays.
+    output_map
+        A map that each value goes through on its way; its index is that in the result.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Raises
+    ------
+    TypeError
+        An argument is not what it should be, or the dtypes do not go together.
+    ValueError
+        There are no arrays, their shapes do not fit, there is no such axis, or `out` does not fit.
+    """
+    found = _operands(arrays)
+    if axis is None:
+        shapes: list[tuple[int, ...]] = [(each.size,) for each in found]
+        chosen = 0
+    else:
+        shapes = [each.shape for each in found]
+        if not shapes[0]:
+            raise ArgumentValueError("arrays: those of no axes cannot be joined; axis=None joins them")
+        chosen = checked_axis(axis, len(shapes[0]))
+    first = shapes[0]
+    for k, shape in enumerate(shapes):
+        others = (*shape[:chosen], *shape[chosen + 1 :])
+        if len(shape) != len(first) or others != (*first[:chosen], *first[chosen + 1 :]):
+            raise ArgumentValueError(
+                f"arrays: along axis {chosen} arrays join whose shapes are otherwise the same; the first has "
+                f"{first}, number {k} has {shape}"
+            )
+    length = sum(shape[chosen] for shape in shapes)
+    joined = (*first[:chosen], length, *first[chosen + 1 :])
+    pieces = [math.prod(shape[chosen:]) for shape in shapes]
+    outer = math.prod(first[:chosen])
+    return _joined(found, joined, outer, pieces, out, output_map, graph)
+
+
+@array_function
+def stack(
+    arrays: Sequence[Array],
+    axis: int = 0,
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return arrays of one shape along a new axis, as `numpy.stack`.
+
+    Parameters
+    ----------
+    arrays
+        Buffers, or maps called with their arguments, of one shape of at most two axes.
+    axis
+        Which axis of the result counts the arrays.
+    out, output_map, graph
+        As of `concatenate`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `concatenate`.
+    """
+    found = _operands(arrays)
+    first = found[0].shape
+    for k, each in enumerate(found):
+        if each.shape != first:
+            raise ArgumentValueError(
+                f"arrays: expected one shape; the first has {first}, number {k} has {each.shape}"
+            )
+    chosen = checked_axis(axis, checked_rank(len(first) + 1, "arrays"))
+    joined = (*first[:chosen], len(found), *first[chosen:])
+    outer, _, inner = around(joined, chosen)
+    return _joined(found, joined, outer, [inner] * len(found), out, output_map, graph)
+
+
+def _operands(arrays: Any) -> list[Operand]:
+    if isinstance(arrays, (Buffer, MappedArray)) or not isinstance(arrays, Sequence):
+        raise ArgumentTypeError(f"arrays: expected a list or tuple of vd.Buffer, got {given(arrays)}")
+    if not arrays:
+        raise ArgumentValueError("arrays: expected at least one")
+    return [operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]
+
+
+def _joined(
+    arrays: Sequence[Operand],
+    shape: tuple[int, ...],
+    outer: int,
+    pieces: Sequence[int],
+    out: Buffer[Any] | None,
+    output_map: Any,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Lay pieces, of so many elements in each of `outer` rows, one after the other."""
+    kind = promoted([each.var_type for each in arrays], "arrays")
+    target = output(output_map, kind)
+    buffer = result(out, shape, target.out_type, arrays[0].context)
+    for k, each in enumerate(arrays):
+        check_apart(buffer, each, f"arrays[{k}]")
+    offset, row = 0, sum(pieces)
+    for each, piece in zip(arrays, pieces, strict=True):
+        if each.size:
+            _launch(each, target, buffer, kind, (outer, piece, row, offset), graph)
+        offset += piece
+    return buffer
+
+
+def _launch(
+    x: Operand,
+    target: Output,
+    buffer: Buffer[Any],
+    kind: DType,
+    lengths: tuple[int, int, int, int],
+    graph: CommandGraph | None,
+) -> None:
+    outer, piece, row, offset = lengths
+    moving = Moving(None, x.source, target.sink)
+    if moves_words(x, target) and x.var_type is kind:
+        item = kind.item_size
+        size = largest_word(piece * item, offset * item, *([row * item] if outer > 1 else []))
+        moving = Moving(word_type(size))
+        piece, row, offset = (length * item // size for length in (piece, row, offset))
+    count = outer * piece
+    numbers, values = numbers_of({"count": count, "piece": piece, "row": row, "offset": offset})
+    kernel = _kernel(moving, outer > 1, kind, numbers)
+    kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
+
+
+@remembered
+def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
+    own = len(moving.arguments)
+
+    def body(*variables: Any) -> None:
+        number = numbers.read(variables[own:])
+        index = vc.global_invocation_id().x
+        place: Any = index
+        if rows:
+            place = (index // number["piece"]) * number["row"] + index % number["piece"]
+        place = (place + number["offset"]).to_register()
+        value = moving.load(variables[:own], index)
+        if moving.word is None:
+            value = converted(value, kind)
+        moving.store(variables[:own], place, value)
+
+    what = moving.word.item_size if moving.word is not None else "mapped"
+    return traced(
+        f"join_{what}",
+        body,
+        [*moving.arguments, *numbers.arguments],
+        GROUP,
+        exec_size=numbers.text("count"),
+    )

@@ -1,0 +1,89 @@
+"""The dtype in which arrays meet, by NumPy's rules, and values on their way there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import (
+    DType,
+    component_count,
+    component_type,
+    from_numpy_dtype,
+    is_complex,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    to_numpy_dtype,
+    to_vector,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+# What NumPy lacks, and what it takes its place in questions of promotion.
+_LIKE: dict[Any, Any] = {dtype.bfloat16: np.float16, dtype.complex32: np.complex64}
+
+
+def promoted(kinds: Sequence[DType | bool | int | float | complex], name: str) -> DType:
+    """Return the dtype in which arrays of these dtypes, and Python numbers, meet.
+
+    As `numpy.result_type`: a Python number gives way to the dtype of an array if its kind allows. bfloat16
+    counts as float16 does, and with that makes float32; vectors meet by components.
+
+    Raises
+    ------
+    TypeError
+        They do not go together, as vectors of different lengths.
+    """
+    dtypes = [kind for kind in kinds if isinstance(kind, type)]
+    if all(kind is dtypes[0] for kind in dtypes) and len(dtypes) == len(kinds):
+        return dtypes[0]
+    if any(not is_scalar(kind) and not is_complex(kind) for kind in dtypes):
+        return _of_parts(kinds, dtypes, name)
+    return _of_scalars(kinds)
+
+
+def _of_scalars(kinds: Sequence[Any]) -> DType:
+    dtypes = {kind for kind in kinds if isinstance(kind, type)}
+    hosts = [_LIKE.get(kind) or to_numpy_dtype(kind) if isinstance(kind, type) else kind for kind in kinds]
+    host = np.result_type(*hosts)
+    if dtype.bfloat16 in dtypes and host == np.float16:
+        return dtype.float32 if dtype.float16 in dtypes else dtype.bfloat16
+    if dtype.complex32 in dtypes and host == np.complex64:
+        narrow = {dtype.complex32, dtype.float16, dtype.bool_, dtype.int8, dtype.uint8}
+        return dtype.complex32 if dtypes <= narrow else dtype.complex64
+    return from_numpy_dtype(host)
+
+
+def _of_parts(kinds: Sequence[Any], dtypes: Sequence[DType], name: str) -> DType:
+    shaped = [kind for kind in dtypes if is_vector(kind) or is_matrix(kind)]
+    first = shaped[0]
+    fits = all(is_matrix(kind) == is_matrix(first) and kind.shape == first.shape for kind in shaped)
+    if not fits or any(is_complex(kind) for kind in dtypes):
+        names = ", ".join(kind.name for kind in dtypes)
+        raise ArgumentTypeError(f"{name}: the dtypes {names} do not go together")
+    component = _of_scalars([component_type(kind) if isinstance(kind, type) else kind for kind in kinds])
+    if is_matrix(first):
+        if component is not dtype.float32:
+            raise ArgumentTypeError(f"{name}: {first.name} meets float32 only, not {component.name}")
+        return first
+    try:
+        return to_vector(component, first.child_count)
+    except ArgumentValueError as error:
+        raise ArgumentTypeError(f"{name}: {error}") from None
+
+
+def converted(value: Any, kind: DType) -> Any:
+    """Return a GPU value as one of `wide_type(kind)`."""
+    wide = wide_type(kind)
+    if value.var_type is wide:
+        return value
+    if is_complex(wide) and not is_complex(value.var_type):
+        real = value.to_dtype(component_type(wide))
+        return vc.to_dtype(wide, real, vc.to_dtype(component_type(wide), 0))
+    if (is_vector(wide) or is_matrix(wide)) and is_scalar(value.var_type):
+        part = value.to_dtype(component_type(wide))
+        return vc.to_dtype(wide, *[part] * component_count(wide))
+    return value.to_dtype(wide)

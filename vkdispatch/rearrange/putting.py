@@ -1,0 +1,327 @@
+"""`vd.put`: values written to places that an array of indices tells; the last of several for one counts.
+
+Which of them is the last is found before any is written, so that the result is the same every time:
+
+    indices    5  2  5  7  2           writers 0 1 2 3 4
+    slots      [ 5: 2 ] [ 2: 4 ] [ 7: 3 ]              the last writer of each place
+    written    x[5] = v[2]   x[2] = v[4]   x[7] = v[3]
+
+Slots are a hash table of twice as many entries as there are writers, or of as many as the array has
+elements, if these are fewer. An entry holds 1 + a writer; its place is that writer's. A writer takes the
+first free entry from the hash of its place on, or raises the one that belongs to its place already, by
+atomics. Which entry a place gets depends on who comes first, but not whether it has one, nor the largest
+writer in it, and that one alone writes. No invocation waits for another.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.rearrange.checking import check_apart
+from vkdispatch.rearrange.fillers import as_bytes, checked_number
+from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.promotion import converted
+from vkdispatch.rearrange.words import Numbers, largest_word, numbers_of, word_type
+from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.parameters import given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+GROUP = 256
+_MOST_WRITERS = (1 << 31) - 1
+# Spreads places over the entries: odd, near 2**32 divided by the golden ratio.
+_HASH = 2654435769
+_NONE = 0xFFFFFFFF
+
+
+@array_function
+def put(
+    x: Buffer[Any],
+    indices: Buffer[Any] | MappedArray,
+    values: Any,
+    mode: str | None = None,
+    *,
+    unique: bool = False,
+    graph: CommandGraph | None = None,
+) -> None:
+    """Write values to places in a flat array, as `numpy.put`. Of several for one place the last one counts.
+
+    Parameters
+    ----------
+    x
+        The buffer that is written.
+    indices
+        A buffer, or a map called with its arguments, of integers: places in `x` as if it were flat. Negative
+        ones count from the end.
+    values
+        A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
+        fewer of them than indices they start over; if there are none nothing is written.
+    mode
+        What is done about indices beyond the ends, as of `vd.take`. With "raise" nothing is written if one
+        is out of bounds.
+    unique
+        Whether no two indices mean the same place, on the caller's word: one launch does it then, in place of
+        three.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Raises
+    ------
+    TypeError
+        An argument is not what it should be.
+    ValueError
+        There is no such mode, `x` is read-only, "raise" is to be recorded, or `x` is one of the other arrays.
+    IndexError
+        There are indices and `x` has no elements, or with "raise" one is out of bounds.
+    """
+    if not isinstance(x, Buffer):
+        raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {given(x)}")
+    x.require_alive()
+    if not x.is_writable:
+        raise ArgumentValueError("x: the buffer is read-only memory of another library")
+    places = operand(indices, "indices")
+    given_values = _values(values, x)
+    mode = checked_mode(mode, graph)
+    check_indices(places, x.size)
+    check_apart(x, places, "indices", "x")
+    check_apart(x, given_values, "values", "x")
+    if places.size > _MOST_WRITERS:
+        raise ArgumentValueError(f"indices: expected at most {_MOST_WRITERS}, got {places.size}")
+    if mode == "raise":
+        raise_bad_index(places, x.size, "an array")
+    if places.size and given_values.size:
+        _launch(x, places, given_values, "clip" if mode == "clip" else "wrap", unique, graph)
+
+
+def _values(values: Any, x: Buffer[Any]) -> Operand:
+    if not isinstance(values, (bool, int, float, complex, np.generic)):
+        return operand(values, "values")
+    single: Buffer[Any] = Buffer(1, x.var_type, context=x.context)
+    single.write(as_bytes(checked_number(values, x.var_type, "values"), x.var_type))
+    return operand(single)
+
+
+def _launch(
+    x: Buffer[Any],
+    places: Operand,
+    values: Operand,
+    mode: str,
+    unique: bool,
+    graph: CommandGraph | None,
+) -> None:
+    long = is_long(places, x.size)
+    bits = (2 * places.size - 1).bit_length()
+    direct = x.size <= 1 << bits
+    numbers, given_numbers = numbers_of(
+        {"length": x.size, "values": values.size, "count": places.size, "shift": 32 - bits}
+    )
+    word, run = None, 1
+    if values.source.plain and values.var_type is x.var_type:
+        size = largest_word(x.var_type.item_size)
+        word, run = word_type(size), x.var_type.item_size // size
+    form = _Form(
+        places.source,
+        values.source,
+        word,
+        run,
+        x.var_type,
+        mode,
+        long,
+        unique,
+        direct,
+        values.size >= places.size,
+        numbers,
+    )
+    if unique:
+        _writing(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+        return
+    slots: Buffer[Any] = Buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
+    _clearing()(slots, graph=graph)
+    claiming = _claiming(form.indices, mode, long, direct, numbers)
+    claiming(slots, *places.arguments, *given_numbers, graph=graph)
+    _writing(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+
+
+@record
+class _Form:
+    """What a writing kernel is specialised for.
+
+    Attributes
+    ----------
+    indices, values
+        Where these come from.
+    word, run
+        The type of the words that are moved, and how many an element has; None: values are converted.
+    kind
+        dtype of the elements.
+    mode, long
+        How places are found.
+    unique, direct
+        Whether there are no slots, and whether there is one for each element.
+    enough
+        Whether there is a value for every index.
+    """
+
+    indices: Source
+    values: Source
+    word: DType | None
+    run: int
+    kind: DType
+    mode: str
+    long: bool
+    unique: bool
+    direct: bool
+    enough: bool
+    numbers: Numbers
+
+
+@remembered
+def _clearing() -> ShaderFunction:
+    buffer: Any = vc.Buff
+
+    def body(slots: Any) -> None:
+        slots[vc.global_invocation_id().x] = 0
+
+    return traced("put_clear", body, [("slots", buffer[dtype.uint32])], GROUP, exec_size="slots.size")
+
+
+def _index_arguments(source: Source) -> list[tuple[str, Any]]:
+    return [(f"indices_{name}", kind) for name, kind in zip(source.names, source.annotations, strict=True)]
+
+
+class _Places:
+    """The places of writers, and their entries among the slots, in a kernel being traced."""
+
+    def __init__(
+        self, source: Source, variables: Any, number: dict[str, Any], mode: str, long: bool, big: bool
+    ) -> None:
+        self._source = source
+        self._variables = variables
+        self._number = number
+        self._mode = mode
+        self._long = long
+        self._big = big
+
+    def of(self, writer: Any) -> Any:
+        """Return the place that a writer writes to."""
+        index = self._source.value(self._variables, writer)
+        return resolved(index, self._number["length"], mode=self._mode, long=self._long, big=self._big)
+
+    def entry(self, place: Any) -> Any:
+        """Return the first entry for a place, in a register."""
+        folded = (place ^ (place >> 32)).to_dtype(dtype.uint32) if self._big else place
+        spread = (folded * _HASH) & 0xFFFFFFFF
+        return (spread >> self._number["shift"]).to_register()
+
+    def following(self, entry: Any) -> None:
+        """Go on to the next entry."""
+        last = (vc.to_dtype(dtype.uint32, _NONE) >> self._number["shift"]).to_register()
+        entry[:] = vc.select(entry == last, 0, entry + 1)
+
+
+@remembered
+def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numbers) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    last = 1 + len(source.names)
+
+    def body(*variables: Any) -> None:
+        slots = variables[0]
+        places = _Places(source, variables[1:last], numbers.read(variables[last:]), mode, long, numbers.big)
+        writer = vc.global_invocation_id().x
+        place = places.of(writer)
+        mine = (writer + 1).to_register()
+        if direct:
+            vc.atomic_max(slots[place], mine)
+            return
+        entry = places.entry(place)
+        open_ = vc.new_uint_register(1)
+        with vc.while_block(open_ == 1):
+            found = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
+            with vc.if_block(found == 0):
+                open_[:] = 0
+            with vc.else_block():
+                with vc.if_block(places.of(found - 1) == place):
+                    vc.atomic_max(slots[entry], mine)
+                    open_[:] = 0
+                with vc.else_block():
+                    places.following(entry)
+
+    return traced(
+        "put_claim",
+        body,
+        [("slots", buffer[dtype.uint32]), *_index_arguments(source), *numbers.arguments],
+        GROUP,
+        exec_size=numbers.text("count"),
+    )
+
+
+@remembered
+def _writing(form: _Form) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    first = 1 if form.unique else 2
+    middle = first + len(form.indices.names)
+    last = middle + len(form.values.names)
+    kinds = [buffer[form.word]] if form.word is not None else form.values.annotations
+
+    def body(*variables: Any) -> None:
+        number = form.numbers.read(variables[last:])
+        places = _Places(
+            form.indices, variables[first:middle], number, form.mode, form.long, form.numbers.big
+        )
+        writer = vc.global_invocation_id().x
+        place = places.of(writer)
+        if form.unique:
+            write(variables, number, writer, place)
+            return
+        slots, mine = variables[1], (writer + 1).to_register()
+        if form.direct:
+            with vc.if_block(slots[place] == mine):
+                write(variables, number, writer, place)
+            return
+        entry = places.entry(place)
+        found = slots[entry].to_register()
+        open_ = vc.new_uint_register(1)
+        with vc.while_block(open_ == 1):
+            with vc.if_block(places.of(found - 1) == place):
+                open_[:] = 0
+            with vc.else_block():
+                places.following(entry)
+                found[:] = slots[entry]
+        with vc.if_block(found == mine):
+            write(variables, number, writer, place)
+
+    def write(variables: Any, number: dict[str, Any], writer: Any, place: Any) -> None:
+        source: Any = writer if form.enough else (writer % number["values"]).to_register()
+        if form.word is None:
+            value = converted(form.values.value(variables[middle:last], source), form.kind).to_register()
+            stored = dtype.compute_type(form.kind)
+            variables[0][place] = value if value.var_type is stored else value.to_dtype(stored)
+            return
+        for part in range(form.run):
+            word = variables[middle][source * form.run + part if form.run > 1 else source].to_register()
+            variables[0][place * form.run + part if form.run > 1 else place] = word
+
+    return traced(
+        "put_write",
+        body,
+        [
+            ("x", buffer[form.word or form.kind]),
+            *([] if form.unique else [("slots", buffer[dtype.uint32])]),
+            *_index_arguments(form.indices),
+            *((f"values_{name}", kind) for name, kind in zip(form.values.names, kinds, strict=True)),
+            *form.numbers.arguments,
+        ],
+        GROUP,
+        exec_size=form.numbers.text("count"),
+    )

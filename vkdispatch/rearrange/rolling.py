@@ -1,0 +1,205 @@
+"""`vd.roll`, `vd.flip`, `vd.tile` and `vd.repeat`."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vkdispatch.arrays.axes import checked_axes, checked_axis
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import output
+from vkdispatch.arrays.results import result
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.rearrange.axes import Axis, launch_by_axes
+from vkdispatch.rearrange.checking import check_apart, checked_int, checked_rank
+from vkdispatch.shader.map import MappedArray
+
+Array = Buffer[Any] | MappedArray
+
+
+@array_function
+def roll(
+    x: Array,
+    shift: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return an array whose elements are moved on along axes; what leaves at one end enters at the other.
+
+    As `numpy.roll`.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments.
+    shift
+        By how many places: an int, or one for each of `axis`. Negative ones move towards the beginning.
+    axis
+        An axis or several (one named twice is moved twice); None rolls the array as if it were flat.
+    out
+        The buffer for the result; None makes one. It must not be `x`.
+    output_map
+        A map that each value goes through on its way.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Raises
+    ------
+    TypeError
+        An argument is not what it should be.
+    ValueError
+        There is no such axis, the counts of shifts and axes differ, or `out` does not fit.
+    """
+    array = operand(x, "x")
+    shifts = [checked_int(each, "shift") for each in _several(shift, "shift")]
+    if axis is None:
+        axes = [Axis("roll", array.size, array.size, sum(shifts) % max(array.size, 1))]
+    else:
+        chosen = [checked_axis(each, len(array.shape)) for each in _several(axis, "axis")]
+        if len(shifts) != len(chosen) and 1 not in (len(shifts), len(chosen)):
+            raise ArgumentValueError(f"shift, axis: got {len(shifts)} shifts for {len(chosen)} axes")
+        count = max(len(shifts), len(chosen)) if shifts and chosen else 0
+        total = [0] * len(array.shape)
+        for k in range(count):
+            total[chosen[k % len(chosen)]] += shifts[k % len(shifts)]
+        axes = [
+            Axis("roll" if by % max(size, 1) else "same", size, size, by % max(size, 1))
+            for size, by in zip(array.shape, total, strict=True)
+        ]
+    if all(each.at == 0 for each in axes):
+        axes = [Axis("same", each.result, each.x) for each in axes]
+    return _made(array, array.shape, axes, out, output_map, graph)
+
+
+@array_function
+def flip(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return an array whose elements are in reverse order along axes, as `numpy.flip`.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments.
+    axis
+        An axis or several; None reverses all of them.
+    out, output_map, graph
+        As of `roll`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `roll`; an axis may be named once.
+    """
+    array = operand(x, "x")
+    chosen = checked_axes(axis, len(array.shape))
+    axes = [Axis("flip" if k in chosen else "same", size, size) for k, size in enumerate(array.shape)]
+    return _made(array, array.shape, axes, out, output_map, graph)
+
+
+@array_function
+def tile(
+    x: Array,
+    reps: int | Sequence[int],
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return an array laid out next to itself along axes, as `numpy.tile`.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments.
+    reps
+        How many times, along the last axis or for each axis. The shorter of `reps` and the shape is filled up
+        with ones in front; there may be three axes.
+    out, output_map, graph
+        As of `roll`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `roll`; or a count is negative, or there are more than three axes.
+    """
+    array = operand(x, "x")
+    counts = [checked_int(each, "reps", least=0) for each in _several(reps, "reps")]
+    rank = checked_rank(max(len(counts), len(array.shape)), "reps")
+    shape = (1,) * (rank - len(array.shape)) + array.shape
+    counts = [1] * (rank - len(counts)) + counts
+    axes = [
+        Axis("tile" if count != 1 else "same", size * count, size)
+        for size, count in zip(shape, counts, strict=True)
+    ]
+    return _made(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+
+
+@array_function
+def repeat(
+    x: Array,
+    repeats: int,
+    axis: int | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return an array with each element several times in a row, as `numpy.repeat` with one count for all.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments.
+    repeats
+        How many times.
+    axis
+        Along which axis; None repeats the elements of the flat array, and the result is flat.
+    out, output_map, graph
+        As of `roll`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `roll`; or `repeats` is negative.
+    """
+    array = operand(x, "x")
+    times = checked_int(repeats, "repeats", least=0)
+    shape = (array.size,) if axis is None else array.shape
+    chosen = 0 if axis is None else checked_axis(axis, len(shape))
+    axes = [
+        Axis("repeat", size * times, size, times) if k == chosen and times != 1 else Axis("same", size, size)
+        for k, size in enumerate(shape)
+    ]
+    return _made(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+
+
+def _made(
+    array: Operand,
+    shape: tuple[int, ...],
+    axes: Sequence[Axis],
+    out: Buffer[Any] | None,
+    output_map: Any,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    target = output(output_map, array.var_type)
+    buffer = result(out, shape, target.out_type, array.context)
+    check_apart(buffer, array, "x")
+    if buffer.size:
+        launch_by_axes(array, axes, target, buffer, graph)
+    return buffer
+
+
+def _several(value: Any, name: str) -> list[Any]:
+    if isinstance(value, (str, bytes)):
+        raise ArgumentTypeError(f"{name}: expected ints, got {value!r}")
+    return list(value) if isinstance(value, Iterable) else [value]

@@ -1,0 +1,264 @@
+"""The kernels that transpose planes of words through workgroup memory.
+
+    rows of the input, read along ->        workgroup memory            rows of the result, written along ->
+    [ block | block | ... ]   each block turned    [ tile of blocks ]   [ block | block | ... ]
+    [ block | block | ... ]   in registers         [  read across   ]   [ block | block | ... ]
+
+A *block* is as many rows as it has columns, and as wide as one load: 4 x 4 floats, 16 x 16 bytes. An
+invocation loads the rows of a block as one word each, turns the block in registers, and leaves its columns as
+words in workgroup memory; after the barrier invocations take other blocks of the tile, neighbours along
+columns, and store these words. Invariants: every load and store of a tile is of neighbouring words by
+neighbouring invocations, all loads of an invocation come before its first store, and word p of column c lies
+at c * rows + (p ^ s(c)) in workgroup memory, where s makes neighbours use different banks both ways.
+
+Where lengths are no multiples of a block, or values pass through maps, a block is one *cell*: a run of words,
+or a mapped value; workgroup memory has an odd pitch then.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.record import record
+from vkdispatch.rearrange.words import Moving, Numbers, word_type
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Bytes that all banks of workgroup memory give at once.
+_BANKS = 128
+
+
+@record
+class TileForm:
+    """What a kernel is specialised for.
+
+    Attributes
+    ----------
+    moving
+        What is moved. Blocks are of words that may hold several elements.
+    item
+        Bytes of an element, where the word is a row of a block; 0 for cells.
+    run
+        Words of a cell.
+    group, columns, rows
+        Invocations of a workgroup, and blocks (or cells) of a tile; powers of two.
+    split
+        Which of the two sides is two axes swapped in the result ("columns"), or the input ("rows").
+    numbers
+        How lengths are given: `rows` and `columns` in blocks, `batches`; `x_row`, `x_batch`, `result_row` and
+        `result_batch` in words, from one to the next; `outer` and `inner` of the split side in elements.
+    """
+
+    moving: Moving
+    item: int
+    run: int
+    group: int
+    columns: int
+    rows: int
+    split: str
+    numbers: Numbers
+
+
+@remembered
+def tile_kernel(form: TileForm) -> ShaderFunction:
+    """Trace a kernel; its arguments are those of `form.moving`, then `form.numbers`."""
+
+    def body(*variables: Any) -> None:
+        own = len(form.moving.arguments)
+        tracing = _Tracing(form, variables[:own], form.numbers.read(variables[own:]))
+        if form.item:
+            tracing.blocks()
+        else:
+            tracing.cells()
+
+    what = f"{form.moving.word.item_size}" if form.moving.word is not None else "mapped"
+    return traced(
+        f"transpose_{what}_{form.item or form.run}",
+        body,
+        [*form.moving.arguments, *form.numbers.arguments],
+        form.group,
+        workgroups=_workgroups(form),
+    )
+
+
+def _workgroups(form: TileForm) -> str:
+    columns, rows, batches = (form.numbers.text(name) for name in ("columns", "rows", "batches"))
+    return f"{batches} * -(-{columns} // {form.columns}) * -(-{rows} // {form.rows})"
+
+
+class _Tracing:
+    """A kernel being traced."""
+
+    def __init__(self, form: TileForm, variables: Sequence[Any], number: dict[str, Any]) -> None:
+        self._form = form
+        self._variables = variables
+        self._number = number
+        self._side = form.moving.word.item_size // form.item if form.item and form.moving.word else 1
+        group = vc.workgroup_id().x
+        across = (number["columns"] + (form.columns - 1)) // form.columns
+        down = (number["rows"] + (form.rows - 1)) // form.rows
+        self._column = ((group % across) * form.columns).to_register("first_column")
+        rest = (group // across).to_register("rest")
+        self._row = ((rest % down) * form.rows).to_register("first_row")
+        self._batch = (rest // down).to_register("batch")
+        self._lane = vc.local_invocation_index()
+
+    # -- where rows begin, in words
+
+    def _input_row(self, row: Any) -> Any:
+        number = self._number
+        if self._form.split == "rows":
+            row = (row % number["inner"]) * number["outer"] + row // number["inner"]
+        return self._batch * number["x_batch"] + row * number["x_row"]
+
+    def _output_row(self, column: Any) -> Any:
+        number = self._number
+        if self._form.split == "columns":
+            column = (column % number["inner"]) * number["outer"] + column // number["inner"]
+        return self._batch * number["result_batch"] + column * number["result_row"]
+
+    def _below(self, at: Any, side: int, row: Callable[[Any], Any], pitch: Any, *, split: bool) -> list[Any]:
+        """Return where `side` rows begin, from row `at` on."""
+        if split:
+            return [row(at + i) for i in range(side)]
+        first = row(at).to_register()
+        return [first, *((first + pitch * i) for i in range(1, side))]
+
+    def _spread(self, width: int, height: int) -> list[tuple[Any, Any, int]]:
+        """Return what an invocation has of a tile as (k, p, step): at the place k of row p + step.
+
+        All of them have the same k, but for rows wider than the workgroup.
+        """
+        group = self._form.group
+        if group >= width:
+            k, p = (self._lane % width).to_register(), (self._lane // width).to_register()
+            return [(k, p, step) for step in range(0, height, group // width)]
+        parts = [(self._lane + first).to_register() for first in range(0, width, group)]
+        return [(k, 0, step) for step in range(height) for k in parts]
+
+    # -- blocks
+
+    def blocks(self) -> None:
+        """Record the kernel for blocks."""
+        form, side, number = self._form, self._side, self._number
+        word = form.moving.held
+        memory = vc.shared_buffer(word, form.columns * side * form.rows)
+        loaded: list[tuple[Any, Any, list[Any]]] = []
+        for q, p_first, step in self._spread(form.columns, form.rows):
+            p = p_first + step
+            # those outside load what the last one inside does, and leave it to nobody
+            column = vc.min(self._column + q, number["columns"] - 1).to_register()
+            row = vc.min(self._row + p, number["rows"] - 1).to_register()
+            starts = self._below(
+                row * side, side, self._input_row, number["x_row"], split=form.split == "rows"
+            )
+            words = [form.moving.load(self._variables, start + column) for start in starts]
+            loaded.append((q, p, words))
+        for q, p, words in loaded:
+            for j, turned in enumerate(_turned(words, form.item)):
+                memory[(q * side + j) * form.rows + (p ^ self._swizzle(q))] = turned
+        vc.barrier()
+        for p, q_first, step in self._spread(form.rows, form.columns):
+            q = q_first + step
+            column, row = (self._column + q).to_register(), (self._row + p).to_register()
+            with vc.if_block(vc.all(column < number["columns"], row < number["rows"])):
+                values = [
+                    memory[(q * side + j) * form.rows + (p ^ self._swizzle(q))].to_register()
+                    for j in range(side)
+                ]
+                starts = self._below(
+                    column * side,
+                    side,
+                    self._output_row,
+                    number["result_row"],
+                    split=form.split == "columns",
+                )
+                for start, value in zip(starts, values, strict=True):
+                    form.moving.store(self._variables, start + row, value)
+
+    def _swizzle(self, q: Any) -> Any:
+        banks = max(1, _BANKS // self._form.moving.held.item_size)
+        shift = max(1, banks // (self._side * self._form.rows)).bit_length() - 1
+        mask = min(self._form.rows, banks) - 1
+        return (q >> shift) & mask
+
+    # -- cells
+
+    def cells(self) -> None:
+        """Record the kernel for cells."""
+        form, run, number = self._form, self._form.run, self._number
+        width, height = form.columns * run, form.rows * run
+        pitch = width | 1
+        memory = vc.shared_buffer(form.moving.held, form.rows * pitch)
+        columns = (number["columns"] * run).to_register()
+        rows = (number["rows"] * run).to_register()
+        loaded: list[tuple[Any, Any]] = []
+        for k, p, step in self._spread(width, form.rows):
+            column = vc.min(self._column * run + k, columns - 1)
+            row = vc.min(self._row + p + step, number["rows"] - 1).to_register()
+            index = (self._input_row(row) + column).to_register()
+            loaded.append(((p + step) * pitch + k, form.moving.load(self._variables, index)))
+        for address, value in loaded:
+            memory[address] = value
+        vc.barrier()
+        for k, q, step in self._spread(height, form.columns):
+            column, row = (self._column + q + step).to_register(), (self._row * run + k).to_register()
+            p, part = (k, 0) if run == 1 else (k // run, k % run)
+            with vc.if_block(vc.all(column < number["columns"], row < rows)):
+                value = memory[p * pitch + (q + step) * run + part].to_register()
+                index = (self._output_row(column) + row).to_register()
+                form.moving.store(self._variables, index, value)
+
+
+# ---- blocks turned in registers
+
+
+def _turned(words: list[Any], item: int) -> list[Any]:
+    """Return the columns of a block, given its rows, as words; elements are of `item` bytes."""
+    size = words[0].var_type.item_size
+    if item == size:
+        return words
+    rows = [[word] if size == 4 else [word[i] for i in range(size // 4)] for word in words]
+    if item == 8:
+        columns = [[row[2 * j + h] for row in rows for h in range(2)] for j in range(len(rows))]
+    elif item == 4:
+        columns = [[row[j] for row in rows] for j in range(len(rows))]
+    elif item == 2:
+        columns = _turned_halves(rows)
+    else:
+        columns = _turned_bytes(rows)
+    kind = word_type(size)
+    return [parts[0] if size == 4 else vc.to_dtype(kind, *parts) for parts in columns]
+
+
+def _turned_halves(rows: list[list[Any]]) -> list[list[Any]]:
+    columns: list[list[Any]] = []
+    for j in range(len(rows)):
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        if j % 2 == 0:
+            columns.append([(a[j // 2] & 0xFFFF) | (b[j // 2] << 16) for a, b in pairs])
+        else:
+            columns.append([(a[j // 2] >> 16) | (b[j // 2] & 0xFFFF0000) for a, b in pairs])
+    return columns
+
+
+def _turned_bytes(rows: list[list[Any]]) -> list[list[Any]]:
+    """Turn 4 x 4 bytes at a time: first bytes within pairs of rows, then pairs of bytes."""
+    columns: list[list[Any]] = [[] for _ in rows]
+    for first in range(0, len(rows), 4):
+        for word in range(len(rows) // 4):
+            a, b, c, d = (rows[first + i][word] for i in range(4))
+            even, odd = _interleaved(a, b)
+            even_below, odd_below = _interleaved(c, d)
+            for j, (low, high) in enumerate(((even, even_below), (odd, odd_below))):
+                columns[4 * word + j].append((low & 0xFFFF) | (high << 16))
+                columns[4 * word + j + 2].append((low >> 16) | (high & 0xFFFF0000))
+    return columns
+
+
+def _interleaved(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the even bytes of two words, and the odd ones, those of `a` below those of `b`."""
+    even = (a & 0x00FF00FF) | ((b & 0x00FF00FF) << 8)
+    odd = ((a >> 8) & 0x00FF00FF) | (b & 0xFF00FF00)
+    return even.to_register(), odd.to_register()
