@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from benchmarks.case import (
     MATRICES,
     RANDOM,
-    REARRANGE,
-    REDUCTION,
-    SCAN,
+    REARRANGING,
+    REDUCTIONS,
+    SCANS,
     SELECTION,
-    SORT,
+    SORTING,
     YARDSTICKS,
     Case,
     Row,
@@ -18,22 +18,27 @@ from benchmarks.case import (
 
 TURNS = 3
 COPY, FILL = "device-copy", "device-fill"
-# m, n, k of the ten products that are measured in float32 and float16; the last has 64 of them.
+# m, n, k of products, and how many there are of each.
 SHAPES: dict[str, tuple[int, int, int, int]] = {
     "1024": (1024, 1024, 1024, 1),
-    "2048": (2048, 2048, 2048, 1),
     "4096": (4096, 4096, 4096, 1),
     "8192": (8192, 8192, 8192, 1),
     "tall": (65536, 128, 1024, 1),
-    "wide": (128, 65536, 1024, 1),
     "deep": (512, 512, 65536, 1),
     "thin": (16384, 16384, 64, 1),
     "odd": (4095, 4097, 4099, 1),
     "batched": (512, 512, 512, 64),
+    "vector": (16384, 1, 16384, 1),
 }
-DOUBLE = ("2048", "4096")
+# With a transposed factor there are ten of each of the first two.
+PRODUCTS: dict[str, tuple[str, ...]] = {
+    "f32": tuple(SHAPES),
+    "f16": tuple(SHAPES),
+    "bf16": ("4096", "8192", "odd"),
+    "f64": ("1024", "4096"),
+}
 # TFLOP/s on an H200.
-FLOAT_GOALS, HALF_GOALS = {"4096": 40.0}, {"4096": 400.0}
+PRODUCT_GOALS = {"matmul-f32-4096": 40.0, "matmul-f16-4096": 400.0}
 
 
 def _case(
@@ -62,19 +67,19 @@ def _reductions() -> Iterator[tuple[Case, Row]]:
         ("count-nonzero", "vd.count_nonzero of all"),
         ("dot", "vd.dot"),
     ):
-        case = _case(name, name, REDUCTION, f"{label}, 2^28 float32 (of two arrays together); bytes read")
-        yield case, Row(label, name, "gbps", 4250 if name == "sum-all" else None)
+        case = _case(name, name, REDUCTIONS, f"{label}, 2^28 float32 (of two arrays together); bytes read")
+        yield case, Row(label, name, "gbps", 4250 if name == "sum-all" else None, yardstick=COPY)
     for name, label, part in (
         ("sum-f16", "vd.sum of all, float16 as float32", 1),
         ("sum-f64", "vd.sum of all, float64", 2),
     ):
-        yield _case(name, name, REDUCTION, f"{label}; bytes read", {"part": part}), Row(label, name, "gbps")
+        yield _case(name, name, REDUCTIONS, f"{label}; bytes read", {"part": part}), _share(label, name)
     for columns in (16, 256, 1024, 4096, 2**16, 2**20):
         name, label = f"sum-columns-{columns}", f"vd.sum of columns, {columns:,} of them"
         case = _case(
             name,
             "sum-columns",
-            REDUCTION,
+            REDUCTIONS,
             f"{label}, of 2^28 float32 (axis=0); bytes read",
             {"columns": columns},
         )
@@ -82,18 +87,22 @@ def _reductions() -> Iterator[tuple[Case, Row]]:
     for function in ("max", "var"):
         name, label = f"{function}-columns-1024", f"vd.{function} of columns, 1,024 of them"
         case = _case(
-            name, f"{function}-columns", REDUCTION, f"{label}, of 2^28 float32; bytes read", {"columns": 1024}
+            name,
+            f"{function}-columns",
+            REDUCTIONS,
+            f"{label}, of 2^28 float32; bytes read",
+            {"columns": 1024},
         )
         yield case, _share(label, name, 0.9)
     name, label = "sum-middle", "vd.sum of the middle axis of 1,024, 512 and 512"
     counts = f"{label}; 2^28 float32, bytes read"
     yield (
-        _case(name, name, REDUCTION, counts, {"columns": 512, "middle": 512}),
+        _case(name, name, REDUCTIONS, counts, {"columns": 512, "middle": 512}),
         _share(label, name, 0.9),
     )
     name, label = "sum-rows-1024", "vd.sum of rows of 1,024"
     yield (
-        _case(name, "sum-rows", REDUCTION, f"{label}; 2^28 float32, bytes read", {"columns": 1024}),
+        _case(name, "sum-rows", REDUCTIONS, f"{label}; 2^28 float32, bytes read", {"columns": 1024}),
         _share(label, name, 0.9),
     )
 
@@ -113,13 +122,13 @@ def _scans() -> Iterator[tuple[Case, Row]]:
         part = 8.0 if name == "cumsum-f64" else 4.0
         counts = f"{label}, of 2^{25 if part == 8 else 26}; bytes read and written, each element once"
         row = Row(label, name, "gbps", 3400 if name == "cumsum-f32" else None, yardstick=COPY)
-        yield _case(name, name, SCAN, counts, {"part": part}), row
+        yield _case(name, name, SCANS, counts, {"part": part}), row
     for place in ("rows", "columns"):
         for columns in (64, 4096):
             name, label = f"cumsum-{place}-{columns}", f"vd.cumsum of {place}, {columns:,} columns"
             counts = f"{label}, of 2^26 float32; bytes read and written, each element once"
             yield (
-                _case(name, f"cumsum-{place}", SCAN, counts, {"part": 4, "columns": columns}),
+                _case(name, f"cumsum-{place}", SCANS, counts, {"part": 4, "columns": columns}),
                 Row(label, name, "gbps", yardstick=COPY),
             )
 
@@ -136,13 +145,13 @@ def _sorts() -> Iterator[tuple[Case, Row]]:
         ("sort-pairs", "vd.sort_by_key, int32 with uint32", 4),
     ):
         counts = f"{label}: 2^{28 - part.bit_length() + 1} random keys"
-        row = Row(label, name, "gkeys", 11 if name == "sort-i32" else None)
-        yield _case(name, name, SORT, counts, {"part": part}), row
+        row = Row(label, name, "gkeys", 11 if name == "sort-i32" else None, yardstick=COPY)
+        yield _case(name, name, SORTING, counts, {"part": part}), row
     for columns in (64, 1024, 65536):
         name, label = f"sort-rows-{columns}", f"vd.sort of rows of {columns:,}"
         counts = f"{label}: 2^26 random int32 in all"
-        case = _case(name, "sort-rows", SORT, counts, {"part": 4, "columns": columns})
-        yield case, Row(label, name, "gkeys")
+        case = _case(name, "sort-rows", SORTING, counts, {"part": 4, "columns": columns})
+        yield case, Row(label, name, "gkeys", yardstick=COPY)
 
 
 def _selection() -> Iterator[tuple[Case, Row]]:
@@ -155,27 +164,24 @@ def _selection() -> Iterator[tuple[Case, Row]]:
         ("nonzero", "nonzero", "vd.nonzero, half of 2^26", float_part),
         ("compact", "compact", "vd.compact, half of 2^26", float_part),
         ("searchsorted", "searchsorted", "vd.searchsorted, 2^26 in a table of 2^20", float_part),
-        ("histogram", "histogram", "vd.histogram, 256 bins, of 2^28", {}),
-        ("bincount-256", "bincount", "vd.bincount, below 256, of 2^28", {"below": 256}),
-        ("bincount-65536", "bincount", "vd.bincount, below 65,536, of 2^28", {"below": 65536}),
+        ("histogram", "histogram", "vd.histogram, 256 bins, of 2^27", {"part": 2.0}),
+        ("bincount-256", "bincount", "vd.bincount, below 256, of 2^27", {"part": 2.0, "below": 256}),
+        ("bincount-65536", "bincount", "vd.bincount, below 65,536, of 2^27", {"part": 2.0, "below": 65536}),
     )
     for name, work, label, sizes in chosen:
         yield _case(name, work, SELECTION, f"{label}; {bytes_text}", sizes), _share(label, name, 0.5)
 
 
 def _matrices() -> Iterator[tuple[Case, Row]]:
-    for dtype, goals, shapes in (
-        ("f32", FLOAT_GOALS, tuple(SHAPES)),
-        ("f16", HALF_GOALS, tuple(SHAPES)),
-        ("f64", {}, DOUBLE),
-    ):
+    for dtype, shapes in PRODUCTS.items():
         for shape in shapes:
-            yield _product(f"matmul-{dtype}", shape, dtype, goals.get(shape))
-    yield _product("matmul-relu-f16", "4096", "f16, and a ReLU of it", None)
-    yield _product("matmul-transposed-f16", "4096", "f16, b transposed", None)
+            yield _product(f"matmul-{dtype}", shape, dtype)
+    for dtype in ("f32", "f16"):
+        yield _product(f"matmul-transposed-{dtype}", "4096", f"{dtype}, b transposed")
+    yield _product("matmul-relu-f16", "4096", "f16, and a ReLU of it")
 
 
-def _product(work: str, shape: str, what: str, goal: float | None) -> tuple[Case, Row]:
+def _product(work: str, shape: str, what: str) -> tuple[Case, Row]:
     m, n, k, matrices = SHAPES[shape]
     sizes: Sizes = {"height": m, "width": n, "depth": k}
     if matrices > 1:
@@ -183,8 +189,8 @@ def _product(work: str, shape: str, what: str, goal: float | None) -> tuple[Case
     many = f"{matrices} of " if matrices > 1 else ""
     label = f"vd.matmul {what}: {many}{m:,} x {n:,} x {k:,}"
     name = f"{work}-{shape}"
-    counts = f"{label} (m x n x k; sums of float16 are float32); 2 m n k operations"
-    return _case(name, work, MATRICES, counts, sizes), Row(label, name, "tflops", goal)
+    counts = f"{label} (m x n x k; 16-bit factors are summed in float32); 2 m n k operations"
+    return _case(name, work, MATRICES, counts, sizes), Row(label, name, "tflops", PRODUCT_GOALS.get(name))
 
 
 def _random() -> Iterator[tuple[Case, Row]]:
@@ -214,7 +220,7 @@ def _rearranging() -> Iterator[tuple[Case, Row]]:
         ("pad", "pad", "vd.pad, a border around 16,382 x 16,382", {}, 0.0),
     ):
         counts = f"{label}; bytes read and written, indices too"
-        yield _case(name, work, REARRANGE, counts, dict(sizes)), _share(label, name, goal)
+        yield _case(name, work, REARRANGING, counts, dict(sizes)), _share(label, name, goal)
 
 
 _ALL = [

@@ -6,14 +6,14 @@ Sizes = dict[str, float]
 
 # The families of cases: their names here, and in the names of files.
 FAMILIES = (
-    *("engine", "fft", "convolution", "reduction", "scan"),
-    *("sort", "selection", "matrices", "random", "rearrange"),
+    *("engine", "fft", "convolution", "reductions", "scans"),
+    *("sorting", "selection", "matrices", "random", "rearranging"),
 )
-ENGINE, FFT, CONVOLUTION, REDUCTION, SCAN, SORT, SELECTION, MATRICES, RANDOM, REARRANGE = FAMILIES
+ENGINE, FFT, CONVOLUTION, REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING = FAMILIES
 # What others are judged by; run with them, and on no page of their own.
 YARDSTICKS = "yardsticks"
 # A round of these takes half as long: there are many of them, and what they do lasts milliseconds.
-BRIEF = (SCAN, SORT, SELECTION, MATRICES, RANDOM, REARRANGE, YARDSTICKS)
+BRIEF = (SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING, YARDSTICKS)
 # Tests transform no more at once.
 LONGEST_TINY = 64
 # CPUs transform no more in two dimensions.

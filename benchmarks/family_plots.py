@@ -9,11 +9,11 @@ from benchmarks.case import (
     FFT,
     MATRICES,
     RANDOM,
-    REARRANGE,
-    REDUCTION,
-    SCAN,
+    REARRANGING,
+    REDUCTIONS,
+    SCANS,
     SELECTION,
-    SORT,
+    SORTING,
 )
 from benchmarks.cases import CASES
 from benchmarks.plot import COLOURS, bars_of, draw, draw_bars, headless, save, shown
@@ -33,13 +33,13 @@ BARS: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
         ("many small planes, and a transform scaled in its spectrum", "GB/s", ("fft2-", "scaled-")),
         ("large planes (less is better)", "ms", ("fft2-", "convolution-")),
     ),
-    REDUCTION: (
+    REDUCTIONS: (
         ("vd.reduce", "GB/s", ("reduce-",)),
         ("vd.sum and others, whole arrays", "GB/s", WHOLE_REDUCTIONS),
         ("vd.sum and others, along an axis", "GB/s", AXIS_REDUCTIONS),
     ),
-    SCAN: (("scans", "GB/s", ALL),),
-    SORT: (("sorts", "Gkeys/s", ALL),),
+    SCANS: (("scans", "GB/s", ALL),),
+    SORTING: (("sorts", "Gkeys/s", ALL),),
     SELECTION: (("selection", "GB/s", ALL),),
     MATRICES: (
         ("float32", "TFLOP/s", ("matmul-f32",)),
@@ -47,7 +47,7 @@ BARS: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
         ("float64", "TFLOP/s", ("matmul-f64",)),
     ),
     RANDOM: (("random numbers", "GB/s", ALL),),
-    REARRANGE: (("elements that move", "GB/s", ALL),),
+    REARRANGING: (("elements that move", "GB/s", ALL),),
 }
 
 

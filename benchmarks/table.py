@@ -67,7 +67,7 @@ def lines(report: Report, family: str | None = None) -> list[Line]:
         floor = middle(report, row.case, FLOOR, row.figure)
         goal = row.goal
         if row.yardstick:
-            floor = best(report, row.yardstick, row.figure)
+            floor = _yardstick(report, row)
             goal = row.share * floor if row.share and floor else goal
         found.append(
             Line(
@@ -81,6 +81,18 @@ def lines(report: Report, family: str | None = None) -> list[Line]:
             )
         )
     return found
+
+
+def _yardstick(report: Report, row: Row) -> float | None:
+    """Return what the best library reaches in the case that judges a row, in the row's figure.
+
+    Where that counts no bytes, it is how often the row's bytes would be moved so fast.
+    """
+    reached = best(report, row.yardstick, "gbps")
+    if row.figure == "gbps" or reached is None:
+        return reached
+    figure, moved = best(report, row.case, row.figure), best(report, row.case, "gbps")
+    return reached * figure / moved if figure and moved else None
 
 
 def _reason(report: Report, row: Row) -> str:

@@ -19,9 +19,26 @@ def cases(prepare: Prepare, wait: Work) -> dict[str, Callable[[Sizes], Trial]]:
     """Return a library's cases: `prepare` returns what solves a problem once, and what fetches results."""
 
     def case_of(work: str) -> Callable[[Sizes], Trial]:
-        return lambda sizes: timed(PROBLEMS[work](sizes), prepare, wait, sizes)
+        return lambda sizes: timed(made(work, sizes), prepare, wait, sizes)
 
     return {work: case_of(work) for work in PROBLEMS}
+
+
+# The problem that comes next, made while others make theirs.
+waiting: dict[str, tuple[Sizes, Problem]] = {}
+
+
+def load(work: str, sizes: Sizes) -> None:
+    """Make a problem that will be asked for."""
+    waiting.clear()
+    if work in PROBLEMS:
+        waiting[work] = sizes, PROBLEMS[work](sizes)
+
+
+def made(work: str, sizes: Sizes) -> Problem:
+    """Return the problem of a work: the one that was made ahead, if it is of these sizes."""
+    known, problem = waiting.pop(work, ({}, None))
+    return problem if problem is not None and known == sizes else PROBLEMS[work](sizes)
 
 
 def timed(problem: Problem, prepare: Prepare, wait: Work, sizes: Sizes) -> Trial:

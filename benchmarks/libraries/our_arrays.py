@@ -47,7 +47,8 @@ def relu() -> Any:
 
 
 def put(x: Any, indices: Any, values: Any, graph: Any) -> Any:
-    api.put(x, indices, values, graph=graph)
+    # as torch and CuPy, for which it is undefined which of several values for a place counts
+    api.put(x, indices, values, unique=True, graph=graph)
     return x
 
 
@@ -63,6 +64,7 @@ NEEDS = {
     "cumsum-i32": "cumsum",
     "matmul-relu": "matmul",
     "matmul-transposed": "matmul",
+    "matmul-bf16": "matmul",
     **dict.fromkeys(("uniform", "uniform-f64", "normal", "integers", "permutation"), "random"),
 }
 # Called with buffers, the problem's options and `graph`.
@@ -89,6 +91,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bincount": lambda x, below, graph: api.bincount(x, minlength=below, size=below, graph=graph),
     "matmul": lambda a, b, graph: api.matmul(a, b, graph=graph),
     "matmul-relu": lambda a, b, graph: api.matmul(a, b, output_map=relu(), graph=graph),
+    "matmul-bf16": lambda a, b, graph: api.matmul(a, b, graph=graph),
     "matmul-transposed": lambda a, b, graph: api.matmul(a, b, transpose_b=True, graph=graph),
     "uniform": lambda count, graph: generator().uniform(size=count, graph=graph),
     "uniform-f64": lambda count, graph: generator().uniform(size=count, dtype=vd.float64, graph=graph),
@@ -127,13 +130,22 @@ def prepare(problem: Problem) -> tuple[Work, arrays.Fetch]:
         if problem.function in CALLED:
             return arrays.eager(problem, CALLED, vd.asbuffer, fetched)
         function = arrays.function_of(FUNCTIONS, problem.function)
-        buffers = [vd.asbuffer(array) for array in problem.inputs]
+        buffers = [given(array, problem.function) for array in problem.inputs]
         graph = vd.CommandGraph()
         found = function(*buffers, **problem.options, graph=graph)
     except vd.UnsupportedError as error:
         raise SkipCase(str(error)) from error
     results = found if isinstance(found, tuple) else (found,)
     return graph.submit, lambda: [fetched(result) for result in results]
+
+
+def given(array: Array, function: str) -> Any:
+    """Return a buffer of an array; NumPy has no bfloat16, so it has the bits of such."""
+    if function != "matmul-bf16":
+        return vd.asbuffer(array)
+    buffer = vd.Buffer(array.shape, vd.bfloat16)
+    buffer.write(array)
+    return buffer
 
 
 def fetched(buffer: Any) -> Array:

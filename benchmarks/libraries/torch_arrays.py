@@ -14,11 +14,17 @@ DEVICE = "cuda"
 # float32 is float32, and sums of 16-bit products are of 32
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 
 
 def upload(array: Array) -> torch.Tensor:
     # some arrays are read-only, which torch warns of
     return torch.from_numpy(array if array.flags.writeable else array.view()).to(DEVICE, copy=True)
+
+
+def download(tensor: torch.Tensor) -> Array:
+    # NumPy has no bfloat16
+    return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().numpy())
 
 
 def sort_by_key(keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -62,6 +68,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": torch.matmul,
     "matmul-relu": lambda a, b: torch.relu(a @ b),
     "matmul-transposed": lambda a, b: a @ b.T,
+    "matmul-bf16": torch.matmul,
     "uniform": lambda count: torch.rand(count, device=DEVICE),
     "uniform-f64": lambda count: torch.rand(count, device=DEVICE, dtype=torch.float64),
     "normal": lambda count: torch.randn(count, device=DEVICE),
@@ -87,12 +94,14 @@ def prepare(problem: Problem) -> tuple[Work, arrays.Fetch]:
     """Return a call with tensors, and what fetches the last results."""
 
     def given(array: Array) -> torch.Tensor:
+        if problem.function == "matmul-bf16":
+            return upload(array.view(np.int16)).view(torch.bfloat16)
         array = array.view(SIGNED.get(array.dtype, array.dtype))
         if problem.function in WIDE_INDICES and array.dtype == np.int32:
             array = array.astype(np.int64)
         return upload(array)
 
-    return arrays.eager(problem, FUNCTIONS, given, lambda tensor: np.asarray(tensor.cpu().numpy()))
+    return arrays.eager(problem, FUNCTIONS, given, download)
 
 
 CASES = arrays.cases(prepare, lambda: torch.cuda.synchronize())

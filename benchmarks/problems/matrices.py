@@ -1,5 +1,7 @@
 """Products of matrices, and random numbers."""
 
+import math
+
 import numpy as np
 
 from benchmarks.problems.problem import Array, Maker, Problem, count_of, noise, some
@@ -7,7 +9,21 @@ from benchmarks.timing import Sizes
 
 # So many rows of a product are compared.
 ROWS = 8
-TOLERANCES = {"f2": 2e-2, "f4": 1e-4, "f8": 1e-12}
+TOLERANCES = {"bf16": 4e-2, "f2": 2e-2, "f4": 1e-4, "f8": 1e-12}
+# NumPy has no bfloat16: the arrays have its bits.
+BITS = "u2"
+
+
+def to_bits(x: Array) -> Array:
+    """Return the bits of float32 as bfloat16, the lower half cut off."""
+    return (x.view(np.uint32) >> 16).astype(BITS)
+
+
+def from_bits(x: Array) -> Array:
+    """Return as float64 what is bfloat16 if its dtype is that of bits."""
+    if x.dtype == BITS:
+        x = (x.astype(np.uint32) << 16).view(np.float32)
+    return x.astype(np.float64)
 
 
 def product(dtype: str, relu: bool = False, transposed: bool = False) -> Maker:
@@ -17,8 +33,7 @@ def product(dtype: str, relu: bool = False, transposed: bool = False) -> Maker:
         m, n, k = (int(sizes[name]) for name in ("height", "width", "depth"))
         batch = int(sizes.get("matrices", 1))
         # about as many negative products as others, and none too large for 16 bits
-        a = (noise(batch * m * k, dtype) - np.asarray(0.5, dtype)).reshape(batch, m, k)
-        b = (noise(batch * k * n, dtype, 1) - np.asarray(0.5, dtype)).reshape(batch, k, n)
+        a, b = factor(dtype, (batch, m, k), 0), factor(dtype, (batch, k, n), 1)
         if "matrices" not in sizes:
             a, b = a[0], b[0]
         given = np.ascontiguousarray(np.swapaxes(b, -1, -2)) if transposed else b
@@ -27,19 +42,26 @@ def product(dtype: str, relu: bool = False, transposed: bool = False) -> Maker:
             if got.shape != (*a.shape[:-1], n):
                 return False
             at = np.linspace(0, m - 1, min(m, ROWS)).astype(int)
-            rows = (a[-1] if a.ndim == 3 else a)[at].astype(np.float64)
-            want = rows @ (b[-1] if b.ndim == 3 else b).astype(np.float64)
+            want = from_bits((a[-1] if a.ndim == 3 else a)[at]) @ from_bits(b[-1] if b.ndim == 3 else b)
             if relu:
                 want = np.maximum(want, 0)
-            found = (got[-1] if got.ndim == 3 else got)[at].astype(np.float64)
+            found = from_bits((got[-1] if got.ndim == 3 else got)[at])
             # by the size that a product of so many terms has: single ones may be close to zero
             return bool(np.abs(found - want).max() < TOLERANCES[dtype] * (1 + np.sqrt(k) / 12))
 
         nbytes = a.nbytes + b.nbytes + batch * m * n * a.itemsize
-        name = "matmul-relu" if relu else "matmul-transposed" if transposed else "matmul"
+        plain = "matmul-bf16" if dtype == "bf16" else "matmul"
+        name = "matmul-relu" if relu else "matmul-transposed" if transposed else plain
         return Problem(name, (a, given), nbytes, right, {}, "tflops", 2e-3 * batch * m * n * k)
 
     return make
+
+
+def factor(dtype: str, shape: tuple[int, ...], seed: int) -> Array:
+    """Return a factor of a product: numbers between -1/2 and 1/2."""
+    given = "f4" if dtype == "bf16" else dtype
+    x = (noise(math.prod(shape), given, seed) - np.asarray(0.5, given)).reshape(shape)
+    return to_bits(x) if dtype == "bf16" else x
 
 
 # ---- random numbers
@@ -85,9 +107,11 @@ def permutation(sizes: Sizes) -> Problem:
 PROBLEMS: dict[str, Maker] = {
     "matmul-f32": product("f4"),
     "matmul-f16": product("f2"),
+    "matmul-bf16": product("bf16"),
     "matmul-f64": product("f8"),
     "matmul-relu-f16": product("f2", relu=True),
     "matmul-transposed-f16": product("f2", transposed=True),
+    "matmul-transposed-f32": product("f4", transposed=True),
     "uniform-f32": numbers("uniform", 0.5, 12**-0.5, 0, 1, "f4"),
     "uniform-f64": numbers("uniform-f64", 0.5, 12**-0.5, 0, 1, "f8"),
     "normal-f32": numbers("normal", 0, 1, -10, 10, "f4"),

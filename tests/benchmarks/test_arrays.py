@@ -9,9 +9,10 @@ import pytest
 
 from benchmarks import array_cases, cases, report, table
 from benchmarks.case import BRIEF, SIZES, YARDSTICKS
-from benchmarks.libraries import numpy_arrays, our_arrays
+from benchmarks.libraries import arrays, numpy_arrays, our_arrays
 from benchmarks.libraries.arrays import eager
 from benchmarks.problems import PROBLEMS, problem
+from benchmarks.problems.matrices import from_bits, to_bits
 from benchmarks.problems.problem import Problem
 from benchmarks.timing import SkipCase
 
@@ -44,7 +45,7 @@ def test_every_work_has_a_problem_and_a_function() -> None:
     assert {case.work for case in array_cases.CASES} == set(PROBLEMS)
     for name in NAMES:
         function = tiny(name).function
-        assert function in numpy_arrays.FUNCTIONS
+        assert function in numpy_arrays.FUNCTIONS or function == "matmul-bf16"
         assert function in our_arrays.FUNCTIONS or function in our_arrays.CALLED
 
 
@@ -78,13 +79,16 @@ def spoilt(found: np.ndarray[Any, Any]) -> list[Any]:
     """Return results that are wrong: one element is another, the shape is another, and all is zero."""
     other = found.copy()
     # the last, which every sample has; by more than roundings are, and than what is drawn
-    other.reshape(-1)[-1] += other.dtype.type(101 if found.itemsize == 1 else 2000)
+    other.reshape(-1)[-1:] += other.dtype.type(101 if found.itemsize == 1 else 2000)
     zero = np.zeros_like(found)
     wrong = [other, zero] if found.ndim == 0 else [other, zero, found[:-1]]
     return [each for each in wrong if not np.array_equal(each, found)]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "argmax-all"])
+NUMPY_HAS = [name for name in NAMES if name != "argmax-all" and "bf16" not in name]
+
+
+@pytest.mark.parametrize("name", NUMPY_HAS)
 def test_wrong_results_are_noticed(name: str) -> None:
     given = tiny(name)
     found = tuple(np.asarray(result) for result in solved(given))
@@ -134,10 +138,37 @@ def made_up(ours: float, copies: dict[str, float]) -> dict[str, Any]:
 def test_goals_are_shares_of_the_best_copy() -> None:
     found = made_up(950.0, {"vkdispatch": 900.0, "torch": 1000.0})
     assert report.best(found, array_cases.COPY, "gbps") == 1000
-    (line,) = table.lines(found, "rearrange")
+    (line,) = table.lines(found, "rearranging")
     assert line.goal == 900 and line.met and line.floor == 1000 and line.share == pytest.approx(0.95)
     assert table.cells(line)[4] == "≥ 900 ✓" and table.cells(line)[-1] == "1,000 (95%)"
-    (line,) = table.lines(made_up(890.0, {"vkdispatch": 1000.0}), "rearrange")
+    (line,) = table.lines(made_up(890.0, {"vkdispatch": 1000.0}), "rearranging")
     assert line.met is False
-    (line,) = table.lines(made_up(890.0, {}), "rearrange")
+    (line,) = table.lines(made_up(890.0, {}), "rearranging")
     assert line.goal is None and line.floor is None and table.cells(line)[-1] == "-"
+
+
+def test_bits_of_bfloat16_are_told_from_floats() -> None:
+    given = tiny("matmul-bf16-4096")
+    a, b = (from_bits(array) for array in given.inputs)
+    assert given.inputs[0].dtype == np.uint16 and np.abs(a).max() <= 0.5 < np.abs(a).max() * 1.01
+    assert given.right(a @ b) and given.right(to_bits((a @ b).astype(np.float32)))
+    assert not given.right(a @ b + 1) and not given.right(to_bits((a @ b).astype(np.float32))[:-1])
+
+
+def test_sorts_are_judged_by_how_fast_keys_are_copied() -> None:
+    found = made_up(1.0, {"torch": 1000.0})
+    entry = {"values": {"gbps": [80.0], "gkeys": [10.0]}, "correct": True}
+    found["cases"]["sort-i32"] = {"results": {"vkdispatch": entry}}
+    (line,) = table.lines(found, "sorting")
+    assert line.floor == 125 and line.share == pytest.approx(0.08) and line.met is False
+
+
+def test_a_problem_made_ahead_is_taken_once() -> None:
+    sizes = cases.BY_NAME["roll"].sized("tiny")
+    arrays.load("roll", sizes)
+    ahead = arrays.waiting["roll"][1]
+    assert arrays.made("roll", sizes) is ahead and arrays.made("roll", sizes) is not ahead
+    arrays.load("roll", sizes)
+    assert arrays.made("roll", {**sizes, "array": 64}).inputs[0].size == 64
+    arrays.load("saxpy", sizes)
+    assert not arrays.waiting
