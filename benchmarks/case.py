@@ -12,15 +12,16 @@ FAMILIES = (
 ENGINE, FFT, CONVOLUTION, REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING = FAMILIES
 # What others are judged by; run with them, and on no page of their own.
 YARDSTICKS = "yardsticks"
-# A round of these takes half as long: there are many of them, and what they do lasts milliseconds.
-BRIEF = (SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING, YARDSTICKS)
+# A round of these takes less: there are many of them, and what they do lasts milliseconds.
+BRIEF = (REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING, YARDSTICKS)
+BRIEFLY = {"gpu": 0.5, "cpu": 0.1, "tiny": 0.5}
 # Tests transform no more at once.
 LONGEST_TINY = 64
 # CPUs transform no more in two dimensions.
 LARGEST_PLANE = 512
 # Matrices, by the kind of machine: no side is longer, and no batch has more.
-LONGEST_SIDE = {"cpu": 512, "tiny": 33}
-LARGEST_BATCH = {"cpu": 8, "tiny": 2}
+LONGEST_SIDE = {"cpu": 256, "tiny": 33}
+LARGEST_BATCH = {"cpu": 4, "tiny": 2}
 
 # unit, whether more is better, what it counts
 FIGURES: dict[str, tuple[str, bool, str]] = {
@@ -105,7 +106,7 @@ SIZES: dict[str, Sizes] = {
         "dispatches": 20_000,
         "points": 2**20,
         "reduced": 2**24,
-        "array": 2**22,
+        "array": 2**20,
     },
     # For tests: nothing that it measures means anything.
     "tiny": {
@@ -171,7 +172,7 @@ class Case:
         if "batch" in sizes and kind != "gpu":
             sizes |= {"n": min(sizes["n"], LARGEST_PLANE), "batch": 1}
         if self.family in BRIEF:
-            sizes["seconds"] /= 2
+            sizes["seconds"] *= BRIEFLY[kind]
         if "depth" in sizes and kind in LONGEST_SIDE:
             for side in ("height", "width", "depth"):
                 sizes[side] = min(sizes[side], LONGEST_SIDE[kind])

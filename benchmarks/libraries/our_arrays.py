@@ -126,6 +126,9 @@ def prepare(problem: Problem) -> tuple[Work, arrays.Fetch]:
     needed = NEEDS.get(problem.function, problem.function)
     if not hasattr(vd, needed):
         raise SkipCase(f"vd.{needed} does not exist yet")
+    drawn = problem.function.partition("-")[0]
+    if needed == "random" and not hasattr(api.random.Generator, drawn):
+        raise SkipCase(f"vd.random.Generator.{drawn} does not exist yet")
     try:
         if problem.function in CALLED:
             return arrays.eager(problem, CALLED, vd.asbuffer, fetched)

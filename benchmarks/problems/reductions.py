@@ -98,8 +98,8 @@ def cumulative(
         count = count_of(sizes)
         x = np.arange(count, dtype=dtype) % 1000 - 400 if dtype[0] == "i" else noise(count, dtype)
         if function == "cumprod":
-            # about 1, so that the product of all is neither infinite nor 0
-            x = np.exp2((noise(count) - np.float32(0.5)) * np.float32(1e-3))
+            # powers of two, whose products are exact, and between 1/64 and 64
+            x = np.exp2(np.diff(np.floor(noise(count) * np.float32(7)), prepend=np.float32(0)))
         options: dict[str, Any] = {}
         if axis is not None:
             x, options = x.reshape(-1, min(int(sizes["columns"]), count // 4)), {"axis": axis}
