@@ -75,6 +75,7 @@ def select(patterns: tuple[str, ...]) -> list[Case]:
     for pattern in patterns:
         exact = [case for case in CASES if pattern in (case.name, case.work, case.family)]
         fitting = exact or [case for case in CASES if case.name.startswith(pattern)]
+        fitting = fitting or [case for case in CASES if case.family.startswith(pattern)]
         if not fitting:
             raise ValueError(f"there is no case {pattern!r}; there are: {', '.join(BY_NAME)}")
         chosen |= {case.name for case in fitting}

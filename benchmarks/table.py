@@ -113,7 +113,7 @@ def number(value: float | None) -> str:
         return f"{value:,.0f}"
     if size >= 10:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.1 else f"{value:.3f}"
+    return f"{value:.2f}" if size >= 0.1 else f"{value:.2g}"
 
 
 def cells(line: Line) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def test_sizes_of_each_kind_of_machine() -> None:
     assert problem.count_of(by_name["cumsum-f32"].sized("gpu")) == 2**26
     assert by_name["sort-i32"].sized("gpu")["seconds"] == SIZES["gpu"]["seconds"] / 2
     assert by_name["matmul-f32-8192"].sized("gpu")["depth"] == 8192
-    assert by_name["matmul-f32-8192"].sized("cpu")["depth"] == 512
+    assert by_name["matmul-f32-8192"].sized("cpu")["depth"] == 256
     assert by_name["matmul-f16-batched"].sized("tiny")["matrices"] == 2
     assert tiny("sum-columns-16").inputs[0].shape == (256, 16)
     assert tiny("sum-middle").inputs[0].ndim == 3 and tiny("transpose-f32").inputs[0].shape == (64, 64)
