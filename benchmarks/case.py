@@ -14,7 +14,7 @@ ENGINE, FFT, CONVOLUTION, REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDO
 YARDSTICKS = "yardsticks"
 # A round of these takes less: there are many of them, and what they do lasts milliseconds.
 BRIEF = (REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING, YARDSTICKS)
-BRIEFLY = {"gpu": 0.5, "cpu": 0.1, "tiny": 0.5}
+BRIEFLY = {"gpu": 0.3, "cpu": 0.1, "tiny": 0.5}
 # Tests transform no more at once.
 LONGEST_TINY = 64
 # CPUs transform no more in two dimensions.

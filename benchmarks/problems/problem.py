@@ -91,6 +91,25 @@ def keys(count: int, dtype: str) -> Array:
     return found
 
 
+def repeated(count: int, below: int) -> Array:
+    """Return integers from zero to below a number: those of `noise`, so a block of them again and again."""
+    return np.resize((block() * below).astype(np.int32), count)
+
+
+def scattered(count: int) -> Array:
+    """Return the indices from zero to below a count, in an order without any pattern."""
+    bits = count.bit_length() - 1
+    if count != 1 << bits or bits < 2:
+        return np.random.default_rng(11).permutation(count).astype(np.int32)
+    # much faster: odd factors, and xors with what is shifted right, move each number to one place
+    places = np.arange(count, dtype=np.uint32)
+    for factor in (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D):
+        places ^= places >> np.uint32((bits + 1) // 2)
+        places *= np.uint32(factor)
+        places &= np.uint32(count - 1)
+    return places.view(np.int32)
+
+
 def integers(count: int, below: int, dtype: str = "i4", seed: int = 0) -> Array:
     """Return random integers from zero to below a number."""
     return np.random.default_rng(10 + seed).integers(0, below, count, dtype)

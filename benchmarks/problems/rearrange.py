@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from benchmarks.problems.problem import Array, Maker, Problem, count_of, integers, noise, some
+from benchmarks.problems.problem import Array, Maker, Problem, count_of, integers, noise, scattered, some
 from benchmarks.timing import Sizes
 
 FILLED = 1.5
@@ -75,7 +75,7 @@ def take(sizes: Sizes) -> Problem:
 def put(sizes: Sizes) -> Problem:
     """Return the problem of writing each element of an array, in random order."""
     count = count_of(sizes)
-    indices = np.random.default_rng(11).permutation(count).astype(np.int32)
+    indices = scattered(count)
     values = noise(count)
 
     def right(got: Array) -> bool:

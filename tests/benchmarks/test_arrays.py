@@ -52,7 +52,7 @@ def test_every_work_has_a_problem_and_a_function() -> None:
 def test_sizes_of_each_kind_of_machine() -> None:
     by_name = cases.BY_NAME
     assert problem.count_of(by_name["cumsum-f32"].sized("gpu")) == 2**26
-    assert by_name["sort-i32"].sized("gpu")["seconds"] == SIZES["gpu"]["seconds"] / 2
+    assert by_name["sort-i32"].sized("gpu")["seconds"] < SIZES["gpu"]["seconds"] / 2
     assert by_name["matmul-f32-8192"].sized("gpu")["depth"] == 8192
     assert by_name["matmul-f32-8192"].sized("cpu")["depth"] == 256
     assert by_name["matmul-f16-batched"].sized("tiny")["matrices"] == 2
@@ -106,6 +106,13 @@ def test_sums_over_repeated_blocks() -> None:
     assert problem.sum_over(count, np.square) == pytest.approx((x * x).sum(), rel=1e-12)
     got = problem.some(np.arange(count))
     assert got[0] == 0 and got[-1] == count - 1 and 2**19 < got.size <= 2**21
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 1000, 2**16])
+def test_scattered_indices_are_a_permutation(count: int) -> None:
+    found = problem.scattered(count)
+    assert np.array_equal(np.sort(found), np.arange(count))
+    assert count < 1000 or np.abs(np.diff(found.astype(int))).mean() > count / 5
 
 
 def test_what_a_version_lacks_is_skipped() -> None:
