@@ -234,4 +234,8 @@ _ALL = [
     *_rearranging(),
 ]
 CASES = [case for case, _ in _ALL]
-ROWS = [row for _, row in _ALL]
+ROWS = [row for _, row in _ALL] + [
+    # a product with a vector is done when the matrix is read
+    Row(f"vd.matmul {dtype}, with a vector", f"matmul-{dtype}-vector", "gbps", yardstick=COPY)
+    for dtype in ("f32", "f16")
+]
