@@ -99,7 +99,7 @@ def run(
         raise click.UsageError(str(error)) from error
     if listing:
         for each in chosen:
-            click.echo(f"{each.name:<26}{each.counts}")
+            click.echo(f"{each.name:<27} {each.counts}")
         return
     if install_peers:
         try:

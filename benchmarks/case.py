@@ -5,11 +5,23 @@ from dataclasses import dataclass, field
 Sizes = dict[str, float]
 
 # The families of cases: their names here, and in the names of files.
-ENGINE, FFT, CONVOLUTION, REDUCTION = FAMILIES = ("engine", "fft", "convolution", "reduction")
+FAMILIES = (
+    *("engine", "fft", "convolution", "reductions", "scans"),
+    *("sorting", "selection", "matrices", "random", "rearranging"),
+)
+ENGINE, FFT, CONVOLUTION, REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING = FAMILIES
+# What others are judged by; run with them, and on no page of their own.
+YARDSTICKS = "yardsticks"
+# A round of these takes less: there are many of them, and what they do lasts milliseconds.
+BRIEF = (REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING, YARDSTICKS)
+BRIEFLY = {"gpu": 0.3, "cpu": 0.1, "tiny": 0.5}
 # Tests transform no more at once.
 LONGEST_TINY = 64
 # CPUs transform no more in two dimensions.
 LARGEST_PLANE = 512
+# Matrices, by the kind of machine: no side is longer, and no batch has more.
+LONGEST_SIDE = {"cpu": 256, "tiny": 33}
+LARGEST_BATCH = {"cpu": 4, "tiny": 2}
 
 # unit, whether more is better, what it counts
 FIGURES: dict[str, tuple[str, bool, str]] = {
@@ -53,6 +65,8 @@ FIGURES: dict[str, tuple[str, bool, str]] = {
     "native_allocations": ("", False, "allocations by our native module, per call"),
     "ms": ("ms", False, "wall clock of one transform, of many in turn"),
     "gpoints": ("10^9/s", True, "points transformed per second of wall clock"),
+    "gkeys": ("Gkeys/s", True, "keys (10^9) sorted per second of wall clock"),
+    "tflops": ("TFLOP/s", True, "operations (10^12) per second of wall clock, two for each product and sum"),
     "growth_mib": ("MiB", False, "growth of resident memory over a round's launches"),
 }
 for _threads in (1, 2, 4, 8, 16):
@@ -76,6 +90,7 @@ SIZES: dict[str, Sizes] = {
         "dispatches": 200_000,
         "points": 2**26,
         "reduced": 2**28,
+        "array": 2**28,
     },
     "cpu": {
         "seconds": 0.2,
@@ -91,6 +106,7 @@ SIZES: dict[str, Sizes] = {
         "dispatches": 20_000,
         "points": 2**20,
         "reduced": 2**24,
+        "array": 2**20,
     },
     # For tests: nothing that it measures means anything.
     "tiny": {
@@ -107,6 +123,7 @@ SIZES: dict[str, Sizes] = {
         "dispatches": 100,
         "points": 2**10,
         "reduced": 2**14,
+        "array": 2**12,
     },
 }
 ROUNDS = {"gpu": 5, "cpu": 3, "tiny": 2}
@@ -154,6 +171,12 @@ class Case:
             sizes["n"] = min(sizes["n"], LONGEST_TINY)
         if "batch" in sizes and kind != "gpu":
             sizes |= {"n": min(sizes["n"], LARGEST_PLANE), "batch": 1}
+        if self.family in BRIEF:
+            sizes["seconds"] *= BRIEFLY[kind]
+        if "depth" in sizes and kind in LONGEST_SIDE:
+            for side in ("height", "width", "depth"):
+                sizes[side] = min(sizes[side], LONGEST_SIDE[kind])
+            sizes |= {"matrices": min(sizes["matrices"], LARGEST_BATCH[kind])} if "matrices" in sizes else {}
         return sizes
 
 
@@ -171,6 +194,9 @@ class Row:
         Instead of the figure's.
     rising
         Whether more is better, where the figure does not know.
+    yardstick, share
+        The case that it is judged by, in place of a goal, and the share of what the best library reaches
+        there that is the goal; 0: no goal.
     """
 
     label: str
@@ -180,6 +206,8 @@ class Row:
     anywhere: bool = False
     unit: str = ""
     rising: bool | None = None
+    yardstick: str = ""
+    share: float = 0.0
 
     @property
     def shown_unit(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from benchmarks import transform_cases
+from benchmarks import array_cases, transform_cases
 from benchmarks.case import FIGURES, ROUNDS, SIZES, Case, Row
 
 __all__ = ["BY_NAME", "CASES", "FIGURES", "LENGTHS", "ROUNDS", "ROWS", "SIZES", "WORKS", "Case", "Row"]
@@ -55,6 +55,7 @@ CASES = [
     _case("many-launches", "resident memory over many launches", rounds=3),
     _case("create-buffer", "a buffer of 1 KiB is made and dropped"),
     *transform_cases.CASES,
+    *array_cases.CASES,
 ]
 BY_NAME = {case.name: case for case in CASES}
 WORKS = sorted({case.work for case in CASES})
@@ -62,6 +63,8 @@ WORKS = sorted({case.work for case in CASES})
 
 def select(patterns: tuple[str, ...]) -> list[Case]:
     """Return the cases whose name, work or family a pattern names or whose name it begins; all if none.
+
+    The cases that their rows are judged by come with them.
 
     Raises
     ------
@@ -72,9 +75,11 @@ def select(patterns: tuple[str, ...]) -> list[Case]:
     for pattern in patterns:
         exact = [case for case in CASES if pattern in (case.name, case.work, case.family)]
         fitting = exact or [case for case in CASES if case.name.startswith(pattern)]
+        fitting = fitting or [case for case in CASES if case.family.startswith(pattern)]
         if not fitting:
             raise ValueError(f"there is no case {pattern!r}; there are: {', '.join(BY_NAME)}")
         chosen |= {case.name for case in fitting}
+    chosen |= {row.yardstick for row in ROWS if row.case in chosen and row.yardstick}
     return [case for case in CASES if not patterns or case.name in chosen]
 
 
@@ -123,6 +128,7 @@ ROWS = [
     Row("memory growth over many launches", "many-launches", "growth_mib", 1, True),
     Row("buffer made and dropped", "create-buffer", "wall_us"),
     *transform_cases.ROWS,
+    *array_cases.ROWS,
 ]
 
 

@@ -3,7 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.case import CONVOLUTION, ENGINE, FFT, REDUCTION
+from benchmarks.case import (
+    CONVOLUTION,
+    ENGINE,
+    FFT,
+    MATRICES,
+    RANDOM,
+    REARRANGING,
+    REDUCTIONS,
+    SCANS,
+    SELECTION,
+    SORTING,
+)
 from benchmarks.cases import CASES
 from benchmarks.plot import COLOURS, bars_of, draw, draw_bars, headless, save, shown
 from benchmarks.report import Report, middle
@@ -12,14 +23,31 @@ from benchmarks.table import Line, lines
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Cases of a family that share an axis: heading, the beginnings of their names.
-BARS = {
-    FFT: (("other types, GB/s", ("fft-f64", "fft-f16")), ("real transforms, GB/s", ("rfft-",))),
+ALL = ("",)
+AXIS_REDUCTIONS = ("sum-columns-", "max-columns-", "var-columns-", "sum-rows-", "sum-middle")
+WHOLE_REDUCTIONS = ("sum-all", "sum-f", "mean-", "var-all", "norm-", "max-all", "argmax-", "count-", "dot")
+# Cases of a family that share an axis: heading, its unit, the beginnings of their names.
+BARS: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
+    FFT: (("other types", "GB/s", ("fft-f64", "fft-f16")), ("real transforms", "GB/s", ("rfft-",))),
     CONVOLUTION: (
-        ("many small planes, and a transform scaled in its spectrum, GB/s", ("fft2-", "scaled-")),
-        ("large planes, ms (less is better)", ("fft2-", "convolution-")),
+        ("many small planes, and a transform scaled in its spectrum", "GB/s", ("fft2-", "scaled-")),
+        ("large planes (less is better)", "ms", ("fft2-", "convolution-")),
     ),
-    REDUCTION: (("reductions, GB/s", ("reduce-",)),),
+    REDUCTIONS: (
+        ("vd.reduce", "GB/s", ("reduce-",)),
+        ("vd.sum and others, whole arrays", "GB/s", WHOLE_REDUCTIONS),
+        ("vd.sum and others, along an axis", "GB/s", AXIS_REDUCTIONS),
+    ),
+    SCANS: (("scans", "GB/s", ALL),),
+    SORTING: (("sorts", "Gkeys/s", ALL),),
+    SELECTION: (("selection", "GB/s", ALL),),
+    MATRICES: (
+        ("float32", "TFLOP/s", ("matmul-f32",)),
+        ("float16, sums of float32", "TFLOP/s", ("matmul-f16", "matmul-relu", "matmul-transposed")),
+        ("float64", "TFLOP/s", ("matmul-f64",)),
+    ),
+    RANDOM: (("random numbers", "GB/s", ALL),),
+    REARRANGING: (("elements that move", "GB/s", ALL),),
 }
 
 
@@ -36,7 +64,7 @@ def draw_family(report: Report, family: str, path: Path) -> None:
         return
     pyplot = headless()
     found = [line for line in lines(report, family) if line.ours is not None or line.peers]
-    panels = [(title, _chosen(found, title, starts)) for title, starts in BARS[family]]
+    panels = [(f"{title}, {unit}", _chosen(found, unit, starts)) for title, unit, starts in BARS[family]]
     panels = [panel for panel in panels if panel[1]]
     curves = [
         (title, series) for title, series in CURVES.items() if family == FFT and _points(report, series)
@@ -55,8 +83,7 @@ def draw_family(report: Report, family: str, path: Path) -> None:
     save(figure, path)
 
 
-def _chosen(found: list[Line], title: str, starts: tuple[str, ...]) -> list[Line]:
-    unit = "ms" if ", ms" in title else "GB/s"
+def _chosen(found: list[Line], unit: str, starts: tuple[str, ...]) -> list[Line]:
     return [line for line in found if line.row.case.startswith(starts) and line.row.shown_unit == unit]
 
 

@@ -144,6 +144,10 @@ class Participant:
             return None
         return str(self.about["skips"].get(case, "does not do this"))
 
+    def load(self, case: str, sizes: dict[str, float], seconds: float) -> Reply:
+        """Make what a case is given, which takes none of the device."""
+        return self._ask({"do": "load", "case": case, "sizes": sizes}, seconds)
+
     def prepare(self, case: str, sizes: dict[str, float], seconds: float) -> Reply:
         """Make a case ready."""
         return self._ask({"do": "prepare", "case": case, "sizes": sizes}, seconds)
@@ -199,6 +203,10 @@ class FloorParticipant(Participant):
             measures = self.about.pop("measures")
             same = [case for case, measure in SAME.items() if measure in measures]
             self.about |= {"cases": [*measures, *same], "skips": {}, "version": "Vulkan 1.2 in C++"}
+
+    def load(self, case: str, sizes: dict[str, float], seconds: float) -> Reply:
+        """Do nothing: the program makes its data itself."""
+        return {}
 
     def prepare(self, case: str, sizes: dict[str, float], seconds: float) -> Reply:
         """Remember what to ask."""

@@ -92,6 +92,12 @@ def middle(report: Report, case: str, name: str, figure: str) -> float | None:
     return median(found) if found else None
 
 
+def best(report: Report, case: str, figure: str) -> float | None:
+    """Return the median of the library that has most; None if it was not measured."""
+    medians = [middle(report, case, name, figure) for name in report["participants"]]
+    return max((value for value in medians if value is not None), default=None)
+
+
 def latest(cases: Collection[str]) -> list[Path]:
     """Return, for each device, the newest result file that has any of these cases."""
     newest: dict[str, tuple[str, Path]] = {}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.cases import FIGURES, Case
@@ -20,6 +21,9 @@ def run_case(case: Case, kind: str, participants: Sequence[Participant], rounds:
     started = time.perf_counter()
     results: dict[str, Result] = {}
     ready = []
+    able = [participant for participant in participants if _able(participant, case)]
+    # what needs no device is done by all at once
+    _together(able, lambda participant: participant.load(case.work, sizes, PATIENCE))
     for participant in participants:
         outcome = _prepare(participant, case, sizes)
         results[participant.name] = outcome
@@ -32,12 +36,15 @@ def run_case(case: Case, kind: str, participants: Sequence[Participant], rounds:
             outcome = results[participant.name]
             if "error" not in outcome:
                 _add(outcome, participant.round(PATIENCE))
+    whole = []
     for participant in ready:
-        outcome = results[participant.name]
-        if "error" in outcome:
+        if "error" in results[participant.name]:
             participant.stop()
-            continue
-        reply = participant.finish(PATIENCE)
+        else:
+            whole.append(participant)
+    replies = _together(whole, lambda participant: participant.finish(PATIENCE))
+    for participant, reply in zip(whole, replies, strict=True):
+        outcome = results[participant.name]
         if "error" in reply:
             outcome["error"] = reply["error"]
         outcome["correct"] = reply.get("correct", False)
@@ -53,6 +60,17 @@ def run_case(case: Case, kind: str, participants: Sequence[Participant], rounds:
         "figures": described,
         "results": results,
     }
+
+
+def _able(participant: Participant, case: Case) -> bool:
+    participant.start()
+    return participant.why_not(case.work) is None
+
+
+def _together(participants: Sequence[Participant], ask: Callable[[Participant], Reply]) -> list[Reply]:
+    """Ask all at once, and return their answers in order."""
+    with ThreadPoolExecutor(max(1, len(participants))) as pool:
+        return list(pool.map(ask, participants))
 
 
 def _prepare(participant: Participant, case: Case, sizes: dict[str, float]) -> Result:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.cases import BY_NAME, ROWS, Row
 from benchmarks.processes import FLOOR, OURS
-from benchmarks.report import Report, middle, values
+from benchmarks.report import Report, best, middle, values
 
 HEADINGS = ("what", "unit", "ours", "spread", "goal", "best peer", "ratio", "floor")
 
@@ -23,12 +23,17 @@ class Line:
     reason: str
 
     @property
+    def share(self) -> float | None:
+        """Return the share of its yardstick that ours reaches; None if it has none."""
+        return self.ours / self.floor if self.row.yardstick and self.ours and self.floor else None
+
+    @property
     def best_peer(self) -> tuple[str, float] | None:
         """Return the peer that does best, and its value."""
         if not self.peers:
             return None
-        best = max if self.row.more_is_better else min
-        name = best(self.peers, key=lambda peer: self.peers[peer])
+        choose = max if self.row.more_is_better else min
+        name = choose(self.peers, key=lambda peer: self.peers[peer])
         return name, self.peers[name]
 
     @property
@@ -59,18 +64,35 @@ def lines(report: Report, family: str | None = None) -> list[Line]:
         rounds = values(report, row.case, OURS, row.figure)
         ours = middle(report, row.case, OURS, row.figure)
         medians = {name: middle(report, row.case, name, row.figure) for name in names}
+        floor = middle(report, row.case, FLOOR, row.figure)
+        goal = row.goal
+        if row.yardstick:
+            floor = _yardstick(report, row)
+            goal = row.share * floor if row.share and floor else goal
         found.append(
             Line(
                 row,
                 ours,
                 (max(rounds) - min(rounds)) / abs(ours) if ours else None,
-                row.goal if report["size"] == "gpu" or row.anywhere else None,
+                goal if report["size"] == "gpu" or row.anywhere else None,
                 {name: value for name, value in medians.items() if value is not None},
-                middle(report, row.case, FLOOR, row.figure),
+                floor,
                 _reason(report, row),
             )
         )
     return found
+
+
+def _yardstick(report: Report, row: Row) -> float | None:
+    """Return what the best library reaches in the case that judges a row, in the row's figure.
+
+    Where that counts no bytes, it is how often the row's bytes would be moved so fast.
+    """
+    reached = best(report, row.yardstick, "gbps")
+    if row.figure == "gbps" or reached is None:
+        return reached
+    figure, moved = best(report, row.case, row.figure), best(report, row.case, "gbps")
+    return reached * figure / moved if figure and moved else None
 
 
 def _reason(report: Report, row: Row) -> str:
@@ -91,7 +113,7 @@ def number(value: float | None) -> str:
         return f"{value:,.0f}"
     if size >= 10:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.1 else f"{value:.3f}"
+    return f"{value:.2f}" if size >= 0.1 else f"{value:.2g}"
 
 
 def cells(line: Line) -> tuple[str, ...]:
@@ -110,7 +132,7 @@ def cells(line: Line) -> tuple[str, ...]:
         goal,
         "-" if best is None else f"{number(best[1])} {best[0]}",
         "-" if line.ratio is None else f"{number(line.ratio)}x",
-        number(line.floor),
+        number(line.floor) + ("" if line.share is None else f" ({line.share:.0%})"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from benchmarks.case import CONVOLUTION, FFT, REDUCTION, Case, Row, Sizes
+from benchmarks.case import CONVOLUTION, FFT, REDUCTIONS, Case, Row, Sizes
 
 POWERS = (64, 128, 256, 512, 1024, 2048, 4096)
 # Goals on an H200, GB/s, of batched complex64 transforms.
@@ -90,7 +90,12 @@ def _reductions() -> Iterator[tuple[Case, Row]]:
         ("squares", "sum of squares", 4250.0),
     ):
         case = Case(
-            f"reduce-{work}", f"reduce-{work}", f"the {label} of all elements, {bytes_read}", {}, 0, REDUCTION
+            f"reduce-{work}",
+            f"reduce-{work}",
+            f"the {label} of all elements, {bytes_read}",
+            {},
+            0,
+            REDUCTIONS,
         )
         yield case, Row(f"{label} of all", case.name, "gbps", goal)
     for columns in COLUMNS:
@@ -98,7 +103,7 @@ def _reductions() -> Iterator[tuple[Case, Row]]:
             f"the sum of each row of {columns:,}, of 2^24 elements (several such arrays in turn, more than"
             f" caches hold): {bytes_read}"
         )
-        case = Case(f"reduce-rows-{columns}", "reduce-rows", counts, {"columns": columns}, TURNS, REDUCTION)
+        case = Case(f"reduce-rows-{columns}", "reduce-rows", counts, {"columns": columns}, TURNS, REDUCTIONS)
         # nine tenths of what a copy moves
         yield case, Row(f"sums of rows of {columns:,}", case.name, "gbps", 3800.0)
 

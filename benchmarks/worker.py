@@ -1,7 +1,8 @@
 """One library's process: `worker.py MODULE`, with JSON lines in and out.
 
-The first line out says what the library is, or why it is not there. Then {"do": "prepare", "case": ...,
-"sizes": {...}}, {"do": "round"} any number of times, and {"do": "finish"} are answered one by one.
+The first line out says what the library is, or why it is not there. Then {"do": "load", "case": ...,
+"sizes": {...}}, {"do": "prepare"} with the same, {"do": "round"} any number of times, and {"do": "finish"}
+are answered one by one; all libraries are given the first and the last together, the others in turn.
 {"do": "transform", "source": ..., "to": ...} transforms the arrays of a file (see `accuracy.py`).
 """
 
@@ -49,6 +50,12 @@ class Worker:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what a request says."""
         match request["do"]:
+            case "load":
+                self.drop()
+                from benchmarks.libraries import arrays
+
+                arrays.load(request["case"], request["sizes"])
+                return {}
             case "prepare":
                 self.drop()
                 self.trial = self.module.CASES[request["case"]](request["sizes"])

@@ -8,7 +8,7 @@ import cupyx
 import numpy as np
 
 from benchmarks import fresh
-from benchmarks.libraries import cupy_transforms
+from benchmarks.libraries import cupy_arrays, cupy_transforms
 from benchmarks.timing import (
     Sizes,
     SkipCase,
@@ -243,5 +243,6 @@ CASES = {
     "copy": copy,
     "startup": startup,
     **cupy_transforms.CASES,
+    **cupy_arrays.CASES,
 }
 SKIPS = {"graph-independent": "a capture of one stream puts its nodes one after another"}

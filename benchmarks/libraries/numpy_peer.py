@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.libraries import numpy_arrays
 from benchmarks.signals import (
     REDUCED,
     Array,
@@ -153,5 +154,6 @@ CASES: dict[str, Callable[[Sizes], Trial]] = {
     "convolution2": convolution2,
     "scaled": scaled,
     **{work: reduce_case(work) for work in REDUCED},
+    **numpy_arrays.CASES,
 }
 SKIPS: dict[str, str] = {}

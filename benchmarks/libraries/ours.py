@@ -9,7 +9,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch_native as native
 from benchmarks import fresh
-from benchmarks.libraries import vulkan, vulkan_transforms
+from benchmarks.libraries import our_arrays, vulkan, vulkan_transforms
 from benchmarks.libraries.vulkan import add_const, all_equal, saxpy_kernel, sixty_operations, wait, zeros
 from benchmarks.timing import Sizes, SkipCase, Trial, Values, pattern, time_bytes
 
@@ -270,6 +270,7 @@ def allocations(sizes: Sizes) -> Trial:
 CASES = {
     **vulkan.CASES,
     **vulkan_transforms.CASES,
+    **our_arrays.CASES,
     "compile": compile_kernel,
     "startup": startup,
     "download-into": download_into,

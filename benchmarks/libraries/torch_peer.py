@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from benchmarks import fresh
-from benchmarks.libraries import torch_transforms
+from benchmarks.libraries import torch_arrays, torch_transforms
 from benchmarks.timing import (
     Sizes,
     SkipCase,
@@ -267,6 +267,7 @@ CASES = {
     "overlap": overlap,
     "startup": startup,
     **torch_transforms.CASES,
+    **torch_arrays.CASES,
 }
 SKIPS = {
     "call-many": "has no operation on eight tensors and eight numbers",

@@ -28,6 +28,9 @@ class MadeUp(Participant):
     def start(self) -> None:
         """Be there."""
 
+    def load(self, case: str, sizes: dict[str, float], seconds: float) -> dict[str, Any]:
+        return {}
+
     def prepare(self, case: str, sizes: dict[str, float], seconds: float) -> dict[str, Any]:
         return {"repetitions": 7}
 
