@@ -15,7 +15,7 @@ from vkdispatch.base.record import record
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
-_NEWEST = (1, 5)  # of Vulkan 1.2
+_NEWEST = (1, 6)  # of Vulkan 1.3
 _MAX_BOUND = 1 << 22
 _VALIDATOR_SECONDS = 60
 
@@ -125,7 +125,7 @@ def read_module(code: object, argument: str = "spirv") -> Module:
     TypeError
         `code` is no bytes.
     ValueError
-        It is no SPIR-V, of a version that Vulkan 1.2 does not know, or malformed.
+        It is no SPIR-V, of a version that Vulkan 1.3 does not know, or malformed.
     """
     words = _words(code, argument)
     version = (int(words[1]) >> 16 & 0xFF, int(words[1]) >> 8 & 0xFF)
