@@ -15,11 +15,12 @@ _ARITHMETIC_OPERATIONS = 0x4
 
 # Vulkan's numbers of component types and scopes, as the dtypes here and scopes of the kernel language.
 _COMPONENTS = {
-    number: name
-    for number, name in enumerate(
-        "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
-    )
-} | {1000141000: "bfloat16", 1000491002: "float8_e4m3", 1000491003: "float8_e5m2"}
+    **dict(enumerate(("float16", "float32", "float64", "int8", "int16", "int32", "int64"))),
+    **dict(enumerate(("uint8", "uint16", "uint32", "uint64"), 7)),
+    1000141000: "bfloat16",
+    1000491002: "float8_e4m3",
+    1000491003: "float8_e5m2",
+}
 _SCOPES = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
 
 

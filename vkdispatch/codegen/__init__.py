@@ -448,6 +448,7 @@ from vkdispatch.codegen.layout import (
     ArgumentLayout,
     StructElement,
 )
+from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,
@@ -466,6 +467,7 @@ __all__ = [
     "Const",
     "Constant",
     "ConstantArray",
+    "CooperativeMatrix",
     "GLSLBackend",
     "Image1D",
     "Image2D",
@@ -535,6 +537,7 @@ __all__ = [
     "complex_from_euler_angle",
     "constant_array",
     "continue_statement",
+    "cooperative_matrix",
     "cos",
     "cosh",
     "cross",
@@ -620,6 +623,7 @@ __all__ = [
     "m3",
     "m4",
     "matrix_comp_mult",
+    "matrix_multiply_add",
     "max",
     "memory_barrier",
     "memory_barrier_buffer",
