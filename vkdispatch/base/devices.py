@@ -61,9 +61,9 @@ def matrix_product(
     invocations: int,
 ) -> MatrixProduct:
     """Return a product as the engine tells of it, in Vulkan's numbers."""
-    kinds = [_COMPONENTS.get(number, f"type {number}") for number in (a, b, c, result)]
+    one, two, three, four = (_COMPONENTS.get(number, f"type {number}") for number in (a, b, c, result))
     where = _SCOPES.get(scope, f"scope {scope}")
-    return MatrixProduct(m, n, k, *kinds, bool(saturating), where, bool(flexible), invocations)
+    return MatrixProduct(m, n, k, one, two, three, four, bool(saturating), where, bool(flexible), invocations)
 
 
 # Compared and hashed by identity: programs keep devices in sets and as keys.

@@ -111,7 +111,7 @@ class CooperativeMatrix:
         With a `window`, what lies outside of it is left alone.
         """
         element, distance, transposed, part = self._transfer("store", array, index, stride, layout, window)
-        if isinstance(array, BufferVariable) and not array.settable:
+        if not array.settable:
             raise located(ArgumentValueError, "store: the elements of a constant array cannot be assigned to")
         current().emit(MatrixStore(element, self.expr, distance, transposed, part, here()))
 
