@@ -54,6 +54,7 @@ _NAMES = {
     "execution_pipeline.command_graph": (
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
     ),
+    "matrices.product": "matmul",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

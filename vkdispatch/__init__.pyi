@@ -167,6 +167,7 @@ from vkdispatch.execution_pipeline.command_graph import (
     global_graph,
     set_global_graph,
 )
+from vkdispatch.matrices.product import matmul
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
@@ -322,6 +323,7 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "matmul",
     "optional_device_features",
     "orders",
     "profile",
