@@ -59,6 +59,7 @@ _NAMES = {
     "scans.functions": "cummax cummin cumprod cumsum",
     "scans.scan_function": "ScanFunction scan",
     "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
+    "matrices.product": "matmul",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

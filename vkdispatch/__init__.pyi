@@ -198,6 +198,7 @@ from vkdispatch.rearrange import (
     transpose,
     where,
 )
+from vkdispatch.matrices.product import matmul
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
@@ -366,6 +367,7 @@ __all__ = [
     "mat4",
     "mean",
     "norm",
+    "matmul",
     "optional_device_features",
     "orders",
     "prod",

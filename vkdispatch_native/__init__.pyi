@@ -55,7 +55,8 @@ def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's whole log.
 
     `path` is that of its file: what messages call it, and what files that it includes are found beside.
-    Without it nothing can be included. The SPIR-V is that of Vulkan 1.0, 1.1 or 1.2.
+    Without it nothing can be included. The SPIR-V is that of Vulkan 1.0 to 1.3; source
+    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3.
     """
 
 def compiler_identity() -> str:

@@ -86,6 +86,8 @@ cdef extern from "libs/vulkan.hpp" nogil:
         uint32_t queueCount
 
 cdef extern from "context/device.hpp" namespace "vkd" nogil:
+    cdef cppclass CppMatrixProduct "vkd::MatrixProduct":
+        uint32_t m, n, k, a, b, c, result, saturating, scope, flexible, invocations
     cdef cppclass CppDeviceProperties "vkd::DeviceProperties":
         VkPhysicalDeviceProperties core
         VkPhysicalDeviceSubgroupProperties subgroup
@@ -95,6 +97,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         VkPhysicalDeviceVulkan12Features features12
         VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float
         VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2
+        vector[CppMatrixProduct] matrix_products
         vector[VkQueueFamilyProperties] queue_families
         vector[string] extensions
         vector[string] missing

@@ -157,6 +157,10 @@ cdef dict _properties(int index, CppDeviceProperties& p):
         "missing": [text.decode("utf-8", "replace") for text in p.missing],
         "features": frozenset([feature.name.decode() for feature in features_of(p) if feature.value[0]]),
         "extensions": tuple([text.decode("utf-8", "replace") for text in p.extensions]),
+        "cooperative_matrices": tuple([
+            (m.m, m.n, m.k, m.a, m.b, m.c, m.result, m.saturating, m.scope, m.flexible, m.invocations)
+            for m in p.matrix_products
+        ]),
     }
 
 

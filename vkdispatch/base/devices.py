@@ -13,6 +13,58 @@ _COMPUTE_STAGE = 0x20
 _BASIC_OPERATIONS = 0x1
 _ARITHMETIC_OPERATIONS = 0x4
 
+# Vulkan's numbers of component types and scopes, as the dtypes here and scopes of the kernel language.
+_COMPONENTS = {
+    **dict(enumerate(("float16", "float32", "float64", "int8", "int16", "int32", "int64"))),
+    **dict(enumerate(("uint8", "uint16", "uint32", "uint64"), 7)),
+    1000141000: "bfloat16",
+    1000491002: "float8_e4m3",
+    1000491003: "float8_e5m2",
+}
+_SCOPES = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
+
+
+@record
+class MatrixProduct:
+    """A product of cooperative matrices that a device computes: a (m x k) times b (k x n), plus c.
+
+    `a`, `b`, `c` and `result` are names of component types, such as "float16"; `scope` is "subgroup" or
+    "workgroup". A `saturating` one keeps sums of integers within their type. A `flexible` one
+    (VK_NV_cooperative_matrix2) stands for all multiples of its three sizes, and where its scope is the
+    workgroup, for workgroups of `invocations`.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: str
+    b: str
+    c: str
+    result: str
+    saturating: bool = False
+    scope: str = "subgroup"
+    flexible: bool = False
+    invocations: int = 0
+
+
+def matrix_product(
+    m: int,
+    n: int,
+    k: int,
+    a: int,
+    b: int,
+    c: int,
+    result: int,
+    saturating: int,
+    scope: int,
+    flexible: int,
+    invocations: int,
+) -> MatrixProduct:
+    """Return a product as the engine tells of it, in Vulkan's numbers."""
+    one, two, three, four = (_COMPONENTS.get(number, f"type {number}") for number in (a, b, c, result))
+    where = _SCOPES.get(scope, f"scope {scope}")
+    return MatrixProduct(m, n, k, one, two, three, four, bool(saturating), where, bool(flexible), invocations)
+
 
 # Compared and hashed by identity: programs keep devices in sets and as keys.
 @record(eq=False, frozen=False)
@@ -24,7 +76,8 @@ class DeviceInfo:
     needs and the device lacks; such a device is listed but cannot be used. `features` has Vulkan's names of
     those features that vkdispatch or its kernels may use, such as "shaderBufferInt64Atomics", and
     `extensions` the names of its extensions. Of a device that somebody else made, all this is what is
-    enabled.
+    enabled. `cooperative_matrices` are the products of matrices that subgroups (or workgroups) of the device
+    compute together; see `vc.cooperative_matrix`.
     """
 
     dev_index: int
@@ -73,6 +126,7 @@ class DeviceInfo:
     features: frozenset[str] = frozenset()
     extensions: tuple[str, ...] = ()
     timestamp_period: float = 0.0
+    cooperative_matrices: tuple[MatrixProduct, ...] = ()
 
     def is_nvidia(self) -> bool:
         """Whether the device is one of NVIDIA's."""
@@ -146,6 +200,7 @@ class DeviceInfo:
             f"\t\tMax Bound Descriptor Sets: {self.max_bound_descriptor_sets}",
             f"\t\tSubgroup Stages: {self.supported_stages:#x}   Operations: {self.supported_operations:#x}",
             f"\t\tFeatures: {', '.join(sorted(self.features)) or 'none'}",
+            f"\t\tCooperative Matrices: {', '.join(map(_product_text, self.cooperative_matrices)) or 'none'}",
             f"\t\tExtensions: {', '.join(sorted(self.extensions)) or 'none'}",
         ]
 
@@ -155,6 +210,12 @@ class DeviceInfo:
 
 def _yes(flag: int) -> str:
     return "yes" if flag else "no"
+
+
+def _product_text(product: MatrixProduct) -> str:
+    sizes = f"{product.m}x{product.n}x{product.k}{'+' if product.flexible else ''}"
+    workgroup = f" {product.scope} of {product.invocations}" if product.scope != "subgroup" else ""
+    return f"{sizes} {product.a}*{product.b}->{product.result}{workgroup}"
 
 
 def _flag_names(flags: int) -> str:

@@ -127,6 +127,16 @@ class _Matrix(dtype):
         cls.format_str = "\\n".join([row] * count)
 
 
+class _Cooperative(dtype):
+    """Matrix that the invocations of a subgroup or workgroup hold together, each some of its elements."""
+
+    dimentions = 2
+    rows: ClassVar[int]
+    columns: ClassVar[int]
+    use: ClassVar[str]
+    scope: ClassVar[str]
+
+
 class bool_(_Scalar, glsl="bool", size=1, fmt="%d"):
     """Truth value: what a comparison gives. In a buffer it takes one byte, as in NumPy."""
 
@@ -429,6 +439,11 @@ def vector_size(kind: DType) -> int:
     return kind.child_count
 
 
+def is_cooperative(kind: DType) -> bool:
+    """Whether `kind` is a cooperative matrix type."""
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Cooperative)
+
+
 # ---- making dtypes of dtypes ---------------------------------------------------------------------
 
 
@@ -453,6 +468,37 @@ def to_matrix(size: int) -> DType:
     if size not in _MATRICES:
         raise ArgumentValueError(f"to_matrix: matrices have 2, 3 or 4 columns, got {size}")
     return _MATRICES[size]
+
+
+@_remembered
+def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: str) -> DType:
+    """Type of a matrix that a "subgroup" or "workgroup" holds together.
+
+    `use` is "a", "b" or "accumulator": what it is in a product.
+    """
+    named_use = {"a": "A", "b": "B", "accumulator": "Accumulator"}[use]
+    shape = (rows, columns)
+    return type(
+        f"cooperative_{scalar.name}_{rows}x{columns}_{use}",
+        (_Cooperative,),
+        {
+            "name": f"{scope} matrix {use} of {rows}x{columns} {scalar.name}",
+            "glsl_type": f"coopmat<{scalar.glsl_type}, gl_Scope{scope.title()}, {rows}, {columns}, "
+            f"gl_MatrixUse{named_use}>",
+            "item_size": rows * columns * scalar.item_size,
+            "format_str": scalar.format_str,
+            "child_type": scalar,
+            "child_count": rows * columns,
+            "scalar": scalar,
+            "shape": shape,
+            "numpy_shape": shape,
+            "true_numpy_shape": shape,
+            "rows": rows,
+            "columns": columns,
+            "use": use,
+            "scope": scope,
+        },
+    )
 
 
 def complex_from_float(kind: DType) -> DType:

@@ -3,10 +3,10 @@
 import os
 from _thread import RLock
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import vkdispatch_native as native
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo, matrix_product
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -186,4 +186,6 @@ def get_cuda_device_map() -> dict[int, int]:
 def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
     """Return what the engine says of a device, under this index."""
     known = {name: entry[name] for name in DeviceInfo.__match_args__ if name in entry}
+    products: Any = entry.get("cooperative_matrices", ())
+    known["cooperative_matrices"] = tuple(matrix_product(*numbers) for numbers in products)
     return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from vkdispatch.base.record import record
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
-_NEWEST = (1, 5)  # of Vulkan 1.2
+_NEWEST = (1, 6)  # of Vulkan 1.3
 _MAX_BOUND = 1 << 22
 _VALIDATOR_SECONDS = 60
 
@@ -44,6 +44,9 @@ def opcodes(ranges: str) -> frozenset[int]:
 
 
 _TYPES = opcodes("19-38")
+# Of extensions: cooperative matrices, and the layouts and views of tensors that they are parts of.
+_COOPERATIVE_MATRIX, _TENSOR_LAYOUT, _TENSOR_VIEW = 4456, 5370, 5371
+_TYPES_OF_EXTENSIONS = frozenset((_COOPERATIVE_MATRIX, _TENSOR_LAYOUT, _TENSOR_VIEW))
 _RESULT_ONLY = _TYPES | {7, 11, 73, LABEL}
 _NO_RESULT = opcodes(
     "0 2-6 8 10 14-17 39 56 62-64 71 72 74 75 99 218-225 228 246 247 249-257 317 319 330-332"
@@ -58,6 +61,8 @@ _MADE_OF_TYPES: dict[int, tuple[int, int | None]] = {
     **dict.fromkeys((TYPE_STRUCT, TYPE_FUNCTION), (1, None)),
     31: (1, 0),
     TYPE_POINTER: (3, 0),
+    _COOPERATIVE_MATRIX: (1, 1),
+    **dict.fromkeys((_TENSOR_LAYOUT, _TENSOR_VIEW), (1, 0)),
 }
 # From here on come extensions, whose forms this module does not know.
 _LAST_KNOWN = 403
@@ -125,7 +130,7 @@ def read_module(code: object, argument: str = "spirv") -> Module:
     TypeError
         `code` is no bytes.
     ValueError
-        It is no SPIR-V, of a version that Vulkan 1.2 does not know, or malformed.
+        It is no SPIR-V, of a version that Vulkan 1.3 does not know, or malformed.
     """
     words = _words(code, argument)
     version = (int(words[1]) >> 16 & 0xFF, int(words[1]) >> 8 & 0xFF)
@@ -134,7 +139,7 @@ def read_module(code: object, argument: str = "spirv") -> Module:
     if version > _NEWEST:
         raise ArgumentValueError(
             f"{argument}: SPIR-V {version[0]}.{version[1]} is newer than the {_NEWEST[0]}.{_NEWEST[1]} that "
-            "Vulkan 1.2 takes; compile it with --target-env=vulkan1.2"
+            "Vulkan 1.3 takes; compile it with --target-env=vulkan1.2"
         )
     bound = int(words[3])
     if not 0 < bound <= _MAX_BOUND or words[4] != 0:
@@ -231,6 +236,8 @@ def _definitions(module: Module, bound: int, refuse: _Refuse) -> tuple[set[int],
         if opcode > _LAST_KNOWN:
             # Which words are identifiers is unknown: those that could be count as defined.
             defined.update(word for word in operands[:2] if 0 < word < bound)
+            if opcode in _TYPES_OF_EXTENSIONS:
+                types.update(operands[:1])
             continue
         if opcode in _NO_RESULT:
             continue
@@ -302,7 +309,9 @@ def validate(code: bytes, argument: str = "spirv") -> None:
     validator = shutil.which("spirv-val")
     if validator is None:
         return
-    command = [validator, "--target-env", "vulkan1.2", "--scalar-block-layout", "-"]
+    newer = int.from_bytes(code[4:8], "little") >= 0x10600
+    environment = "vulkan1.3" if newer else "vulkan1.2"
+    command = [validator, "--target-env", environment, "--scalar-block-layout", "-"]
     try:
         done = subprocess.run(
             command, input=code, capture_output=True, timeout=_VALIDATOR_SECONDS, check=False

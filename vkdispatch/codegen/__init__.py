@@ -450,6 +450,7 @@ from vkdispatch.codegen.layout import (
     ArgumentLayout,
     StructElement,
 )
+from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,
@@ -468,6 +469,7 @@ __all__ = [
     "Const",
     "Constant",
     "ConstantArray",
+    "CooperativeMatrix",
     "GLSLBackend",
     "Image1D",
     "Image2D",
@@ -539,6 +541,7 @@ __all__ = [
     "complex_from_euler_angle",
     "constant_array",
     "continue_statement",
+    "cooperative_matrix",
     "cos",
     "cosh",
     "cross",
@@ -624,6 +627,7 @@ __all__ = [
     "m3",
     "m4",
     "matrix_comp_mult",
+    "matrix_multiply_add",
     "max",
     "memory_barrier",
     "memory_barrier_buffer",

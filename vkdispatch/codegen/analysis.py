@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from vkdispatch.base.dtype import DType, component_type, compute_type
+from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.ir import (
@@ -23,6 +23,8 @@ from vkdispatch.codegen.ir import (
     ImageBinding,
     ImageStore,
     Kernel,
+    MatrixLoad,
+    MatrixStore,
     Op,
     RawStatement,
     RawText,
@@ -92,6 +94,10 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
     if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
         place, *operands = statement.value.args
         return (*place_operands(place), *operands)
+    if isinstance(statement, MatrixLoad):
+        return (statement.source, statement.stride, *statement.window)
+    if isinstance(statement, MatrixStore):
+        return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
     return expressions_of(statement)
 
 
@@ -140,6 +146,10 @@ def contents(kernel: Kernel) -> Contents:
             places.append(statement.place)
         elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             places.append(statement.value)
+        elif isinstance(statement, MatrixLoad):
+            places.append(statement.matrix)
+        elif isinstance(statement, MatrixStore):
+            places.append(statement.place)
         roots += evaluated(statement)
     used = nodes(roots)
     known = set(map(id, used))
@@ -170,6 +180,8 @@ def resource_access(kernel: Kernel) -> Access:
             _note_written(statement.place, access, also_read=statement.operator is not None)
         elif isinstance(statement, ImageStore):
             access.writes.add(statement.image.index)
+        elif isinstance(statement, MatrixStore):
+            _note_written(statement.place, access, also_read=False)
         elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
         elif isinstance(statement, RawStatement):
@@ -220,7 +232,8 @@ class Usage:
 
     `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
     scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
-    memory); `addresses` says whether buffers are reached by address.
+    memory); `addresses` says whether buffers are reached by address, `windows` whether cooperative matrices
+    are windows of larger ones.
     """
 
     dtypes: set[DType] = field(factory=set)
@@ -229,6 +242,7 @@ class Usage:
     subgroup_dtypes: set[DType] = field(factory=set)
     atomics: set[tuple[str, DType, bool]] = field(factory=set)
     addresses: bool = False
+    windows: bool = False
 
 
 @remembered
@@ -242,6 +256,8 @@ def usage(kernel: Kernel) -> Usage:
     for statement in contents(kernel).statements:
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
+        elif isinstance(statement, (MatrixLoad, MatrixStore)) and statement.window:
+            found.windows = True
     for expr in contents(kernel).expressions:
         found.dtypes.add(expr.dtype)
         if expr.op is Op.SUBGROUP:
@@ -277,7 +293,9 @@ def depends_on_workgroups(kernel: Kernel) -> bool:
     if any(isinstance(statement, (Effect, RawStatement)) for statement in found.statements):
         return True
     return any(
-        expr.op is Op.RAW or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
+        expr.op is Op.RAW
+        or is_cooperative(expr.dtype)
+        or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
         for expr in found.expressions
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from vkdispatch.base.dtype import bool_
+from vkdispatch.base.dtype import bool_, is_cooperative
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.affine import Space
 from vkdispatch.codegen.analysis import nodes, place_operands
@@ -18,6 +18,8 @@ from vkdispatch.codegen.ir import (
     ImageBinding,
     ImageStore,
     Kernel,
+    MatrixLoad,
+    MatrixStore,
     Op,
     Print,
     RawStatement,
@@ -34,7 +36,7 @@ from vkdispatch.codegen.ir import (
     with_blocks,
 )
 
-_FORBIDDEN_STATEMENTS = (Effect, RawStatement, Print, ImageStore)
+_FORBIDDEN_STATEMENTS = (Effect, RawStatement, Print, ImageStore, MatrixLoad, MatrixStore)
 _FORBIDDEN_OPERATIONS = (Op.RAW, Op.ATOMIC, Op.SUBGROUP)
 
 
@@ -121,7 +123,7 @@ def decided(original: Kernel, known: tuple[bool | None, ...]) -> Elementwise | N
 
 
 def _is_forbidden(expr: Expr) -> bool:
-    if expr.op in _FORBIDDEN_OPERATIONS or isinstance(expr.value, SharedArray):
+    if expr.op in _FORBIDDEN_OPERATIONS or isinstance(expr.value, SharedArray) or is_cooperative(expr.dtype):
         return True
     return expr.op is Op.BUILTIN and expr.value is not Builtin.GLOBAL_INVOCATION_ID
 

@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import (
     int8,
     int16,
     int64,
+    is_cooperative,
     is_float_dtype,
     uint8,
     uint16,
@@ -22,6 +23,7 @@ from vkdispatch.codegen.ir import ShaderFlags
 _TYPES: tuple[tuple[tuple[DType, ...], str], ...] = (
     ((float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
     ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
+    ((int8, uint8), "GL_EXT_shader_explicit_arithmetic_types_int8"),
     ((int64, uint64), "GL_ARB_gpu_shader_int64"),
     ((float64,), "GL_ARB_gpu_shader_fp64"),
 )
@@ -81,6 +83,11 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
     if used.addresses:
         names.append("GL_EXT_buffer_reference")
         scalars.add(uint64)
+    matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
+    if matrices:
+        names += ["GL_KHR_cooperative_matrix", "GL_KHR_memory_scope_semantics"]
+    if used.windows or any(kind.scope == "workgroup" for kind in matrices):  # type: ignore[attr-defined]
+        names.append("GL_NV_cooperative_matrix2")
     names += [name for kinds, name in _TYPES if scalars.intersection(kinds)]
     names += [name for kinds, name in _STORED if used.stored.intersection(kinds)]
     atomic = {atomic_extension(function, kind) for function, kind, _ in used.atomics}

@@ -298,6 +298,17 @@ def place_text(place: Expr, names: Names) -> str:
     return WRITERS[place.op](place, names)[0]
 
 
+def array_text(element: Expr, names: Names) -> tuple[str, str]:
+    """Write the array that an element lies in, and the index of the element."""
+    array, index = element.value, element.args[0]
+    assert isinstance(array, (Storage, SharedArray))
+    if isinstance(array, SharedArray):
+        return array.name, full_text(index, names)
+    if array.index in names.addresses:
+        return element_place(element, names).removesuffix("[0]"), "0u"
+    return f"{array.name}.data", f"uint({full_text(index, names)})"
+
+
 def reference_name(buffer: Storage) -> str:
     """Name of a buffer's block, which is a type of reference where the buffer is reached by address."""
     return f"Buffer{buffer.index}"
@@ -422,8 +433,10 @@ def _select(expr: Expr, names: Names) -> tuple[str, int]:
 def _length(expr: Expr, names: Names) -> tuple[str, int]:
     if isinstance(expr.value, SharedArray):
         return literal_text(expr.value.size, uint32), _POSTFIX
-    assert isinstance(expr.value, Storage)
     kind = expr.dtype.glsl_type
+    if isinstance(expr.value, Register):
+        return f"{kind}({expr.value.name}.length())", _POSTFIX
+    assert isinstance(expr.value, Storage)
     if expr.value.index in names.lengths:
         size = f"{names.block}.{names.lengths[expr.value.index]} / {expr.value.dtype.item_size}ul"
         return f"{kind}({size})", _POSTFIX

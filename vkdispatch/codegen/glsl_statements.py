@@ -11,6 +11,7 @@ from vkdispatch.codegen.glsl_expressions import (
     STORED,
     WRITERS,
     Names,
+    array_text,
     full_text,
     literal_text,
     place_text,
@@ -29,6 +30,8 @@ from vkdispatch.codegen.ir import (
     For,
     If,
     ImageStore,
+    MatrixLoad,
+    MatrixStore,
     Op,
     Print,
     RawStatement,
@@ -115,6 +118,8 @@ class BodyWriter:
         elif isinstance(statement, ImageStore):
             target, texel = statement.image.name, self._texel(statement.value)
             self.line(f"imageStore({target}, {self._text(statement.coordinate)}, {texel});", loc)
+        elif isinstance(statement, (MatrixLoad, MatrixStore)):
+            self._matrix(statement)
         elif isinstance(statement, If):
             self._if(statement)
         elif isinstance(statement, While):
@@ -170,6 +175,38 @@ class BodyWriter:
         if statement.operator is None:
             return f"{target} = {self._text(statement.value)}"
         return updated_text(target, statement.operator, place, statement.value, self._names)
+
+    def _matrix(self, statement: MatrixLoad | MatrixStore) -> None:
+        """Write the transfer of a cooperative matrix."""
+        loads = isinstance(statement, MatrixLoad)
+        if isinstance(statement, MatrixLoad):
+            matrix, element, kind = statement.matrix, statement.source, statement.matrix.dtype
+        else:
+            matrix, element, kind = statement.value, statement.place, statement.value.dtype
+        array, index = array_text(element, self._names)
+        function, stride = f"coopMat{'Load' if loads else 'Store'}", self._text(statement.stride)
+        start = f"{self._text(matrix)}, {array}, {index}, "
+        if not statement.window:
+            order = f"gl_CooperativeMatrixLayout{'Column' if statement.transposed else 'Row'}Major"
+            self.line(f"{function}({start}{stride}, {order});", statement.loc)
+            return
+        rows, columns, row, column = map(self._text, statement.window)
+        sizes: tuple[int, ...] = kind.shape
+        spans = [(rows, row, sizes[0]), (columns, column, sizes[1])][:: -1 if statement.transposed else 1]
+        clamp = "gl_CooperativeMatrixClampModeConstantNV"
+        self.line("{", statement.loc)
+        self._depth += 1
+        self.line(f"tensorLayoutNV<2, {clamp}> whole = createTensorLayoutNV(2, {clamp});", statement.loc)
+        self.line(f"whole = setTensorLayoutDimensionNV(whole, {spans[0][0]}, {spans[1][0]});", statement.loc)
+        self.line(f"whole = setTensorLayoutStrideNV(whole, {stride}, 1);", statement.loc)
+        part = "sliceTensorLayoutNV(whole, " + ", ".join(f"{first}, {size}" for _, first, size in spans) + ")"
+        if statement.transposed:
+            turn = "tensorViewNV<2, false, 1, 0> turned = createTensorViewNV(2, false, 1, 0);"
+            self.line(turn, statement.loc)
+            part += ", turned"
+        self.line(f"{function}TensorNV({start}{part});", statement.loc)
+        self._depth -= 1
+        self.line("}", statement.loc)
 
     def _texel(self, value: Expr) -> str:
         """Write a value as the four components that an image store takes."""

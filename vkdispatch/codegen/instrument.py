@@ -16,6 +16,7 @@ from vkdispatch.base.dtype import (
     component_type,
     int64,
     is_complex,
+    is_cooperative,
     is_float_dtype,
     is_signed_dtype,
     is_vector,
@@ -371,7 +372,8 @@ class _Lowering:
     # -- NaN
 
     def _watches(self, kind: DType) -> bool:
-        return self._checks.nan and is_float_dtype(component_type(kind))
+        # other invocations hold the other elements of a cooperative matrix
+        return self._checks.nan and is_float_dtype(component_type(kind)) and not is_cooperative(kind)
 
     def _nan_check(self, value: Expr, what: str, index: Expr | None, loc: Loc | None) -> If:
         values = () if index is None else (*wide_words(index), uint(0))
@@ -402,6 +404,8 @@ class _Lowering:
             return False
         if expr.op is Op.IMAGE_LOAD:
             return True
+        if expr.op is Op.INDEX and is_cooperative(expr.args[0].dtype):
+            return False  # only the device knows how many elements an invocation holds
         index = expr.args[-1]
         size = _static_size(expr)
         known = index.op is Op.LITERAL and isinstance(index.value, int) and size is not None

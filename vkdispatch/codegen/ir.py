@@ -49,9 +49,9 @@ class Op(Enum):
     COMPARE = auto()  # value: operator; args: (left, right)
     LOGICAL = auto()  # value: "&&" or "||"; args: two or more, each evaluated only if it still matters
     SELECT = auto()  # args: (condition, value if it holds, value if not); only the chosen one is evaluated
-    LENGTH = (
-        auto()
-    )  # value: Storage or SharedArray; how many elements it has (uint32, of Storage also uint64)
+    # value: Storage or SharedArray; how many elements it has (uint32, of Storage also uint64). Or the
+    # Register of a cooperative matrix: how many of its elements this invocation holds
+    LENGTH = auto()
     CALL = auto()  # value: GLSL function without effects; args: its arguments
     SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
     # value: GLSL function such as "atomicAdd"; args: (place, operands...); only as the value of a Declare
@@ -245,6 +245,35 @@ class ImageStore:
 
 
 @record
+class MatrixLoad:
+    """Fill a cooperative matrix from memory: element (r, c) lies at stride * r + c from `source`.
+
+    The stride counts the array's own elements, whatever the matrix is made of; `transposed` swaps r and c.
+    With a `window` (rows and columns of the whole, first row, first column) `source` is where the whole
+    begins, and what lies outside of it is read as 0, and left alone by a MatrixStore.
+    """
+
+    matrix: Expr
+    source: Expr
+    stride: Expr
+    transposed: bool = False
+    window: tuple[Expr, ...] = ()
+    loc: Loc | None = None
+
+
+@record
+class MatrixStore:
+    """Write a cooperative matrix to memory; as `MatrixLoad` says, with `place` in place of `source`."""
+
+    place: Expr
+    value: Expr
+    stride: Expr
+    transposed: bool = False
+    window: tuple[Expr, ...] = ()
+    loc: Loc | None = None
+
+
+@record
 class If:
     """The first branch whose condition holds runs, else `orelse`."""
 
@@ -377,6 +406,8 @@ Statement = (
     Declare
     | Store
     | ImageStore
+    | MatrixLoad
+    | MatrixStore
     | If
     | While
     | For
@@ -488,6 +519,10 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.place, statement.value)
     if isinstance(statement, ImageStore):
         return (statement.coordinate, statement.value)
+    if isinstance(statement, MatrixLoad):
+        return (statement.matrix, statement.source, statement.stride, *statement.window)
+    if isinstance(statement, MatrixStore):
+        return (statement.place, statement.value, statement.stride, *statement.window)
     if isinstance(statement, If):
         return tuple(condition for condition, _ in statement.branches)
     if isinstance(statement, (While, Assert)):

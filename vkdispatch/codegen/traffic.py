@@ -24,6 +24,7 @@ from vkdispatch.codegen.ir import (
     ImageBinding,
     ImageStore,
     Kernel,
+    MatrixStore,
     Op,
     RawStatement,
     Return,
@@ -235,6 +236,9 @@ class _Counter:
         elif isinstance(statement, ImageStore):
             self._note(statement.image, True, statement.coordinate, env)
             self._read((statement.coordinate, statement.value), env)
+        elif isinstance(statement, MatrixStore):
+            self._write(statement.place, env, reads=False)
+            self._read((statement.value, statement.stride, *statement.window), env)
         elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
             place, *operands = statement.value.args
             self._write(place, env, reads=True)

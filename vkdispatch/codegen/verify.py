@@ -12,6 +12,7 @@ from vkdispatch.base.dtype import (
     int32,
     int64,
     is_complex,
+    is_cooperative,
     is_float_dtype,
     is_integer_dtype,
     is_matrix,
@@ -38,6 +39,8 @@ from vkdispatch.codegen.ir import (
     ImageBinding,
     ImageStore,
     Kernel,
+    MatrixLoad,
+    MatrixStore,
     Op,
     RawText,
     Register,
@@ -125,6 +128,20 @@ def _check_statement(statement: Statement) -> None:
         _need(image.storage, "only storage images are stored to", loc)
         _need(_is_texel(statement.coordinate, image), "a store needs the coordinates of a texel", loc)
         _need(statement.value.dtype is image.dtype, "a texel is stored as its own type", loc)
+    elif isinstance(statement, (MatrixLoad, MatrixStore)):
+        loads = isinstance(statement, MatrixLoad)
+        matrix, element = (
+            (statement.matrix, statement.source)
+            if isinstance(statement, MatrixLoad)
+            else (statement.value, statement.place)
+        )
+        _need(is_cooperative(matrix.dtype), "a cooperative matrix is loaded and stored", loc)
+        _need(not loads or is_place(matrix), "a register is loaded", loc)
+        _need(element.op is Op.ELEMENT and (loads or is_place(element)), "a matrix lies in an array", loc)
+        _need(statement.stride.dtype in _LONG_INDEX_TYPES, "a stride is an integer", loc)
+        sizes = statement.window
+        _need(len(sizes) in (0, 4), "a window has two sizes and two starts", loc)
+        _need(all(size.dtype in _LONG_INDEX_TYPES for size in sizes), "a window is of integers", loc)
     elif isinstance(statement, If):
         _need(bool(statement.branches), "an if needs a branch", loc)
         _need(
@@ -228,6 +245,8 @@ def _binary_type(symbol: str, left: DType, right: DType) -> DType | None:
     if left is right:
         # two complex numbers multiply by their own rule, which is written out in components
         return None if is_complex(left) and symbol in "*/" else left
+    if is_cooperative(left) or is_cooperative(right):
+        return left if symbol == "*" and component_type(left) is right else None
     if is_scalar(right) and component_type(left) is right:
         return None if is_complex(left) and symbol in "+-" else left
     if is_scalar(left) and component_type(right) is left and symbol not in ("<<", ">>"):
@@ -264,6 +283,8 @@ def _select(expr: Expr) -> bool:
 
 
 def _length(expr: Expr) -> bool:
+    if isinstance(expr.value, Register):
+        return is_cooperative(expr.value.dtype) and not expr.args and expr.dtype is uint32
     long = isinstance(expr.value, Storage) and expr.dtype is uint64
     return isinstance(expr.value, (Storage, SharedArray)) and not expr.args and (long or expr.dtype is uint32)
 

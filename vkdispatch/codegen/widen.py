@@ -643,11 +643,12 @@ def _with_expressions(statement: Statement, rule: Callable[[Expr], Expr]) -> Sta
             statement, branches=tuple((rule(condition), body) for condition, body in statement.branches)
         )
     changes: dict[str, Any] = {}
-    for name in ("condition", "value", "coordinate"):
+    for name in ("condition", "value", "coordinate", "matrix", "source", "place", "stride"):
         found = getattr(statement, name, None)
         if isinstance(found, Expr):
             changes[name] = rule(found)
-    args = getattr(statement, "args", None)
-    if args:
-        changes["args"] = tuple(map(rule, args))
+    for name in ("args", "window"):
+        found = getattr(statement, name, None)
+        if found:
+            changes[name] = tuple(map(rule, found))
     return replace(statement, **changes) if changes else statement

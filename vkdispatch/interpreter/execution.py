@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base.dtype import is_cooperative
 from vkdispatch.base.errors import (
     ArgumentValueError,
     KernelAssertionError,
@@ -31,6 +32,8 @@ from vkdispatch.codegen.ir import (
     If,
     ImageStore,
     Kernel,
+    MatrixLoad,
+    MatrixStore,
     Op,
     Print,
     RawStatement,
@@ -190,6 +193,8 @@ class _Runner:
     # -- simple statements
 
     def declare(self, statement: Declare, lanes: Lanes) -> Lanes:
+        if is_cooperative(statement.register.dtype):
+            return self.matrix(statement, lanes)
         if statement.value.op is Op.ATOMIC:
             value = self.batch.run_atomic(statement.value, lanes, statement.loc)
         else:
@@ -308,6 +313,13 @@ class _Runner:
             statement.loc,
         )
 
+    def matrix(self, statement: MatrixLoad | MatrixStore | Declare, lanes: Lanes) -> Lanes:
+        raise located(
+            UnsupportedError,
+            f"{self.batch.program.who}: interpret: cooperative matrices live on a device only",
+            statement.loc,
+        )
+
     # -- control flow
 
     def scope(self, statement: Scope, lanes: Lanes) -> Lanes:
@@ -418,6 +430,8 @@ _RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
     Declare: _Runner.declare,
     Store: _Runner.store,
     ImageStore: _Runner.image_store,
+    MatrixLoad: _Runner.matrix,
+    MatrixStore: _Runner.matrix,
     If: _Runner.branch,
     While: _Runner.while_loop,
     For: _Runner.for_loop,

@@ -1,1 +1,1 @@
-"""Products of matrices."""
+"""Products of matrices: `vd.matmul`."""

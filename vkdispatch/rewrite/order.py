@@ -13,6 +13,8 @@ from vkdispatch.codegen.ir import (
     Effect,
     Expr,
     ImageStore,
+    MatrixLoad,
+    MatrixStore,
     Op,
     RawStatement,
     Statement,
@@ -72,7 +74,7 @@ def _writes(statements: Iterable[Statement], expr: Expr) -> bool:
     read = {id(node.value) for node in nodes((expr,)) if node.op in _MEMORY or node.op is Op.REGISTER}
     memory = any(node.op in _MEMORY for node in nodes((expr,)))
     for statement in walk(tuple(statements)):
-        if isinstance(statement, (Effect, ImageStore, RawStatement)):
+        if isinstance(statement, (Effect, ImageStore, MatrixLoad, MatrixStore, RawStatement)):
             if memory:
                 return True
             continue

@@ -1,7 +1,9 @@
 """Which operations of the kernel language a device lacks."""
 
+from typing import Any
+
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dtype import DType, is_float_dtype
+from vkdispatch.base.dtype import DType, component_type, is_cooperative, is_float_dtype
 from vkdispatch.codegen.analysis import Usage
 from vkdispatch.codegen.extensions import EXTENDED_TYPES, subgroup_class
 
@@ -22,7 +24,40 @@ _FLOAT_ATOMICS = {"atomicAdd": "AtomicAdd", "atomicMin": "AtomicMinMax", "atomic
 
 def missing_operation(used: Usage, device: DeviceInfo) -> str | None:
     """Name the first operation of a kernel that a device lacks, with its Vulkan feature; None for none."""
-    return _missing_subgroup(used, device) or _missing_atomic(used, device)
+    return _missing_subgroup(used, device) or _missing_atomic(used, device) or _missing_matrix(used, device)
+
+
+def _missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
+    matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
+    if not matrices:
+        return None
+    if "cooperativeMatrix" not in device.features:
+        return "cooperative matrices (cooperativeMatrix of VK_KHR_cooperative_matrix)"
+    needed = ["cooperativeMatrixTensorAddressing"] if used.windows else []
+    for kind in sorted(matrices, key=lambda each: each.name):
+        if not _has_matrix(kind, device):
+            return f"a {kind.name} among its products (DeviceInfo.cooperative_matrices)"
+    lacking = [name for name in needed if name not in device.features]
+    return f"windows of matrices ({lacking[0]} of VK_NV_cooperative_matrix2)" if lacking else None
+
+
+def _has_matrix(kind: Any, device: DeviceInfo) -> bool:
+    """Whether a matrix is one of a product that the device computes."""
+    scalar = component_type(kind).name
+    for product in device.cooperative_matrices:
+        sizes, scalars = {
+            "a": ((product.m, product.k), (product.a,)),
+            "b": ((product.k, product.n), (product.b,)),
+            "accumulator": ((product.m, product.n), (product.c, product.result)),
+        }[kind.use]
+        fits = [
+            given % size == 0 if product.flexible else given == size
+            for given, size in zip(kind.shape, sizes, strict=True)
+        ]
+        # an accumulator may also be of another type, as what a product is converted to
+        if all(fits) and product.scope == kind.scope and (scalar in scalars or kind.use == "accumulator"):
+            return True
+    return False
 
 
 def _missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:

@@ -100,6 +100,29 @@ bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Puts the features of extensions that the device has in front of `next`, and says which extensions these are.
+void* chain_features(DeviceProperties& p, void* next, std::vector<const char*>* used = nullptr) {
+  const auto add = [&](const char* extension, auto& structure) {
+    if (p.has_extension(extension)) {
+      structure.pNext = next;
+      next = &structure;
+      if (used != nullptr) {
+        used->push_back(extension);
+      }
+      return true;
+    }
+    return false;
+  };
+  if (add(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME, p.atomic_float)) {
+    add(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME, p.atomic_float2);
+  }
+  if (add(kCooperativeMatrix, p.cooperative_matrix)) {
+    add(kCooperativeMatrix2, p.cooperative_matrix2);
+  }
+  add(kBfloat16, p.bfloat16);
+  return next;
+}
+
 }  // namespace
 
 bool DeviceProperties::has_extension(const char* name) const {
@@ -126,19 +149,18 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
   if (p.core.apiVersion >= VK_API_VERSION_1_2) {
     p.features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
     p.features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    p.atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+    p.atomic_float2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT;
     p.features12.pNext = &p.features11;
-    if (p.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME)) {
-      p.atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
-      p.features11.pNext = &p.atomic_float;
-      if (p.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME)) {
-        p.atomic_float2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT;
-        p.atomic_float.pNext = &p.atomic_float2;
-      }
-    }
+    p.features11.pNext = chain_features(p, nullptr);
     VkPhysicalDeviceFeatures2 features{};
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.pNext = &p.features12;
     vkGetPhysicalDeviceFeatures2(physical, &features);
+    if (p.cooperative_matrix.cooperativeMatrix) {
+      p.matrix_products =
+          matrix_products(physical, p.cooperative_matrix2.cooperativeMatrixFlexibleDimensions != VK_FALSE);
+    }
   }
 
   uint32_t count = 0;
@@ -148,7 +170,8 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
   p.missing = missing_requirements(p);
   // The chains point into this very function's frame or object: cut them before the struct is copied.
   p.maintenance3.pNext = p.id.pNext = p.features12.pNext = p.features11.pNext = nullptr;
-  p.atomic_float.pNext = nullptr;
+  p.atomic_float.pNext = p.atomic_float2.pNext = nullptr;
+  p.cooperative_matrix.pNext = p.cooperative_matrix2.pNext = p.bfloat16.pNext = nullptr;
   return p;
 }
 
@@ -321,14 +344,9 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   }
   DeviceProperties on = properties_;
   on.features11.pNext = &on.features12;
-  if (properties_.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME)) {
-    enable(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
-    on.features12.pNext = &on.atomic_float;
-    if (properties_.has_extension(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME)) {
-      enable(VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME);
-      on.atomic_float.pNext = &on.atomic_float2;
-    }
-  }
+  std::vector<const char*> used;
+  on.features12.pNext = chain_features(on, nullptr, &used);
+  std::for_each(used.begin(), used.end(), enable);
   std::vector<const char*> names(extensions.size());
   std::transform(extensions.begin(), extensions.end(), names.begin(),
                  [](const std::string& name) { return name.c_str(); });

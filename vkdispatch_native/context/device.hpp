@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "context/matrices.hpp"
 #include "libs/vulkan.hpp"
 
 namespace vkd {
@@ -21,6 +22,10 @@ struct DeviceProperties {
   VkPhysicalDeviceVulkan12Features features12{};
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{};
   VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT atomic_float2{};
+  CooperativeMatrixFeatures cooperative_matrix{};
+  CooperativeMatrix2Features cooperative_matrix2{};
+  Bfloat16Features bfloat16{};
+  std::vector<MatrixProduct> matrix_products;
   std::vector<VkQueueFamilyProperties> queue_families;
   std::vector<std::string> extensions;
   std::vector<std::string> missing;  // what the engine needs and the device lacks

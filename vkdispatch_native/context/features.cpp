@@ -69,6 +69,17 @@ std::vector<Feature> features_of(DeviceProperties& p) {
       BELONGS(atomic_float2, shaderSharedFloat16AtomicMinMax, kFloat2),
       BELONGS(atomic_float2, shaderSharedFloat32AtomicMinMax, kFloat2),
       BELONGS(atomic_float2, shaderSharedFloat64AtomicMinMax, kFloat2),
+      BELONGS(cooperative_matrix, cooperativeMatrix, kCooperativeMatrix),
+      BELONGS(cooperative_matrix2, cooperativeMatrixWorkgroupScope, kCooperativeMatrix2),
+      BELONGS(cooperative_matrix2, cooperativeMatrixFlexibleDimensions, kCooperativeMatrix2),
+      BELONGS(cooperative_matrix2, cooperativeMatrixReductions, kCooperativeMatrix2),
+      BELONGS(cooperative_matrix2, cooperativeMatrixConversions, kCooperativeMatrix2),
+      BELONGS(cooperative_matrix2, cooperativeMatrixPerElementOperations, kCooperativeMatrix2),
+      BELONGS(cooperative_matrix2, cooperativeMatrixTensorAddressing, kCooperativeMatrix2),
+      BELONGS(cooperative_matrix2, cooperativeMatrixBlockLoads, kCooperativeMatrix2),
+      BELONGS(bfloat16, shaderBFloat16Type, kBfloat16),
+      BELONGS(bfloat16, shaderBFloat16DotProduct, kBfloat16),
+      BELONGS(bfloat16, shaderBFloat16CooperativeMatrix, kBfloat16),
   };
 #undef REQUIRED
 #undef OPTIONAL
@@ -85,6 +96,9 @@ void keep_features(DeviceProperties& p, const std::function<bool(const Feature&)
   clear(p.features12);
   clear(p.atomic_float);
   clear(p.atomic_float2);
+  clear(p.cooperative_matrix);
+  clear(p.cooperative_matrix2);
+  clear(p.bfloat16);
   for (const auto& [place, value] : kept) {
     *place = value;
   }

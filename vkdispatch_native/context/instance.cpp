@@ -102,7 +102,7 @@ Instance::Instance(bool debug) : Instance() {
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pApplicationName = "vkdispatch";
   application.pEngineName = "vkdispatch";
-  application.apiVersion = VK_API_VERSION_1_2;
+  application.apiVersion = VK_API_VERSION_1_3;  // 1.2 suffices; SPIR-V 1.6 needs this
 
   std::vector<const char*> layers;
   std::vector<const char*> extensions;

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <filesystem>
@@ -32,7 +33,7 @@ void initialize_once() {
 }
 
 // Part of compiler_identity(): to be raised with any change of how glslang is used below.
-constexpr int kUse = 1;
+constexpr int kUse = 2;
 
 std::atomic<uint64_t> compilations{0};
 
@@ -83,13 +84,15 @@ class Files final : public glslang::TShader::Includer {
 glslang::EShTargetClientVersion client_version(int vulkan_minor) {
   return vulkan_minor == 0   ? glslang::EShTargetVulkan_1_0
          : vulkan_minor == 1 ? glslang::EShTargetVulkan_1_1
-                             : glslang::EShTargetVulkan_1_2;
+         : vulkan_minor == 2 ? glslang::EShTargetVulkan_1_2
+                             : glslang::EShTargetVulkan_1_3;
 }
 
 glslang::EShTargetLanguageVersion spirv_version(int vulkan_minor) {
   return vulkan_minor == 0   ? glslang::EShTargetSpv_1_0
          : vulkan_minor == 1 ? glslang::EShTargetSpv_1_3
-                             : glslang::EShTargetSpv_1_5;
+         : vulkan_minor == 2 ? glslang::EShTargetSpv_1_5
+                             : glslang::EShTargetSpv_1_6;
 }
 
 std::vector<uint32_t> compile(const std::string& source, const GlslOptions& options = {}) {
@@ -97,6 +100,9 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   constexpr auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
   constexpr int default_version = 450;
 
+  // What this extension adds to SPIR-V is defined upon 1.6; devices that have it know that.
+  const bool newer = source.find("GL_NV_cooperative_matrix2") != std::string::npos;
+  const int vulkan_minor = newer ? std::max(options.vulkan_minor, 3) : options.vulkan_minor;
   const char* text = source.c_str();
   const char* path = options.path.c_str();
   glslang::TShader shader(EShLangCompute);
@@ -106,8 +112,8 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
     shader.setStringsWithLengthsAndNames(&text, nullptr, &path, 1);
   }
   shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, default_version);
-  shader.setEnvClient(glslang::EShClientVulkan, client_version(options.vulkan_minor));
-  shader.setEnvTarget(glslang::EShTargetSpv, spirv_version(options.vulkan_minor));
+  shader.setEnvClient(glslang::EShClientVulkan, client_version(vulkan_minor));
+  shader.setEnvTarget(glslang::EShTargetSpv, spirv_version(vulkan_minor));
   Files files;
   glslang::TShader::ForbidIncluder nothing;
   glslang::TShader::Includer& includer =
@@ -155,9 +161,9 @@ std::vector<uint32_t> compile_glsl(const std::string& source, const GlslOptions&
                                               " are compiled");
   }
   compilations.fetch_add(1, std::memory_order_relaxed);
-  if (options.vulkan_minor < 0 || options.vulkan_minor > 2) {
+  if (options.vulkan_minor < 0 || options.vulkan_minor > 3) {
     throw Error(ErrorKind::invalid_value,
-                "Vulkan 1." + std::to_string(options.vulkan_minor) + " is unknown: 1.0, 1.1 or 1.2");
+                "Vulkan 1." + std::to_string(options.vulkan_minor) + " is unknown: 1.0 to 1.3");
   }
   Task task{source, options, {}, nullptr};
   pthread_attr_t attributes;

@@ -1,0 +1,140 @@
+"""What all kernels of a product share: their arguments, and how its sizes are given."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.output import Sink
+from vkdispatch.base.dtype import DType, bool_, uint32
+from vkdispatch.base.record import record
+from vkdispatch.matrices.arithmetic import zero
+
+NUMBERS = ("rows", "columns", "chunk", "last", "splits", "batches", "a_batches", "b_batches")
+PREFIX = "matmul_"
+
+
+@record
+class Sizes:
+    """The sizes of a product: `batches` times (rows x length) times (length x columns).
+
+    An operand has as many matrices as there are batches, or one for all. The sums go over `splits` parts of
+    `chunk` elements, the last of `last`, so that a length beyond 32 bits is given by numbers of 32.
+    """
+
+    batches: int
+    rows: int
+    columns: int
+    length: int
+    a_batches: int
+    b_batches: int
+    splits: int = 1
+    chunk: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many elements the result has."""
+        return self.batches * self.rows * self.columns
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The arguments of kernels, in the order of `NUMBERS`."""
+        chunk = self.chunk or self.length
+        last = self.length - (self.splits - 1) * chunk
+        return (
+            *(self.rows, self.columns, chunk, last, self.splits),
+            *(self.batches, self.a_batches, self.b_batches),
+        )
+
+
+@record
+class Factors:
+    """What a kernel multiplies and where the result goes.
+
+    Attributes
+    ----------
+    a, b
+        Where the elements come from, loaded as many at a time as they say.
+    transpose_a, transpose_b
+        Whether rows and columns of an operand are swapped: in memory, columns of `a` are then neighbours.
+    kind
+        The type of sums.
+    sink
+        How sums become elements of the result.
+    partial
+        Whether the sums of each part go to a scratch buffer instead, to be added up by another kernel.
+    """
+
+    a: Source
+    b: Source
+    transpose_a: bool
+    transpose_b: bool
+    kind: DType
+    sink: Sink
+    partial: bool
+
+    @property
+    def logical(self) -> bool:
+        """Whether products are of truth values."""
+        return self.sink.value_type is bool_
+
+    @property
+    def arguments(self) -> list[tuple[str, Any]]:
+        """Names and annotations of a kernel's arguments; see `arguments_of` for what it is launched with."""
+        buffer: Any = vc.Buff
+        constant: Any = vc.Const
+        named: list[tuple[str, Any]] = [
+            (f"{PREFIX}result", buffer[self.kind if self.partial else self.sink.out_type]),
+            *((PREFIX + name, constant[uint32]) for name in NUMBERS),
+        ]
+        for letter, source in (("a", self.a), ("b", self.b)):
+            named += zip(source.names, source.annotations, strict=True)
+            named += [(f"{PREFIX}{letter}{position}", buffer[view]) for position, view in source.views]
+        if not self.partial:
+            named += zip(self.sink.names, self.sink.annotations, strict=True)
+        return named
+
+
+class Variables:
+    """The arguments of a kernel that is being traced, and what it computes of all of them."""
+
+    def __init__(self, factors: Factors, variables: Sequence[Any]) -> None:
+        given = iter(variables)
+        self.factors = factors
+        self.result = next(given)
+        self.number: dict[str, Any] = {name: next(given) for name in NUMBERS}
+        self.a = [next(given) for _ in factors.a.names]
+        self.a_views = [next(given) for _ in factors.a.views]
+        self.b = [next(given) for _ in factors.b.names]
+        self.b_views = [next(given) for _ in factors.b.views]
+        self.rest = list(given)
+        number = self.number
+        self.length = ((number["splits"] - 1) * number["chunk"] + number["last"]).to_register("length")
+
+    def part(self, split: Any) -> tuple[Any, Any]:
+        """Where a part of the sums begins and ends."""
+        number = self.number
+        begin = (split * number["chunk"]).to_register("begin")
+        size = vc.select(split + 1 == number["splits"], number["last"], number["chunk"])
+        return begin, (begin + size).to_register("end")
+
+    def store(self, split: Any, batch: Any, row: Any, column: Any, total: Any) -> None:
+        """Store a sum of an element of the result."""
+        number = self.number
+        index = (batch * number["rows"] + row) * number["columns"] + column
+        self.store_at(split, index, total)
+
+    def store_at(self, split: Any, index: Any, total: Any) -> None:
+        """Store a sum, by the flat index in the result."""
+        number, factors = self.number, self.factors
+        if factors.partial:
+            size = number["batches"] * number["rows"] * number["columns"]
+            self.result[split * size + index] = total
+        else:
+            store_sum(factors, self.result, self.rest, index, total)
+
+
+def store_sum(factors: Factors, result: Any, rest: Sequence[Any], index: Any, total: Any) -> None:
+    """Store what the sink makes of a sum."""
+    value = total != zero(factors.kind) if factors.logical else total
+    factors.sink.store(result, rest, index.to_register("index"), value)

@@ -1,0 +1,76 @@
+"""Sums of parts become sums, in fixed order; of no parts, zeros.
+
+    part 0    [ sums of all elements of the result ]
+    part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t, t + lanes,
+    part 2    [ ...                                ]    ...; then halves of the lanes are added
+
+Who adds what is decided by the form alone: the same input gives the same bits.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.dtype import uint32
+from vkdispatch.base.record import record
+from vkdispatch.matrices.arithmetic import combined, zero
+from vkdispatch.matrices.factors import PREFIX, Factors, store_sum
+from vkdispatch.shader.shader_function import ShaderFunction
+
+GROUP = 256
+
+
+@record
+class PartialsForm:
+    """What the kernel is specialised for; of `factors`, only the type and the sink matter."""
+
+    factors: Factors
+    lanes: int
+
+
+@remembered
+def partials_kernel(form: PartialsForm) -> ShaderFunction:
+    """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
+    factors = form.factors
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+    elements = GROUP // form.lanes
+
+    def body(result: Any, parts: Any, count: Any, *rest: Any) -> None:
+        lane = vc.local_invocation_index()
+        own = (lane % form.lanes).to_register("lane")
+        index = (vc.workgroup_id().x * elements + lane // form.lanes).to_register("index")
+        total = zero(factors.kind).to_register("total")
+        inside = index < result.shape.w
+        with vc.if_block(inside), vc.for_block(own, count, form.lanes) as part:
+            value = parts[part * result.shape.w + index]
+            total[:] = combined(total, value, logical=factors.logical)
+        total = add_lanes(total, lane, form.lanes, GROUP, factors)
+        with vc.if_block(vc.all(inside, own == 0)):
+            store_sum(factors, result, rest, index, total)
+
+    arguments = [
+        (f"{PREFIX}result", buffer[factors.sink.out_type]),
+        (f"{PREFIX}parts", buffer[factors.kind]),
+        (f"{PREFIX}count", constant[uint32]),
+        *zip(factors.sink.names, factors.sink.annotations, strict=True),
+    ]
+    groups = f"-(-{PREFIX}result.size // {elements})"
+    return traced(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
+
+
+def add_lanes(total: Any, lane: Any, lanes: int, group: int, factors: Factors) -> Any:
+    """Add the values of runs of `lanes` invocations: right in the first of each."""
+    if lanes == 1:
+        return total
+    memory = vc.shared_buffer(factors.kind, group)
+    memory[lane] = total
+    vc.barrier()
+    half = lanes // 2
+    while half:
+        with vc.if_block(lane % lanes < half):
+            memory[lane] = combined(memory[lane], memory[lane + half], logical=factors.logical)
+        vc.barrier()
+        half //= 2
+    return memory[lane]

@@ -1,0 +1,178 @@
+"""Which kernels make a product: chosen by sizes, types and device alone.
+
+Times are estimated: of a tile, from how many of them a device does at once and how good its kernel is; the
+shape of tiles and the number of parts of the length with the least time for all are taken.
+"""
+
+import math
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.record import record, replace
+from vkdispatch.matrices.factors import Sizes
+
+# Elements of a sum that one invocation adds up, at most, on drivers that end long loops.
+_CPU_CHUNK = 32768
+_MOST_SPLITS = 256
+_SMALL_SIDE = 8
+_SMALL_LENGTH = 4096
+_FEW_SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+
+
+@record
+class Tile:
+    """A shape of tiles; `cost` is the time of a product of two numbers, relative to that of the best."""
+
+    rows: int
+    columns: int
+    step: int
+    height: int
+    width: int
+    unroll: int
+    cost: float
+
+
+@record
+class Tuning:
+    """Numbers that were found by measurement, on GPUs.
+
+    Attributes
+    ----------
+    tiles_4, tiles_8, tiles_16
+        Tiles for sums of 4, 8 and 16 bytes.
+    tiles_cpu
+        Tiles on processors, whose compilers take long for large ones.
+    slots
+        Workgroups of tiles that a GPU works on at once.
+    rate
+        Products a second of tiles of cost 1, of sums of 4 bytes.
+    bandwidth, launch
+        Bytes a second of memory, and seconds of a launch.
+    groups
+        Workgroups that share a product with a vector.
+    lane_loads
+        Loads that a lane of such a product has at least, before others help.
+    across_lanes
+        Lanes that share the length, where sums are neighbours.
+    unroll
+        Loads that a lane has in flight.
+    """
+
+    tiles_4: tuple[Tile, ...] = (
+        Tile(64, 64, 16, 8, 8, 4, 1.0),
+        Tile(128, 32, 16, 8, 8, 4, 1.25),
+        Tile(32, 128, 16, 8, 8, 4, 1.25),
+        Tile(32, 32, 16, 4, 4, 4, 1.7),
+        Tile(128, 16, 16, 8, 4, 4, 1.9),
+        Tile(16, 128, 16, 4, 8, 4, 1.9),
+        Tile(16, 16, 32, 2, 2, 4, 3.5),
+    )
+    tiles_8: tuple[Tile, ...] = (
+        Tile(64, 64, 8, 8, 8, 2, 1.6),
+        Tile(32, 32, 16, 4, 4, 2, 2.0),
+        Tile(128, 16, 8, 8, 4, 2, 2.5),
+        Tile(16, 128, 8, 4, 8, 2, 2.5),
+        Tile(16, 16, 16, 2, 2, 2, 4.0),
+    )
+    tiles_16: tuple[Tile, ...] = (
+        Tile(32, 32, 8, 4, 4, 2, 6.0),
+        Tile(16, 16, 8, 2, 2, 2, 9.0),
+    )
+    tiles_cpu: tuple[Tile, ...] = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
+    slots: int = 792
+    rate: float = 2.2e13
+    bandwidth: float = 3e12
+    launch: float = 4e-6
+    groups: int = 1056
+    lane_loads: int = 4
+    across_lanes: int = 8
+    unroll: int = 4
+
+
+tuning = Tuning()
+_CPU_SLOTS = 8
+_CPU_GROUPS = 16
+
+
+def is_small(sizes: Sizes) -> bool:
+    """Whether each element of the result is made by one invocation."""
+    side = max(sizes.rows, sizes.columns)
+    return side <= _SMALL_SIDE and sizes.length <= _SMALL_LENGTH and (sizes.batches > 1 or sizes.length <= 64)
+
+
+def tile_for(sizes: Sizes, item: int, *, cpu: bool) -> tuple[Tile, Sizes]:
+    """Return the tile for sums of `item` bytes, and the sizes with their parts."""
+    known = {4: tuning.tiles_4, 8: tuning.tiles_8, 16: tuning.tiles_16}[item]
+    known = (tuning.tiles_cpu if cpu else ()) or known
+    least = -(-sizes.length // _CPU_CHUNK) if cpu else 1
+    best: tuple[float, Tile, int] | None = None
+    for tile in known:
+        count = -(-sizes.rows // tile.rows) * -(-sizes.columns // tile.columns) * sizes.batches
+        most = max(sizes.length // (4 * tile.step), least, 1)
+        for splits in (least,) if cpu else _FEW_SPLITS:
+            if splits > most:
+                break
+            time = _time(sizes, tile, count, splits, item, cpu=cpu)
+            if best is None or time < best[0]:
+                best = time, tile, splits
+    assert best is not None
+    return best[1], with_parts(sizes, best[2], best[1].step)
+
+
+def _time(sizes: Sizes, tile: Tile, count: int, splits: int, item: int, *, cpu: bool) -> float:
+    slots = _CPU_SLOTS if cpu else tuning.slots
+    steps = -(-sizes.length // (splits * tile.step))
+    one = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * slots / tuning.rate
+    extra = 0.0 if splits == 1 else tuning.launch + 2 * splits * sizes.size * item / tuning.bandwidth
+    return max(count * splits / slots, 1.0) * one + extra
+
+
+def with_parts(sizes: Sizes, splits: int, unit: int) -> Sizes:
+    """Return sizes with the length in parts, each but the last a multiple of `unit`."""
+    chunk = -(-(-(-sizes.length // splits)) // unit) * unit
+    return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
+
+
+def lanes_along(sizes: Sizes, together: int, *, cpu: bool) -> tuple[int, Sizes]:
+    """Return how many lanes share a row with a vector, and the sizes with their parts."""
+    loads = sizes.length // together
+    lanes = min(256, _power_of_two(max(loads // tuning.lane_loads, 1)))
+    sums = sizes.batches * max(sizes.rows, sizes.columns)
+    groups = -(-sums // (256 // lanes))
+    wanted = _CPU_GROUPS if cpu else tuning.groups
+    splits = min(max(wanted // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MOST_SPLITS * 4)
+    return lanes, with_parts(sizes, splits, lanes * together)
+
+
+def lanes_across(sizes: Sizes, together: int, *, cpu: bool) -> tuple[int, Sizes]:
+    """Return how many lanes share the length, and the sizes with their parts."""
+    side = max(sizes.rows, sizes.columns)
+    loads = -(-side // together)
+    wide = min(256 // tuning.across_lanes, _power_of_two(loads))
+    lanes = 256 // wide
+    groups = sizes.batches * -(-loads // wide)
+    wanted = _CPU_GROUPS if cpu else tuning.groups
+    most = max(sizes.length // (lanes * tuning.unroll * 2), 1)
+    splits = min(max(wanted // groups, 1), most, _MOST_SPLITS * 4)
+    return lanes, with_parts(sizes, splits, lanes)
+
+
+def lanes_of_parts(sizes: Sizes) -> int:
+    """Return how many lanes add up the parts of a sum."""
+    if sizes.size >= 1 << 15 or sizes.splits < 8:
+        return 1
+    return min(32, _power_of_two(sizes.splits // 4))
+
+
+def _power_of_two(number: int) -> int:
+    """Return the largest power of two that is no larger."""
+    return 1 << (max(number, 1).bit_length() - 1)
+
+
+def is_processor(context: Context) -> bool:
+    """Whether kernels run on the processor."""
+    return any(device.is_cpu() for device in context.device_infos)
+
+
+def whole_loads(sizes: Sizes, *, along: bool, side: int, together: int) -> bool:
+    """Whether the rows of a matrix in memory, of the length or of `side` elements, are whole loads."""
+    return math.gcd(sizes.length if along else side, together) == together

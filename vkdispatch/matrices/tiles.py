@@ -1,0 +1,310 @@
+"""Products by tiles in workgroup memory, for all types and all sizes.
+
+                 columns of b                     a workgroup makes a tile of the result; for each step along
+               +----+----+----+                   the length it copies a strip of a and one of b to workgroup
+        step k |    | ## |    |                   memory, both with neighbours along the tile's side
+               +----+----+----+
+    +---+---+  +----+----+----+                   an invocation has height x width sums in registers: of rows
+    |   |   |  |    |    |    |                   and columns in runs of 16 bytes, so that one load of memory
+    +---+---+  +----+----+----+                   brings several factors, each used height (or width) times
+    | # |   |  |    | CC |    |
+    +---+---+  +----+----+----+                   while a step is computed, the next one's elements are on
+    |   |   |  |    |    |    |                   their way to registers; two copies of the strips in turn need
+    +---+---+  +----+----+----+                   one barrier a step
+
+Tiles follow each other in bands of 8 rows of tiles, down each column of the band first, so that those at work
+at the same time share strips in the cache. Invariants: what lies beyond the last row or column is a copy of
+the last (and not stored), what lies beyond the last step is zero in both strips; each sum is added up by one
+invocation in the order of the length, so the same input gives the same bits.
+
+The scheme is that of Volkov and Demmel (Benchmarking GPUs to tune dense linear algebra, 2008) with the double
+buffering of Nath, Tomov and Dongarra (An improved MAGMA GEMM for Fermi GPUs, 2010).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.record import record
+from vkdispatch.matrices.arithmetic import add_product, as_factor, zero
+from vkdispatch.matrices.factors import PREFIX, Factors, Variables
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_BAND = 8
+_LOAD = 16
+_BANKS = 4
+
+
+@record
+class TileForm:
+    """What a kernel is specialised for.
+
+    Attributes
+    ----------
+    rows, columns, step
+        Sizes of a tile, and how far along the length each step goes.
+    height, width
+        Rows and columns of an invocation.
+    unroll
+        How much of a step is written out, of what is otherwise a loop.
+    ragged
+        Whether the last step may reach beyond the length.
+    """
+
+    factors: Factors
+    rows: int
+    columns: int
+    step: int
+    height: int
+    width: int
+    unroll: int
+    ragged: bool
+
+    @property
+    def group(self) -> int:
+        """Invocations of a workgroup."""
+        return self.rows // self.height * (self.columns // self.width)
+
+
+@remembered
+def tile_kernel(form: TileForm) -> ShaderFunction:
+    """Trace a kernel; its arguments are those of `form.factors`."""
+
+    def body(*variables: Any) -> None:
+        _Tracing(form, Variables(form.factors, variables)).run()
+
+    name = f"matmul_{form.factors.kind.name}_{form.rows}x{form.columns}x{form.step}"
+    return traced(name, body, form.factors.arguments, form.group, workgroups=tile_count(form.rows, form.columns))
+
+
+def tile_count(rows: int, columns: int) -> str:
+    """Return how many workgroups there are, as launches evaluate it."""
+    across, down = f"-(-{PREFIX}columns // {columns})", f"-(-{PREFIX}rows // {rows})"
+    return f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
+
+
+def tile_place(number: dict[str, Any], rows: int, columns: int) -> tuple[Any, Any, Any, Any]:
+    """Return which tile a workgroup makes: its part of the length, batch, first row and first column."""
+    group = vc.workgroup_id().x
+    split = (group % number["splits"]).to_register("split")
+    rest = (group // number["splits"]).to_register("rest")
+    down = ((number["rows"] + (rows - 1)) // rows).to_register("down")
+    across = ((number["columns"] + (columns - 1)) // columns).to_register("across")
+    batch = (rest // (down * across)).to_register("batch")
+    tile = (rest % (down * across)).to_register("tile")
+    band = (tile // (across * _BAND)).to_register("band")
+    within = (tile % (across * _BAND)).to_register("within")
+    high = vc.min(down - band * _BAND, _BAND).to_register("high")
+    first_row = ((band * _BAND + within % high) * rows).to_register("first_row")
+    first_column = ((within // high) * columns).to_register("first_column")
+    return split, batch, first_row, first_column
+
+
+class _Strip:
+    """The copies of one operand's strip: which elements each invocation brings, and where they go."""
+
+    def __init__(
+        self,
+        form: TileForm,
+        source: Source,
+        arguments: Sequence[Any],
+        views: Sequence[Any],
+        side: int,
+        along: bool,
+        first: Any,
+        end: Any,
+        length: Any,
+        base: Any,
+        begin: Any,
+    ) -> None:
+        """Prepare the places of all loads.
+
+        Parameters
+        ----------
+        side
+            Rows (or columns) of the tile.
+        along
+            Whether neighbours in memory are neighbours along the length.
+        first, end
+            First row (or column), and how many the matrix has.
+        length
+            Of the matrix.
+        base, begin
+            Index of the matrix's first element, and where the sums begin.
+        """
+        self._form, self._source, self._arguments, self._views = form, source, arguments, views
+        self._side, self._along, self._end = side, along, end
+        self._pitch = side + _BANKS if along else side
+        self.size = form.step * self._pitch
+        together = source.together
+        self._count = side * form.step // together
+        lane = vc.local_invocation_index()
+        self._slots: list[tuple[Any, Any, Any]] = []
+        for begin_slot in range(0, self._count, form.group):
+            slot = lane + begin_slot
+            if begin_slot + form.group > self._count:
+                slot = slot % self._count
+            slot = slot.to_register("slot")
+            if along:
+                runs = form.step // together
+                k, side_place = (slot % runs) * together, slot // runs
+                last = end - 1
+            else:
+                runs = side // together
+                k, side_place = slot // runs, (slot % runs) * together
+                last = end - together
+            k = k.to_register("k")
+            inside = vc.min(first + side_place, last)
+            from_ = begin if form.ragged else begin + k
+            start = base + inside * length + from_ if along else base + from_ * end + inside
+            place = k * self._pitch + side_place
+            self._slots.append((k, start.to_register("start"), place.to_register("place")))
+        self._words: list[Any] = [None] * len(self._slots)
+        self._positions: list[Any] = [None] * len(self._slots)
+        self._inside: list[Any] = [None] * len(self._slots)
+        self.memory = vc.shared_buffer(form.factors.kind, 2 * self.size)
+
+    def load(self, offset: Any, left: Any) -> None:
+        """Load the elements of the step that begins `offset` further on; `left` are left from there on."""
+        together = self._source.together
+        for i, (k, start, _) in enumerate(self._slots):
+            step = offset
+            if self._form.ragged:
+                self._inside[i] = (k < left).to_register("inside")
+                # where there is nothing, the step's first elements are loaded, which are there
+                step = offset + vc.select(self._inside[i], k, 0)
+            position = start + (step if self._along else step * self._end)
+            if together > 1:
+                position = position // together
+            self._positions[i] = position.to_register("position")
+            if self._source.together > 1 or (self._source.plain and not self._source.views):
+                self._words[i] = self._load(self._positions[i])
+
+    def _load(self, position: Any) -> Any:
+        if self._source.together > 1:
+            return self._source.loaded(self._views, position)
+        return self._arguments[0][position].to_register()
+
+    def keep(self, offset: Any) -> None:
+        """Copy what was loaded to workgroup memory, `offset` elements in."""
+        kind = self._form.factors.kind
+        for i, (_, _, place) in enumerate(self._slots):
+            if (i + 1) * self._form.group > self._count:
+                lane = vc.local_invocation_index()
+                with vc.if_block(lane + i * self._form.group < self._count):
+                    self._keep_slot(i, place + offset, kind)
+            else:
+                self._keep_slot(i, place + offset, kind)
+
+    def _keep_slot(self, i: int, place: Any, kind: Any) -> None:
+        source = self._source
+        if source.together > 1:
+            values = source.values(self._arguments, self._positions[i], self._words[i])
+        elif source.plain:
+            values = [self._words[i]]
+        else:
+            values = [source.value(self._arguments, self._positions[i])]
+        for number, value in enumerate(values):
+            factor = as_factor(value, kind)
+            if self._form.ragged:
+                factor = vc.select(self._inside[i], factor, zero(kind))
+            self.memory[place + number * (self._pitch if self._along else 1)] = factor
+
+    def factors(self, at: Any, k: Any, places: Sequence[Any]) -> list[Any]:
+        """Return the factors at these places of the tile's side."""
+        start = (at * self.size + k * self._pitch).to_register("factors")
+        return [self.memory[start + place].to_register() for place in places]
+
+
+class _Tracing:
+    """A kernel being traced."""
+
+    def __init__(self, form: TileForm, variables: Variables) -> None:
+        self._form, self._variables = form, variables
+        number = variables.number
+        factors = form.factors
+        split, batch, row, column = tile_place(number, form.rows, form.columns)
+        self._place = split, batch
+        begin, end = variables.part(split)
+        self._begin, self._end = begin, end
+        length = variables.length
+        a_base = (batch % number["a_batches"]) * number["rows"] * length
+        b_base = (batch % number["b_batches"]) * number["columns"] * length
+        self._a = _Strip(
+            *(form, factors.a, variables.a, variables.a_views, form.rows, not factors.transpose_a),
+            *(row, number["rows"], length, a_base.to_register("a_base"), begin),
+        )
+        self._b = _Strip(
+            *(form, factors.b, variables.b, variables.b_views, form.columns, factors.transpose_b),
+            *(column, number["columns"], length, b_base.to_register("b_base"), begin),
+        )
+        lane = vc.local_invocation_index()
+        across = form.columns // form.width
+        self._rows = _places(lane // across, form.height, form.rows, factors.kind.item_size)
+        self._columns = _places(lane % across, form.width, form.columns, factors.kind.item_size)
+        self._first = row, column
+
+    def run(self) -> None:
+        """Record the kernel's statements."""
+        form, kind = self._form, self._form.factors.kind
+        sums = [[zero(kind).to_register() for _ in self._columns] for _ in self._rows]
+        left = (self._end - self._begin).to_register("left")
+        strips = (self._a, self._b)
+        offset = vc.to_dtype(left.var_type, 0).to_register("offset")
+        at = vc.to_uint(0).to_register("at")
+        for strip in strips:
+            strip.load(offset, left)
+        for strip in strips:
+            strip.keep(0)
+        vc.barrier()
+        with vc.while_block(offset + form.step < left):
+            offset += form.step
+            for strip in strips:
+                strip.load(offset, left - offset)
+            self._add(at, sums)
+            at[:] = 1 - at
+            for strip in strips:
+                strip.keep(at * strip.size)
+            vc.barrier()
+        self._add(at, sums)
+        self._store(sums)
+
+    def _add(self, at: Any, sums: list[list[Any]]) -> None:
+        form = self._form
+        if form.unroll >= form.step:
+            for k in range(form.step):
+                self._add_one(at, k, sums)
+            return
+        with vc.for_block(0, form.step, form.unroll) as first:
+            for k in range(form.unroll):
+                self._add_one(at, first + k, sums)
+
+    def _add_one(self, at: Any, k: Any, sums: list[list[Any]]) -> None:
+        a = self._a.factors(at, k, self._rows)
+        b = self._b.factors(at, k, self._columns)
+        for row, x in zip(sums, a, strict=True):
+            for total, y in zip(row, b, strict=True):
+                add_product(total, x, y, logical=self._form.factors.logical)
+
+    def _store(self, sums: list[list[Any]]) -> None:
+        number = self._variables.number
+        first_row, first_column = self._first
+        split, batch = self._place
+        for place, totals in zip(self._rows, sums, strict=True):
+            row = (first_row + place).to_register("row")
+            with vc.if_block(row < number["rows"]):
+                for side, total in zip(self._columns, totals, strict=True):
+                    column = first_column + side
+                    with vc.if_block(column < number["columns"]):
+                        self._variables.store(split, batch, row, column, total)
+
+
+def _places(lane: Any, count: int, side: int, item: int) -> list[Any]:
+    """Return which rows (or columns) of a tile an invocation has: runs of one load, far apart."""
+    run = min(max(_LOAD // item, 1), count)
+    stride = side // count * run
+    first = (lane * run).to_register("first")
+    return [first + (i // run * stride + i % run) for i in range(count)]

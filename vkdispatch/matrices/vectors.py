@@ -1,0 +1,197 @@
+"""Products of a matrix and a vector, at the speed of memory.
+
+    along: the elements of a sum are neighbours          across: the sums are neighbours
+    [ 0 1 2 3 0 1 2 3 | 0 1 2 3 ... ]  lanes share       0 [ sums of a load | next invocation | ... ]
+    [ 0 1 2 3 0 1 2 3 | 0 1 2 3 ... ]  a row             1 [ ...  lanes share the length, each has every    ]
+                                                         2 [ ...  so many-th row, and as many sums as a load ]
+
+Each invocation keeps as many sums as a load has elements; lanes add theirs up in workgroup memory, halves
+onto halves. Where there are few sums, several workgroups share the length; see `partials`. Who adds what is
+decided by sizes alone: the same input gives the same bits.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.record import record
+from vkdispatch.matrices.arithmetic import add_product, as_factor, combined, zero
+from vkdispatch.matrices.factors import PREFIX, Factors, Variables
+from vkdispatch.matrices.partials import GROUP, add_lanes
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+@record
+class VectorForm:
+    """What a kernel is specialised for.
+
+    Attributes
+    ----------
+    turned
+        Whether the matrix is `b`, so that the vector is `a`.
+    along
+        Whether neighbours in memory are elements of one sum.
+    lanes
+        Invocations that share a sum.
+    unroll
+        Loads in flight.
+    """
+
+    factors: Factors
+    turned: bool
+    along: bool
+    lanes: int
+    unroll: int
+
+
+@remembered
+def vector_kernel(form: VectorForm) -> ShaderFunction:
+    """Trace a kernel; its arguments are those of `form.factors`."""
+
+    def body(*variables: Any) -> None:
+        tracing = _Tracing(form, Variables(form.factors, variables))
+        if form.along:
+            tracing.along()
+        else:
+            tracing.across()
+
+    side = f"{PREFIX}{'columns' if form.turned else 'rows'}"
+    if form.along:
+        groups = f"-(-({PREFIX}batches * {side}) // {GROUP // form.lanes})"
+    else:
+        source = form.factors.b if form.turned else form.factors.a
+        groups = f"{PREFIX}batches * -(-{side} // {GROUP // form.lanes * source.together})"
+    name = f"matmul_{form.factors.kind.name}_vector_{'along' if form.along else 'across'}"
+    arguments = form.factors.arguments
+    return traced(name, body, arguments, GROUP, workgroups=f"{PREFIX}splits * {groups}")
+
+
+class _Tracing:
+    """A kernel being traced."""
+
+    def __init__(self, form: VectorForm, variables: Variables) -> None:
+        self._form, self._variables = form, variables
+        number, factors = variables.number, form.factors
+        group = vc.workgroup_id().x
+        self._split = (group % number["splits"]).to_register("split")
+        self._block = (group // number["splits"]).to_register("block")
+        self._begin, self._end = variables.part(self._split)
+        self._lane = vc.local_invocation_index()
+        a = (factors.a, variables.a, variables.a_views, number["a_batches"])
+        b = (factors.b, variables.b, variables.b_views, number["b_batches"])
+        self._matrix, self._vector = (b, a) if form.turned else (a, b)
+        self._side = number["columns" if form.turned else "rows"]
+
+    def _loaded(self, operand: Any, position: Any) -> Any:
+        """Load the elements of one load, or nothing yet where a map is to be asked."""
+        source: Source = operand[0]
+        if source.together > 1:
+            return source.loaded(operand[2], position)
+        return operand[1][0][position].to_register() if source.plain else None
+
+    def _values(self, operand: Any, position: Any, words: Any) -> list[Any]:
+        source, kind = operand[0], self._form.factors.kind
+        if source.together > 1:
+            values = source.values(operand[1], position, words)
+        else:
+            values = [words if source.plain else source.value(operand[1], position)]
+        return [as_factor(value, kind) for value in values]
+
+    def _add(self, totals: list[Any], x: Any, y: Any, inside: Any) -> None:
+        factors = self._form.factors
+        for total, left, right in zip(totals, x, y, strict=True):
+            nothing = zero(factors.kind)
+            one = vc.select(inside, left, nothing).to_register()
+            two = vc.select(inside, right, nothing).to_register()
+            first, second = (two, one) if self._form.turned else (one, two)
+            add_product(total, first, second, logical=factors.logical)
+
+    def _tree(self, totals: list[Any]) -> Any:
+        while len(totals) > 1:
+            totals = [
+                combined(x, y, logical=self._form.factors.logical).to_register()
+                for x, y in zip(totals[::2], totals[1::2], strict=True)
+            ]
+        return totals[0]
+
+    def along(self) -> None:
+        """Record a kernel whose lanes share rows."""
+        form, number, length = self._form, self._variables.number, self._variables.length
+        together = self._matrix[0].together
+        own = (self._lane % form.lanes).to_register("own")
+        sums = number["batches"] * self._side
+        place = (self._block * (GROUP // form.lanes) + self._lane // form.lanes).to_register("place")
+        kept = (place < sums).to_register("kept")
+        place = vc.select(kept, place, 0).to_register("place")
+        batch, row = (place // self._side).to_register("batch"), (place % self._side).to_register("row")
+        base = (((batch % self._matrix[3]) * self._side + row) * length).to_register("base")
+        start = ((batch % self._vector[3]) * length).to_register("start")
+        totals = [zero(form.factors.kind).to_register() for _ in range(together)]
+        stride = form.lanes * together
+        first = self._begin + own * together
+        with vc.for_block(first, self._end, stride * form.unroll) as k:
+            loads = []
+            for u in range(form.unroll):
+                at = (k + u * stride).to_register("at")
+                inside = (at < self._end).to_register("inside")
+                at = vc.select(inside, at, self._begin).to_register("at")
+                matrix = ((base + at) // together).to_register("matrix")
+                vector = ((start + at) // together).to_register("vector")
+                words = self._loaded(self._matrix, matrix), self._loaded(self._vector, vector)
+                loads.append((inside, matrix, vector, words))
+            for inside, matrix, vector, words in loads:
+                x = self._values(self._matrix, matrix, words[0])
+                y = self._values(self._vector, vector, words[1])
+                self._add(totals, x, y, inside)
+        total = add_lanes(self._tree(totals), self._lane, form.lanes, GROUP, form.factors)
+        with vc.if_block(vc.all(kept, own == 0)):
+            self._variables.store_at(self._split, place, total)
+
+    def across(self) -> None:
+        """Record a kernel whose lanes share the length, and whose neighbours have neighbouring sums."""
+        form, length = self._form, self._variables.length
+        together = self._matrix[0].together
+        wide = GROUP // form.lanes
+        own = (self._lane // wide).to_register("own")
+        blocks = ((self._side + (wide * together - 1)) // (wide * together)).to_register("blocks")
+        batch = (self._block // blocks).to_register("batch")
+        column = ((self._block % blocks) * wide + self._lane % wide) * together
+        column = column.to_register("column")
+        safe = vc.min(column, self._side - together).to_register("safe")
+        base = ((batch % self._matrix[3]) * self._side * length + safe).to_register("base")
+        start = ((batch % self._vector[3]) * length).to_register("start")
+        totals = [zero(form.factors.kind).to_register() for _ in range(together)]
+        with vc.for_block(self._begin + own, self._end, form.lanes * form.unroll) as k:
+            loads = []
+            for u in range(form.unroll):
+                at = (k + u * form.lanes).to_register("at")
+                inside = (at < self._end).to_register("inside")
+                at = vc.select(inside, at, self._begin).to_register("at")
+                matrix = ((base + at * self._side) // together).to_register("matrix")
+                vector = (start + at).to_register("vector")
+                words = self._loaded(self._matrix, matrix), self._loaded(self._vector, vector)
+                loads.append((inside, matrix, vector, words))
+            for inside, matrix, vector, words in loads:
+                x = self._values(self._matrix, matrix, words[0])
+                (y,) = self._values(self._vector, vector, words[1])
+                self._add(totals, x, [y] * together, inside)
+        memory = vc.shared_buffer(form.factors.kind, GROUP * together) if form.lanes > 1 else None
+        for number, total in enumerate(totals):
+            if memory is not None:
+                memory[self._lane + number * GROUP] = total
+        if memory is not None:
+            vc.barrier()
+        half = form.lanes // 2
+        while memory is not None and half:
+            with vc.if_block(own < half):
+                for number in range(together):
+                    here, there = self._lane + number * GROUP, self._lane + (number * GROUP + half * wide)
+                    memory[here] = combined(memory[here], memory[there], logical=form.factors.logical)
+            vc.barrier()
+            half //= 2
+        with vc.if_block(vc.all(own == 0, column < self._side)):
+            for number, total in enumerate(totals):
+                value = total if memory is None else memory[self._lane + number * GROUP]
+                self._variables.store_at(self._split, batch * self._side + column + number, value)
