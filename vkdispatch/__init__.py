@@ -56,7 +56,7 @@ _NAMES = {
     ),
     "shader.copying": "copyto",
     "shader.decorator": "shader",
-    "shader.map": "MappingFunction map",
+    "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",
     "shader.profile": "Profile profile",
     "shader.raw": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",

@@ -169,7 +169,7 @@ from vkdispatch.execution_pipeline.command_graph import (
 )
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
@@ -208,9 +208,11 @@ __all__ = [
     "KernelAssertionError",
     "LogLevel",
     "LoopLimitError",
+    "MappedArray",
     "MappingFunction",
     "NanError",
     "OutOfDeviceMemoryError",
+    "OutputMap",
     "OversizedBufferError",
     "Profile",
     "QueueHandle",
@@ -316,6 +318,7 @@ __all__ = [
     "make_context_from_handles",
     "make_shader_function",
     "map",
+    "mapped_index",
     "mat2",
     "mat3",
     "mat4",

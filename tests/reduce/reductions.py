@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import vkdispatch as vd
+from vkdispatch.arrays.mapping import identity_map
 from vkdispatch.base.dtype import DType
-from vkdispatch.reduce.mapping import identity_map
 
 
 def plain(

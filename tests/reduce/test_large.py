@@ -21,7 +21,7 @@ FORMS = """
 import itertools
 import numpy as np, vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *
-from vkdispatch.reduce.mapping import identity_map
+from vkdispatch.arrays.mapping import identity_map
 rng = np.random.default_rng(0)
 def check(kind, shape, axes):
     data = rng.integers(0, 50, shape).astype(kind.name)

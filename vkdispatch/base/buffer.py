@@ -124,6 +124,8 @@ class Buffer(Handle, Generic[_D]):
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
         self._set_shape(shape, var_type)
+        if self.size == 0:
+            raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
         super().__init__(context)
         try:
             self._native = native.Buffer(self.context._native, self.mem_size)
@@ -136,12 +138,30 @@ class Buffer(Handle, Generic[_D]):
         self.var_type: DType = checked_dtype(var_type)
         self.shape = checked_shape(shape)
         self.size = math.prod(self.shape)
-        if self.size == 0:
-            raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
         self.mem_size = self.size * self.var_type.item_size
         if self.mem_size > _MAX_BYTES:
             raise OversizedBufferError(f"shape: {self.mem_size} bytes are more memory than any device has")
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
+
+    @classmethod
+    def empty(
+        cls, shape: Shape, var_type: "DType | np.dtype[Any]", *, context: Context | None = None
+    ) -> "Buffer[Any]":
+        """Return a buffer of no elements: what functions on arrays take and give where there is nothing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for a new buffer, or the shape has elements.
+        """
+        made: Buffer[Any] = cls.__new__(cls)
+        made._set_shape(shape, var_type)
+        if made.size:
+            raise ArgumentValueError(f"shape: expected one of no elements, got {made.shape}")
+        Handle.__init__(made, context)
+        # bindings need memory
+        made._native = native.Buffer(made.context._native, made.var_type.item_size)
+        return made
 
     @classmethod
     def of_memory(
@@ -156,6 +176,8 @@ class Buffer(Handle, Generic[_D]):
         """
         made: Buffer[Any] = cls.__new__(cls)
         made._set_shape(shape, var_type)
+        if made.size == 0:
+            raise EmptyBufferError(f"shape: a buffer needs at least one element, got {made.shape}")
         Handle.__init__(made, context)
         made._native = memory
         return made
@@ -558,7 +580,7 @@ def asbuffer(array: Array, *, context: Context | None = None) -> "Buffer[Any]":
     TypeError
         `array` is no NumPy array.
     ValueError
-        No dtype matches the array's, or it has no elements or more than 3 axes.
+        No dtype matches the array's, or it has more than 3 axes.
     """
     if hasattr(array, "__cuda_array_interface__"):
         return from_cuda_array(array)
@@ -567,6 +589,8 @@ def asbuffer(array: Array, *, context: Context | None = None) -> "Buffer[Any]":
             f"array: expected a NumPy array, got {type(array).__name__}; use np.asarray(...)"
         )
     kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
+    if not array.size:
+        return Buffer.empty(array.shape, kind, context=context)
     buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
     # Device memory is in native byte order.
     buffer.write(array.astype(array.dtype.newbyteorder("="), copy=False))

@@ -2,7 +2,6 @@
 
 from vkdispatch.reduce.decorators import map_reduce, reduce
 from vkdispatch.reduce.kernels import make_reduction_stage
-from vkdispatch.reduce.mapping import mapped_io_index
 from vkdispatch.reduce.operations import (
     ReduceOp,
     SubgroupAdd,
@@ -15,6 +14,7 @@ from vkdispatch.reduce.operations import (
 )
 from vkdispatch.reduce.planning import ReductionParams
 from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.shader.map import mapped_index as mapped_io_index
 
 __all__ = [
     "ReduceFunction",

@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from vkdispatch.arrays.mapping import identity_map
 from vkdispatch.base.dtype import dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.reduce.mapping import identity_map
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.shader.map import MappingFunction, map

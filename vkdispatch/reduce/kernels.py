@@ -5,12 +5,13 @@ from dataclasses import fields
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.base import dtype
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.reduce.mapping import Source, identity_map, make_source
-from vkdispatch.reduce.operations import ReduceOp, identity_of, is_ours, number_of_type, wide_type
+from vkdispatch.reduce.operations import ReduceOp, identity_of, is_ours, number_of_type
 from vkdispatch.reduce.planning import KernelForm, Planner, ReductionParams
 from vkdispatch.rewrite.functions import inlined, kernel
 from vkdispatch.shader.map import MappingFunction

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -18,20 +19,10 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
     is_vector,
-    to_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
-_WIDE: dict[DType, DType] = {
-    dtype.float16: dtype.float32,
-    dtype.bfloat16: dtype.float32,
-    dtype.int8: dtype.int32,
-    dtype.int16: dtype.int32,
-    dtype.uint8: dtype.uint32,
-    dtype.uint16: dtype.uint32,
-    dtype.complex32: dtype.complex64,
-}
 
 
 @dataclass
@@ -75,14 +66,6 @@ _OURS = (SubgroupAdd, SubgroupMul, *_ORDERING, *_BITWISE)
 def is_ours(operation: ReduceOp) -> bool:
     """Whether an operation is one of the predefined: a single expression, each operand in it once."""
     return any(operation is each for each in _OURS)
-
-
-def wide_type(kind: DType) -> DType:
-    """Return the type that values of `kind` are combined in: 32 bits for what has fewer, else its own."""
-    if is_vector(kind):
-        component = component_type(kind)
-        return to_vector(_WIDE.get(component, component), kind.child_count)
-    return _WIDE.get(kind, kind)
 
 
 def check_operation(operation: ReduceOp, kind: DType) -> None:

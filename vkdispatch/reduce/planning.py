@@ -19,12 +19,13 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.reduce.mapping import Source
-from vkdispatch.reduce.operations import ReduceOp, combines_in_subgroups, exchanges, wide_type
+from vkdispatch.reduce.operations import ReduceOp, combines_in_subgroups, exchanges
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF

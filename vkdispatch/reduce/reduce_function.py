@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.mapping import Source, make_source
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, uint32
@@ -17,7 +18,6 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.kernels import SECOND, partials_source, stage_kernel
-from vkdispatch.reduce.mapping import Source, make_source
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
 from vkdispatch.shader.map import MappingFunction

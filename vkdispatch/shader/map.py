@@ -1,16 +1,50 @@
-"""Mapping functions: pieces of kernel that FFTs and reductions apply to each element."""
+"""Mapping functions: pieces of kernel that transforms and functions on arrays apply to each element."""
 
 import inspect
+import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType, dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.rewrite.functions import inlined
+from vkdispatch.shader.parameters import given
 from vkdispatch.shader.signature import read_signature
+
+
+class _State(threading.local):
+    index: Any = None
+
+
+_state = _State()
+
+
+def mapped_index() -> Any:
+    """Return the flat index of the element that is being mapped.
+
+    A GPU value (uint32) while a mapping function is traced; None outside.
+    """
+    return _state.index
+
+
+@contextmanager
+def mapped_at(index: Any) -> Iterator[None]:
+    """Let `mapped_index` return this while a mapping function is traced."""
+    outer, _state.index = _state.index, index
+    try:
+        yield
+    finally:
+        _state.index = outer
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +54,8 @@ class MappingFunction:
     Attributes
     ----------
     buffer_types
-        Annotations of its arguments, such as `Buff[f32]`.
+        Annotations of its arguments, such as `Buff[f32]`; a dtype alone is a *value*: an element of what it
+        is called with.
     return_type
         Dtype of the result, or None.
     mapping_function
@@ -37,6 +72,43 @@ class MappingFunction:
 
     def __hash__(self) -> int:
         return hash(self.instance_id)
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return getattr(self.mapping_function, "__name__", "map")
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return the array that the map makes of its arguments, or the map that awaits a value.
+
+        Parameters
+        ----------
+        *arguments
+            One for each parameter. A *value* parameter, annotated with a dtype alone, takes an array (a
+            buffer, or a map called), of which it gets the element at the mapped index, or a number. All other
+            parameters take what they take in kernels. Without the first, which is a value then, the map is
+            one for the output of a function on arrays, which gives it the value.
+
+        Returns
+        -------
+        MappedArray or OutputMap. Inside a kernel: the map's result for the arguments.
+
+        Raises
+        ------
+        TypeError, ValueError
+            There are too few or too many arguments, a value is not what it should be, or the arrays that give
+            values differ in shape (arrays of one element serve all).
+        """
+        if is_tracing():
+            return self.callback(*arguments)
+        values = [is_value(each) for each in self.buffer_types]
+        if len(arguments) == len(values):
+            return MappedArray(self, arguments)
+        if len(arguments) == len(values) - 1 and values[0]:
+            return OutputMap(self, arguments)
+        raise ArgumentTypeError(
+            f"map {self.name!r}: takes {len(values)} arguments by position, got {len(arguments)}"
+        )
 
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.
@@ -90,11 +162,121 @@ def map(
         raise ArgumentTypeError(f"func: expected a function, got {func!r}")
     signature = read_signature(func, input_types)
     for name, annotation in zip(signature.names, signature.annotations, strict=True):
-        if not getattr(annotation, "__args__", None):
+        if not is_value(annotation) and not getattr(annotation, "__args__", None):
             raise ArgumentTypeError(
-                f"argument {name!r}: expected an annotation such as Buff[f32], got {annotation!r}"
+                f"argument {name!r}: expected an annotation such as Buff[f32] or f32, got {annotation!r}"
             )
     return MappingFunction(list(signature.annotations), return_type or _return_type(func), func)
+
+
+def is_value(annotation: object) -> bool:
+    """Whether a parameter with this annotation takes a value."""
+    return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
+
+
+class MappedArray:
+    """An array that is computed where it is read: a map and its arguments. Functions on arrays take it.
+
+    Attributes
+    ----------
+    mapping
+        The map.
+    arguments
+        What it is called with.
+    shape, size
+        Those of the first array among the arguments for values that has more than one element; without any,
+        those of the first buffer.
+    var_type
+        The map's return type.
+    context
+        Where its buffers are.
+    """
+
+    __slots__ = ("arguments", "context", "mapping", "shape", "size", "var_type")
+
+    mapping: MappingFunction
+    arguments: tuple[Any, ...]
+    shape: tuple[int, ...]
+    size: int
+    var_type: DType
+    context: Context
+
+    def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
+        """See `MappingFunction.__call__`."""
+        name = mapping.name
+        if mapping.return_type is None:
+            raise ArgumentValueError(
+                f"map {name!r}: it needs a return annotation, such as -> f32: the dtype of its elements"
+            )
+        self.mapping = mapping
+        self.arguments = tuple(arguments)
+        self.var_type = mapping.return_type
+        arrays = _checked_values(mapping, mapping.buffer_types, self.arguments)
+        buffers = [each for each in self.arguments if isinstance(each, (Buffer, MappedArray))]
+        if not buffers:
+            raise ArgumentValueError(f"map {name!r}: it needs a buffer among its arguments: the shape is its")
+        first = next((each for each in arrays if each.size != 1), (arrays or buffers)[0])
+        self.shape, self.size, self.context = first.shape, first.size, first.context
+
+    def __repr__(self) -> str:
+        return f"<{self.mapping.name!r} mapped: {self.shape} of {self.var_type.name}>"
+
+
+class OutputMap:
+    """A map for the output of a function on arrays, and its arguments beyond the value.
+
+    Attributes
+    ----------
+    mapping
+        The map.
+    arguments
+        What it is called with, without the first, the value.
+    """
+
+    __slots__ = ("arguments", "mapping")
+
+    mapping: MappingFunction
+    arguments: tuple[Any, ...]
+
+    def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
+        """See `MappingFunction.__call__`."""
+        self.mapping = mapping
+        self.arguments = tuple(arguments)
+        _checked_values(mapping, mapping.buffer_types[1:], self.arguments)
+
+
+def _checked_values(
+    mapping: MappingFunction, annotations: Sequence[Any], arguments: Sequence[Any]
+) -> list[Any]:
+    """Return the arrays that give values, checked."""
+    arrays: list[Any] = []
+    for position, (annotation, argument) in enumerate(zip(annotations, arguments, strict=True), 1):
+        where = f"map {mapping.name!r}: argument {position}"
+        if not is_value(annotation):
+            if isinstance(argument, MappedArray):
+                raise ArgumentTypeError(
+                    f"{where}: only a value parameter, such as x: f32, takes a map; it has {annotation}"
+                )
+            continue
+        if isinstance(argument, (int, float, complex, np.generic, BoundVariable)):
+            continue
+        if not isinstance(argument, (Buffer, MappedArray)):
+            raise ArgumentTypeError(
+                f"{where}: expected a vd.Buffer, a map called with its arguments, or a number, got "
+                f"{given(argument)}"
+            )
+        if is_complex(argument.var_type) and not is_complex(annotation):
+            raise ArgumentValueError(
+                f"{where}: expected {annotation.name}, got {argument.var_type.name}; map its parts"
+            )
+        known = next((each for each in arrays if each.size != 1), argument)
+        if argument.size != 1 and known.shape != argument.shape:
+            raise ArgumentValueError(
+                f"{where}: expected an array of the shape {known.shape}, as before, or of one element, got "
+                f"{argument.shape}"
+            )
+        arrays.append(argument)
+    return arrays
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:

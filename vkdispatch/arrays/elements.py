@@ -5,11 +5,37 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType, component_count, component_type, is_complex, is_matrix, is_scalar
-from vkdispatch.reduce.operations import wide_type
+from vkdispatch.base.dtype import (
+    DType,
+    component_count,
+    component_type,
+    is_complex,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    to_vector,
+)
 
 _LOAD = 16  # bytes of the widest load
 _VIEWS: dict[int, DType] = {4: dtype.uint32, 8: dtype.uvec2, 16: dtype.uvec4}
+
+_WIDE: dict[DType, DType] = {
+    dtype.float16: dtype.float32,
+    dtype.bfloat16: dtype.float32,
+    dtype.int8: dtype.int32,
+    dtype.int16: dtype.int32,
+    dtype.uint8: dtype.uint32,
+    dtype.uint16: dtype.uint32,
+    dtype.complex32: dtype.complex64,
+}
+
+
+def wide_type(kind: DType) -> DType:
+    """Return the type that values of `kind` are combined in: 32 bits for what has fewer, else its own."""
+    if is_vector(kind):
+        component = component_type(kind)
+        return to_vector(_WIDE.get(component, component), kind.child_count)
+    return _WIDE.get(kind, kind)
 
 
 def most_together(kinds: Sequence[DType]) -> int:

@@ -1,11 +1,11 @@
-"""The user's mapping function inside a reduction: the index it asks for, and the buffers it reads."""
+"""The user's mapping function inside a kernel on arrays: the index it asks for, and the buffers it reads."""
 
 import inspect
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import most_together, unpacked, view_type, wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
@@ -13,32 +13,15 @@ from vkdispatch.codegen.analysis import nodes
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.ir import Kernel, Op, Register, expressions_of, walk
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.reduce.elements import most_together, unpacked, view_type
-from vkdispatch.reduce.operations import wide_type
 from vkdispatch.rewrite.functions import inlined, kernel
-from vkdispatch.shader.map import MappingFunction
-
-
-class _State(threading.local):
-    index: Any = None
-
-
-_state = _State()
-
-
-def mapped_io_index() -> Any:
-    """Return the flat index, into the first buffer, of the element that is being mapped.
-
-    A GPU value (uint32) while a mapping function is traced; None outside.
-    """
-    return _state.index
+from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
 def identity_map(kind: DType) -> MappingFunction:
     """Return the mapping function that gives each element of its one buffer."""
 
     def element(buffer: Any) -> Any:
-        return buffer[mapped_io_index()]
+        return buffer[mapped_index()]
 
     annotation: Any = vc.Buff
     return MappingFunction([annotation[kind]], kind, element)
@@ -58,7 +41,7 @@ class _Element(BufferVariable):
         self.known = known
 
     def __getitem__(self, index: Any) -> ShaderVariable:
-        if isinstance(index, ShaderVariable) and index.expr is _state.index.expr:
+        if isinstance(index, ShaderVariable) and index.expr is mapped_index().expr:
             self.asked = True
             if self.known is not None:
                 return ShaderVariable(self.known._value())
@@ -67,7 +50,7 @@ class _Element(BufferVariable):
 
 @record
 class Source:
-    """Where a reduction's values come from: a mapping function, and how its buffers are loaded.
+    """Where a kernel's values come from: a mapping function, and how its buffers are loaded.
 
     Attributes
     ----------
@@ -107,6 +90,11 @@ class Source:
         """Names of the mapping function's arguments."""
         return argument_names(self.mapping)
 
+    @property
+    def annotations(self) -> list[Any]:
+        """Annotations of the mapping function's arguments."""
+        return self.mapping.buffer_types
+
     def elementwise(self) -> "Source":
         """Return the same source, loaded element by element."""
         return replace(self, together=1, views=())
@@ -133,25 +121,17 @@ class Source:
     def _traced(self, variables: Sequence[Any], index: Any) -> Any:
         wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
         register = vc.new_register(wide)
-        outer = _state.index
-        try:
-            with vc.scope_block():
-                _state.index = _named(index) if self.named else index
-                result = inlined(self.mapping.mapping_function)(*variables)
-                if result is None:
-                    raise ArgumentValueError(
-                        f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"
-                    )
-                if (
-                    not (isinstance(result, ShaderVariable) and result.var_type is wide)
-                    and narrow is not wide
-                ):
-                    stored = vc.new_register(narrow)
-                    stored[:] = result
-                    result = stored.to_dtype(wide)
-                register[:] = result
-        finally:
-            _state.index = outer
+        with vc.scope_block(), mapped_at(named_position(index) if self.named else index):
+            result = inlined(self.mapping.mapping_function)(*variables)
+            if result is None:
+                raise ArgumentValueError(
+                    f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"
+                )
+            if not (isinstance(result, ShaderVariable) and result.var_type is wide) and narrow is not wide:
+                stored = vc.new_register(narrow)
+                stored[:] = result
+                result = stored.to_dtype(wide)
+            register[:] = result
         return register
 
     def loaded(self, views: Sequence[Any], position: Any) -> list[Any]:
@@ -224,7 +204,7 @@ def _asked(source: Source) -> tuple[list[int], bool, bool]:
     return asked, stores, _used(description.kernel, registers[0])
 
 
-def _named(index: Any) -> ShaderVariable:
+def named_position(index: Any) -> ShaderVariable:
     """Return an index in a register that is known to be a position."""
     builder = vc.get_builder()
     return ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))

@@ -1,0 +1,202 @@
+"""Maps called with their arguments: arrays that are computed where they are read."""
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.output import output
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i32, u32
+
+VALUES = np.linspace(-3, 3, 1003, dtype=np.float32)
+WEIGHTS = np.random.default_rng(1).standard_normal(1003).astype(np.float32)
+
+
+@vd.map
+def weighted(x: f32, w: f32) -> f32:
+    return x * w
+
+
+@vd.map
+def moved(x: Buff[f32], by: Const[i32]) -> f32:
+    return x[(vd.mapped_index() + by) % 1003]
+
+
+@vd.map
+def clipped(x: f32) -> f32:
+    if x > 1.0:
+        x[:] = 1.0
+    return x
+
+
+def evaluate(x, output_map=None):
+    """Return what a plain copy kernel makes of an array, through Source and Sink."""
+    source, to = operand(x), None
+    to = output(output_map, x.var_type)
+    result = vd.Buffer(x.shape, to.out_type)
+    count = len(source.source.annotations)
+
+    def body(made, *rest):
+        i = vc.global_invocation_id().x.to_register()
+        value = source.source.value(rest[:count], i)
+        to.sink.store(made, rest[count:], i, value)
+
+    arguments = [
+        ("made", Buff[to.out_type]),
+        *zip(source.source.names, source.source.annotations, strict=True),
+        *zip(to.names, to.annotations, strict=True),
+    ]
+    kernel = traced("copy", body, arguments, 64, exec_size="made.size")
+    kernel(result, *source.arguments, *to.arguments)
+    return result.read(0)
+
+
+def test_values_of_buffers_numbers_and_maps():
+    x, w = vd.asbuffer(VALUES), vd.asbuffer(WEIGHTS)
+    mapped = weighted(x, w)
+    assert (mapped.shape, mapped.size, mapped.var_type, mapped.context) == (x.shape, 1003, f32, x.context)
+    np.testing.assert_array_equal(evaluate(mapped), VALUES * WEIGHTS)
+    np.testing.assert_array_equal(evaluate(weighted(x, 2.5)), VALUES * np.float32(2.5))
+    np.testing.assert_array_equal(evaluate(weighted(weighted(x, w), x)), VALUES * WEIGHTS * VALUES)
+    np.testing.assert_array_equal(evaluate(weighted(moved(x, 7), w)), np.roll(VALUES, -7) * WEIGHTS)
+    np.testing.assert_array_equal(evaluate(clipped(x)), np.minimum(VALUES, 1))
+    np.testing.assert_array_equal(evaluate(clipped(clipped(x))), np.minimum(VALUES, 1))
+
+
+def test_arrays_of_one_element_serve_all():
+    x, one = vd.asbuffer(VALUES), vd.asbuffer(np.float32([3]))
+    assert weighted(one, x).shape == x.shape
+    np.testing.assert_array_equal(evaluate(weighted(one, x)), 3 * VALUES)
+    np.testing.assert_array_equal(evaluate(weighted(x, moved(one, 0))), 3 * VALUES)
+    np.testing.assert_array_equal(evaluate(weighted(x, weighted(one, 2))), 6 * VALUES)
+    np.testing.assert_array_equal(evaluate(weighted(one, one)), [9])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int32, np.float16, np.uint8])
+def test_elements_are_converted_to_the_parameters_type(kind):
+    values = np.arange(1003).astype(kind)
+    result = evaluate(weighted(vd.asbuffer(values), 0.5))
+    np.testing.assert_array_equal(result, values.astype(np.float32) * 0.5)
+
+
+def test_output_maps():
+    @vd.map
+    def relu(value: f32, bias: Buff[f32]) -> i32:
+        return vc.max(value + bias[vd.mapped_index() % 3], 0.0).to_dtype(i32)
+
+    @vd.map
+    def plus(value: f32, other: f32) -> f32:
+        return value + other
+
+    @vd.map
+    def halved(value: f32) -> f16:
+        return (value / 2).to_dtype(f16)
+
+    x, bias = vd.asbuffer(VALUES), vd.asbuffer(np.float32([0, 1, 2]))
+    expected = np.maximum(VALUES + np.resize([0, 1, 2], 1003), 0).astype(np.int32)
+    np.testing.assert_array_equal(evaluate(x, relu(bias)), expected)
+    np.testing.assert_array_equal(evaluate(x, plus(weighted(x, x))), VALUES + VALUES * VALUES)
+    np.testing.assert_array_equal(evaluate(x, plus(1)), VALUES + 1)
+    if vd.get_devices()[0].float_16_support:
+        np.testing.assert_array_equal(evaluate(x, halved), (VALUES / 2).astype(np.float16))
+
+
+def test_variables_of_graphs():
+    graph = vd.CommandGraph()
+    x = vd.asbuffer(VALUES)
+    made = operand(weighted(x, graph.bind_var("factor")))
+    result = vd.Buffer(x.shape, f32)
+
+    def body(into, *rest):
+        i = vc.global_invocation_id().x.to_register()
+        into[i] = made.source.value(rest, i)
+
+    arguments = [("into", Buff[f32]), *zip(made.source.names, made.source.annotations, strict=True)]
+    traced("scaled", body, arguments, 64, exec_size="into.size")(result, *made.arguments, graph=graph)
+    for factor in (2.0, 3.0):
+        graph.set_var("factor", factor)
+        graph.submit()
+        np.testing.assert_array_equal(result.read(0), VALUES * np.float32(factor))
+
+
+def test_one_source_for_equal_maps():
+    x, w = vd.asbuffer(VALUES), vd.asbuffer(WEIGHTS)
+    assert operand(weighted(x, w)).source is operand(weighted(w, x)).source
+    assert operand(x).source is operand(w).source
+    assert hash(operand(x).source) != hash(operand(weighted(x, w)).source)
+    assert output(clipped, f32).sink is output(clipped, f32).sink
+
+
+def test_wrong_calls():
+    @vd.map
+    def real(x: f32) -> f32:
+        return x
+
+    @vd.map
+    def nothing(x: f32):
+        vc.comment("")
+
+    @vd.map
+    def constant(a: Const[f32]) -> f32:
+        return a
+
+    x = vd.asbuffer(VALUES)
+    for call, error, words in [
+        (lambda: weighted(x, x, x), TypeError, "takes 2 arguments by position, got 3"),
+        (lambda: weighted(x, VALUES), TypeError, r"argument 2: expected a vd.Buffer, a map"),
+        (lambda: weighted(x, vd.Buffer(5, f32)), ValueError, r"argument 2: .*\(1003,\).* got \(5,\)"),
+        (lambda: real(vd.Buffer(5, c64)), ValueError, "expected float32, got complex64"),
+        (lambda: nothing(x), ValueError, "return annotation"),
+        (lambda: constant(1.0), ValueError, "needs a buffer among its arguments"),
+        (lambda: moved(weighted(x, x), 1), TypeError, "only a value parameter"),
+        (lambda: operand(VALUES), TypeError, r"x: expected a vd.Buffer .* vd.asbuffer"),
+        (lambda: output(weighted, f32), TypeError, r"output_map=weighted\(\.\.\.\)"),
+        (lambda: output(moved, f32), TypeError, "gets the value"),
+        (lambda: output(weighted(x, x), f32), TypeError, "output_map: expected a vd.map"),
+        (lambda: output(nothing, f32), ValueError, "return annotation"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_a_kernel_applies_a_map_by_calling_it():
+    @vd.shader("data.size")
+    def apply(data: Buff[f32]):
+        i = vc.global_invocation_id().x
+        data[i] = weighted(data[i], 2.0) + clipped(data[i].to_register())
+
+    x = vd.asbuffer(VALUES)
+    apply(x)
+    np.testing.assert_array_equal(x.read(0), VALUES * 2 + np.minimum(VALUES, 1))
+
+
+def test_buffers_of_no_elements():
+    for shape in [(0,), (3, 0), (0, 2, 5)]:
+        made = vd.asbuffer(np.zeros(shape, np.float32))
+        assert (made.shape, made.size, made.mem_size) == (shape, 0, 0)
+        assert made.read(0).shape == shape
+        made.write(np.zeros(shape, np.float32))
+        made.write_async(np.zeros(shape, np.float32)).wait()
+        assert made.read_async(0).result().shape == shape
+
+        @vd.shader("x.size")
+        def fill(x: Buff[f32]):
+            x[vc.global_invocation_id().x] = 1
+
+        with pytest.raises(ValueError, match="at least 1"):
+            fill(made)
+    with pytest.raises(vd.EmptyBufferError):
+        vd.Buffer(0, f32)
+    with pytest.raises(ValueError, match="no elements"):
+        vd.Buffer.empty((2, 3), f64)
+
+
+def test_types_that_lie_in_buffers_only():
+    @vd.map
+    def narrow(x: i8, y: u32) -> i8:
+        return x + y.to_dtype(i32)
+
+    x = vd.asbuffer(np.arange(-50, 50, dtype=np.int8))
+    np.testing.assert_array_equal(evaluate(narrow(x, 3)), np.arange(-47, 53))

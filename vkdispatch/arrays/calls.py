@@ -1,0 +1,53 @@
+"""What holds for the call of every function on arrays."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import ParamSpec, TypeVar
+
+from vkdispatch.base.context import Context, context_of, is_current, use_context
+from vkdispatch.base.errors import UsageError
+from vkdispatch.base.init import is_dummy
+from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.shader.map import MappedArray
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a function on arrays: it runs in the context of its first array.
+
+    Raises
+    ------
+    RuntimeError
+        (The decorated function.) It is called in a kernel, or kernels do not run on the backend.
+    """
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if is_tracing():
+            raise UsageError(f"{name}: a kernel cannot call a function on arrays; call it before, or after")
+        if is_dummy():
+            raise UsageError(f"{name}: kernels do not run on the dummy backend")
+        context = _context_of((*args, *kwargs.values()))
+        if context is not None and not is_current(context) and context.usable:
+            with use_context(context):
+                return function(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _context_of(values: Iterable[object]) -> Context | None:
+    return context_of(_flat(values)) or next(
+        (value.context for value in _flat(values) if isinstance(value, MappedArray)), None
+    )
+
+
+def _flat(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from value
+        else:
+            yield value

@@ -1,0 +1,120 @@
+"""What functions on arrays take: a buffer, or a map called with its arguments."""
+
+from typing import Any
+
+from vkdispatch.arrays.lowering import Number, Stored, Tree, Whole, lowered
+from vkdispatch.arrays.mapping import Source, identity_map, make_source
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.shader.map import MappedArray, is_value
+from vkdispatch.shader.parameters import given
+
+
+@record(eq=False)
+class Operand:
+    """An array as a kernel takes it.
+
+    Attributes
+    ----------
+    shape, size, var_type
+        Of the array.
+    context
+        Where it is.
+    source
+        How a kernel gets its elements.
+    arguments
+        What the kernel is launched with: one for each of `source.annotations`.
+    """
+
+    shape: tuple[int, ...]
+    size: int
+    var_type: DType
+    context: Context
+    source: Source
+    arguments: tuple[Any, ...]
+
+    @property
+    def views(self) -> tuple[Any, ...]:
+        """What the kernel is launched with for `source.views`, if it takes them."""
+        return tuple(self.arguments[position] for position, _ in self.source.views)
+
+
+def operand(x: object, name: str = "x") -> Operand:
+    """Return an array as kernels take it.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+
+    Raises
+    ------
+    TypeError
+        It is neither a buffer nor a map called with its arguments.
+    """
+    if isinstance(x, Buffer):
+        x.require_alive()
+        return Operand(x.shape, x.size, x.var_type, x.context, plain_source(x.var_type), (x,))
+    if not isinstance(x, MappedArray):
+        raise ArgumentTypeError(
+            f"{name}: expected a vd.Buffer or a map called with its arguments, got {given(x)}; make a buffer "
+            "with vd.asbuffer(...)"
+        )
+    tree, arguments = tree_of(x)
+    source = _mapped_source(tree)
+    if any(_lacks(arguments[position], kind, x.size) for position, kind in _viewed(source)):
+        source = source.elementwise()
+    return Operand(x.shape, x.size, x.var_type, x.context, source, arguments)
+
+
+@remembered
+def plain_source(kind: DType) -> Source:
+    """Return the source of a buffer's elements as they are."""
+    return make_source(identity_map(kind), kind, plain=True)
+
+
+@remembered
+def _mapped_source(tree: Tree) -> Source:
+    assert tree.mapping.return_type is not None
+    return make_source(lowered(tree), tree.mapping.return_type, plain=False)
+
+
+def _viewed(source: Source) -> list[tuple[int, DType]]:
+    return [(position, source.annotations[position].__args__[0]) for position, _ in source.views]
+
+
+def _lacks(buffer: Any, kind: DType, size: int) -> bool:
+    """Whether a buffer lacks some of the elements that loads of several would read ahead of the map."""
+    return bool(buffer.mem_size < size * kind.item_size)
+
+
+def tree_of(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
+    """Return what the kernels of a map depend on, and the arguments of their launches."""
+    children, arguments = children_of(x.mapping.buffer_types, x.arguments)
+    return Tree(x.mapping, children, x.size == 1), arguments
+
+
+def children_of(annotations: Any, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the parts of a tree for some parameters, and the arguments of launches."""
+    children: list[Any] = []
+    arguments: list[Any] = []
+    for annotation, value in zip(annotations, values, strict=True):
+        if isinstance(value, MappedArray):
+            child, inner = tree_of(value)
+            children.append(child)
+            arguments.extend(inner)
+            continue
+        if not is_value(annotation):
+            children.append(Whole(annotation))
+        elif isinstance(value, Buffer):
+            value.require_alive()
+            children.append(Stored(value.var_type, value.size == 1))
+        else:
+            children.append(Number(annotation, isinstance(value, BoundVariable)))
+        arguments.append(value)
+    return tuple(children), tuple(arguments)

@@ -1,0 +1,129 @@
+"""Where the results of functions on arrays go: into a buffer, perhaps through a map."""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.lowering import Tree, lowered
+from vkdispatch.arrays.mapping import argument_names, named_position
+from vkdispatch.arrays.operand import children_of
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.dtype import DType, compute_type
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.rewrite.functions import inlined
+from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
+from vkdispatch.shader.parameters import given
+
+
+@record
+class Sink:
+    """How a kernel stores values of `value_type`: as they are, or what a map makes of them."""
+
+    value_type: DType
+    out_type: DType
+    mapping: MappingFunction | None = None
+
+    @property
+    def annotations(self) -> list[Any]:
+        """Annotations of the arguments that the map takes beyond the value."""
+        return self.mapping.buffer_types if self.mapping else []
+
+    @property
+    def names(self) -> list[str]:
+        """Names of these."""
+        return argument_names(self.mapping) if self.mapping else []
+
+    def mapped(self, variables: Any, index: Any, value: Any) -> Any:
+        """Return what is to be stored of a value for the flat index of the result."""
+        kind = compute_type(self.out_type)
+        if self.mapping is None:
+            return value if value.var_type is kind else value.to_dtype(kind)
+        register = vc.new_register(kind)
+        with vc.scope_block(), mapped_at(named_position(index)):
+            result = inlined(self.mapping.mapping_function)(value, *variables)
+            if result is None:
+                raise ArgumentValueError(
+                    f"output_map {self.mapping.name!r} must return a {self.out_type.name}, got None"
+                )
+            register[:] = result
+        return register
+
+    def store(self, result: Any, variables: Any, index: Any, value: Any) -> None:
+        """Store a value at an index of the result's buffer; `variables` are the map's."""
+        result[index] = self.mapped(variables, index, value)
+
+
+@record(eq=False)
+class Output:
+    """A sink, and what the kernel is launched with for it: one argument for each of `sink.annotations`."""
+
+    sink: Sink
+    arguments: tuple[Any, ...] = ()
+
+    @property
+    def out_type(self) -> DType:
+        """The dtype of the result's buffer."""
+        return self.sink.out_type
+
+    @property
+    def annotations(self) -> list[Any]:
+        """Annotations of the arguments."""
+        return self.sink.annotations
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arguments."""
+        return self.sink.names
+
+
+def output(output_map: object, value_type: DType) -> Output:
+    """Return how a kernel stores what it computes.
+
+    Parameters
+    ----------
+    output_map
+        A map of which the first parameter is the value: alone, or called with all others. None: as it is.
+    value_type
+        dtype of the values.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no such map, or returns nothing.
+    """
+    if output_map is None:
+        return Output(_plain(value_type))
+    if isinstance(output_map, MappingFunction):
+        if not output_map.buffer_types or not is_value(output_map.buffer_types[0]):
+            raise ArgumentTypeError(
+                f"output_map: the first parameter of {output_map.name!r} gets the value; annotate it with a "
+                f"dtype, such as value: {value_type.name}"
+            )
+        if len(output_map.buffer_types) != 1:
+            raise ArgumentTypeError(
+                f"output_map: {output_map.name!r} takes more than the value; call it with the rest: "
+                f"output_map={output_map.name}(...)"
+            )
+        output_map = OutputMap(output_map, ())
+    if not isinstance(output_map, OutputMap):
+        raise ArgumentTypeError(
+            f"output_map: expected a vd.map, whose first parameter gets the value, got {given(output_map)}"
+        )
+    mapping = output_map.mapping
+    if mapping.return_type is None:
+        raise ArgumentValueError(
+            f"output_map: {mapping.name!r} needs a return annotation, such as -> f32: the result's dtype"
+        )
+    children, arguments = children_of(mapping.buffer_types[1:], output_map.arguments)
+    return Output(_sink(Tree(mapping, children), value_type), arguments)
+
+
+@remembered
+def _plain(value_type: DType) -> Sink:
+    return Sink(value_type, value_type)
+
+
+@remembered
+def _sink(tree: Tree, value_type: DType) -> Sink:
+    assert tree.mapping.return_type is not None
+    return Sink(value_type, tree.mapping.return_type, lowered(tree))

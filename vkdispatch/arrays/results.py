@@ -1,0 +1,39 @@
+"""The buffers that functions on arrays return."""
+
+import math
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.shader.parameters import given
+
+
+def result(
+    out: object, shape: tuple[int, ...], kind: DType, context: Context | None = None, name: str = "out"
+) -> Buffer[Any]:
+    """Return the buffer for a result: a new one, which may have no elements, or the caller's, checked.
+
+    Raises
+    ------
+    TypeError
+        `out` is no buffer.
+    ValueError
+        It has another shape or dtype, or is read-only.
+    """
+    if out is None:
+        if math.prod(shape) == 0:
+            return Buffer.empty(shape, kind, context=context)
+        return Buffer(shape, kind, context=context)
+    if not isinstance(out, Buffer):
+        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {given(out)}")
+    out.require_alive()
+    if out.shape != shape or out.var_type is not kind:
+        raise ArgumentValueError(
+            f"{name}: expected a buffer of the shape {shape} of {kind.name}, got {out.shape} of "
+            f"{out.var_type.name}"
+        )
+    if not out.is_writable:
+        raise ArgumentValueError(f"{name}: the buffer is read-only memory of another library")
+    return out
