@@ -19,10 +19,14 @@ from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
 from vkdispatch.sorting.ranking import Tile, TileForm
+from vkdispatch.sorting.serial import SerialTile
 from vkdispatch.sorting.tracing import traced
 
 _U32: Any = vc.Const[dtype.uint32]
 _ROWS = Order(dtype.uint32)
+_ROW_BITS = 8
+# Rows of a tile: one digit counts them, and those that are not there.
+MOST_ROWS = 1 << (_ROW_BITS - 1)
 
 
 @record
@@ -102,7 +106,7 @@ class _Block:
         self._origins = [place.to_register() for place in places] if form.several or form.positions else []
         steps = [(form.order, digit) for digit in form.order.digits(form.tile.width)]
         if form.several:
-            steps.append((_ROWS, Digit(0, 0, form.tile.width)))
+            steps.append((_ROWS, Digit(0, 0, _ROW_BITS)))
         for number, (order, digit) in enumerate(steps):
             last = number == len(steps) - 1
             self._step(places, order, digit, last=last)
@@ -149,7 +153,7 @@ def _run_serially(
 ) -> None:
     rest = list(results)
     origins = form.several or form.positions
-    tile = SerialTile(form.tile, [form.order.raw, *([dtype.uint32] if origins else [])])
+    tile = SerialTile(form.tile, [form.order.raw, *([dtype.uint32] if origins else [])], rows)
     first = (vc.workgroup_id().x * together).to_register("sort_first_row")
     base = (first * length).to_register("sort_base")
     count = (vc.min(together, rows - first) * length).to_register("sort_count")
@@ -161,7 +165,8 @@ def _run_serially(
     vc.barrier()
     largest = tile.form.bins - 1
     for part, bits in enumerate(form.order.part_bits):
-        with vc.for_block(0, bits, form.tile.width) as shift:
+        with tile.loop(-(-bits // form.tile.width)) as number:
+            shift = (number * form.tile.width).to_register()
 
             def digit_of(place: Any, part: int = part, shift: Any = shift) -> Any:
                 code = (form.order.part(tile.get(0, place), part) >> shift) & largest
@@ -169,9 +174,14 @@ def _run_serially(
 
             tile.step(digit_of)
     if form.several:
-        # bits of 0 are passed over
-        with vc.for_block(0, 32 - vc.find_msb_count(together), form.tile.width) as shift:
-            pass
+        with tile.loop(_ROW_BITS // form.tile.width) as number:
+            shift = (number * form.tile.width).to_register()
+
+            def row_of(place: Any, shift: Any = shift) -> Any:
+                row = ((tile.get(1, place) // length) >> shift) & largest
+                return vc.select(place < count, row, largest).to_register()
+
+            tile.step(row_of)
     with tile.each_place() as item:
         place = tile.place(item)
         with vc.if_block(place < count):

@@ -8,7 +8,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
-from vkdispatch.sorting.block import BlockForm, block_kernel, short_kernel
+from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.passes import (
     PassForm,
@@ -104,8 +104,7 @@ def _sort_blocks(
     graph: CommandGraph | None,
 ) -> None:
     tile = tile_form(device, order.raw, dtype.uint32, block=True)
-    # one digit counts the rows of a tile, and those that are not there
-    together = min(tile.tile // rows.length, rows.count, tile.bins // 2)
+    together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
     form = BlockForm(tile, order, together > 1, keys_to is not None, positions_to is not None)
     written = _written(keys_to, positions_to)
     block_kernel(form)(keys, *written, rows.count, rows.length, together, graph=graph)

@@ -122,7 +122,7 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
 
 
 def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, tiles: Any) -> None:
-    tile = SerialTile(form.tile, [])
+    tile = SerialTile(form.tile, [], tiles)
     tile.clear()
     with tile.each_place() as item:
         place = tile.place(item)
@@ -143,7 +143,7 @@ def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
 
     def body(counts: Any, totals: Any, rows: Any, bins: Any, tiles: Any) -> None:
         del rows, bins
-        tile = SerialTile(form, []) if form.subgroup == 1 else Tile(form)
+        tile = SerialTile(form, [], tiles) if form.subgroup == 1 else Tile(form)
         line = vc.workgroup_id().x.to_register()
         before = vc.new_register(counter)
         whole: Any = vc.shared_buffer(counter, 1)
@@ -246,7 +246,7 @@ def _move_serially(
 ) -> None:
     rest, bins = list(buffers), form.tile.bins
     keys_to = rest.pop(0) if form.keys else None
-    tile = SerialTile(form.tile, [kind for kind in (form.order.raw, form.payload) if kind is not None])
+    tile = SerialTile(form.tile, [kind for kind in (form.order.raw, form.payload) if kind is not None], tiles)
     with tile.each_place() as item:
         place = tile.place(item)
         inside = vc.select(place < here.count, place, 0).to_register()

@@ -53,8 +53,8 @@ class Tuning:
     few_tiles: int = 64
     onesweep: int = 1
     cpu_group: int = 64
-    cpu_items: int = 8
-    cpu_width: int = 8
+    cpu_items: int = 16
+    cpu_width: int = 4
 
 
 tuning = Tuning()
@@ -105,27 +105,24 @@ def device_of(context: Context | None = None) -> Device:
 
 def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool = False) -> TileForm:
     """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types."""
-    if device.cpu:
-        return _fitting(device, tuning.cpu_group, tuning.cpu_items, tuning.cpu_width)
-    group, items = (tuning.block_group, tuning.block_items) if block else (tuning.group, tuning.items)
     words = word_count(key) + (0 if payload is None else word_count(payload))
+    group = tuning.block_group if block else tuning.group
+    group = min(group, device.most) // device.subgroup * device.subgroup
+    tables = (group // device.subgroup << 8) * 4
+    if device.cpu or device.subgroup == 1 or tables + _BESIDE > device.memory:
+        return _serial_form(device, words)
+    items = tuning.block_items if block else tuning.items
     # a place for each key, beside the key
-    items = max(1, min(items, tuning.registers // (words + 1)))
-    return _fitting(device, group, items, 8)
+    items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
+    return TileForm(group, max(1, items), 8, device.subgroup, device.arithmetic)
 
 
-def _fitting(device: Device, group: int, items: int, width: int) -> TileForm:
-    """Return the largest form of at most this size that workgroup memory holds."""
-    group = min(group, device.most)
-    group -= group % device.subgroup
-    while (group // device.subgroup << width) * 4 + _BESIDE > device.memory and width > 4:
-        if device.subgroup > 1 and group >= 2 * max(64, device.subgroup):
-            group //= 2
-        else:
-            width //= 2
-    while group * items * 4 + _BESIDE > device.memory and items > 1:
-        items -= 1
-    return TileForm(group, items, width, device.subgroup, device.arithmetic)
+def _serial_form(device: Device, words: int) -> TileForm:
+    """Return the form of a tile that is ranked without votes."""
+    group, width = min(tuning.cpu_group, device.most), tuning.cpu_width
+    free = device.memory - _BESIDE - 4 * (group << width)
+    items = min(tuning.cpu_items, free // (8 * words * group))
+    return TileForm(group, max(1, items), width, 1, False)
 
 
 def counter_for(length: int) -> DType:

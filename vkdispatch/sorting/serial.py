@@ -25,8 +25,13 @@ Each = Callable[[Any], Any]
 class SerialTile:
     """A tile while its kernel is traced: columns of words in workgroup memory, that are moved together."""
 
-    def __init__(self, form: TileForm, kinds: Sequence[Any]) -> None:
-        """Declare memory for elements of some raw types at each place."""
+    def __init__(self, form: TileForm, kinds: Sequence[Any], many: Any) -> None:
+        """Declare memory for elements of some raw types at each place.
+
+        `many` is any argument of the kernel that is 1 or more.
+        """
+        # compilers unroll loops whose rounds they know, and then take their time
+        self._one = vc.min(many, 1).to_register("tile_one")
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
         self._kinds = list(kinds)
@@ -42,11 +47,15 @@ class SerialTile:
 
     def each_place(self) -> AbstractContextManager[Any]:
         """Return a loop over this invocation's items: neighbours side by side."""
-        return vc.for_block(0, self.form.items)
+        return self.loop(self.form.items)
+
+    def loop(self, rounds: int) -> AbstractContextManager[Any]:
+        """Return a loop of so many rounds."""
+        return vc.for_block(0, self._one * rounds)
 
     def place(self, item: Any) -> Any:
         """Return the place of an item of `each_place`."""
-        return (item * self.form.group + self.index).to_register("tile_place")
+        return (item.to_dtype(dtype.uint32) * self.form.group + self.index).to_register("tile_place")
 
     def put(self, column: int, place: Any, value: Any) -> None:
         """Set an element before a step."""
@@ -67,13 +76,13 @@ class SerialTile:
 
     def clear(self) -> None:
         """Set this invocation's table to zero."""
-        with vc.for_block(0, self.form.bins) as digit:
+        with self.loop(self.form.bins) as digit:
             self._table[digit * self.form.group + self.index] = 0
 
     def total(self, digit: Any) -> Any:
         """Return how many keys have a digit, after a barrier."""
         total = vc.new_uint_register(0)
-        with vc.for_block(0, self.form.group) as other:
+        with self.loop(self.form.group) as other:
             total += self._table[digit * self.form.group + other]
         return total
 
@@ -84,15 +93,16 @@ class SerialTile:
         """
         form = self.form
         self.clear()
-        with vc.for_block(0, form.items) as item:
-            self.count(digit_of((self.index * form.items + item).to_register()))
+        with self.loop(form.items) as item:
+            place = (self.index * form.items + item.to_dtype(dtype.uint32)).to_register()
+            self.count(digit_of(place))
         vc.barrier()
         first = (self.index * form.bins).to_register()
         total = vc.new_uint_register(0)
-        with vc.for_block(0, form.bins) as number:
+        with self.loop(form.bins) as number:
             total += self._table[first + number]
         before = self.across(total)
-        with vc.for_block(0, form.bins) as number:
+        with self.loop(form.bins) as number:
             entry = (first + number).to_register()
             count = self._table[entry].to_register()
             self._table[entry] = before
@@ -101,8 +111,8 @@ class SerialTile:
         with vc.for_block(self.index, form.bins, form.group) as digit:
             self.starts[digit] = self._table[digit * form.group]
         vc.barrier()
-        with vc.for_block(0, form.items) as item:
-            place = (self.index * form.items + item).to_register()
+        with self.loop(form.items) as item:
+            place = (self.index * form.items + item.to_dtype(dtype.uint32)).to_register()
             entry = (digit_of(place) * form.group + self.index).to_register()
             target = self._table[entry].to_register()
             self._table[entry] = target + 1
