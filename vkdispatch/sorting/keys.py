@@ -99,9 +99,14 @@ class Order:
             value = _code(component, words, number)
         return value ^ _ALL if self.descending else value
 
-    def digit(self, raw: Any, digit: Digit) -> Any:
-        """Return a digit of a key's code: a GPU value (uint32) below 2**bits."""
+    def digit(self, raw: Any, digit: Digit, shift: Any = None) -> Any:
+        """Return a digit of a key's code: a GPU value (uint32) below 2**bits.
+
+        `shift` is a GPU value that stands for the digit's.
+        """
         value = self.part(raw, digit.part)
+        if shift is not None:
+            return (value >> shift) & ((1 << digit.bits) - 1)
         if digit.shift:
             value = value >> digit.shift
         return value & ((1 << digit.bits) - 1) if digit.shift + digit.bits < 32 else value

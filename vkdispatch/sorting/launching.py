@@ -4,12 +4,22 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
 from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
 from vkdispatch.sorting.keys import Order
+from vkdispatch.sorting.onesweep import (
+    HistogramForm,
+    SweepForm,
+    clear_kernel,
+    histogram_kernel,
+    shifted,
+    starts_kernel,
+    sweep_kernel,
+)
 from vkdispatch.sorting.passes import (
     PassForm,
     count_kernel,
@@ -17,7 +27,8 @@ from vkdispatch.sorting.passes import (
     offsets_kernel,
     short_offsets_kernel,
 )
-from vkdispatch.sorting.planning import Device, counter_for, device_of, tile_form, tuning
+from vkdispatch.sorting.planning import Device, counter_for, device_of, sweeps, tile_form, tuning
+from vkdispatch.sorting.ranking import TileForm
 
 _SHORT_GROUP = 128
 AnyBuffer = Buffer[Any]
@@ -122,6 +133,9 @@ def _sort_long(
 ) -> None:
     kind = None if positions_to is None else position_type(rows.length)
     tile = tile_form(device, order.raw, kind)
+    if sweeps(get_context(), tile, rows.length):
+        _sweep(tile, keys, order, rows, keys_to, positions_to, payload, graph)
+        return
     digits = order.digits(tile.width)
     if keys is keys_to and len(digits) % 2:
         keys = copied(keys, graph)
@@ -159,6 +173,68 @@ def _sort_long(
             payload = payload_ways[number]
             written.append(payload)
         move_kernel(form)(keys, counts, totals, *written, *shape, graph=graph)
+        keys = key_ways[number]
+
+
+def _sweep(
+    tile: TileForm,
+    keys: AnyBuffer,
+    order: Order,
+    rows: Rows,
+    keys_to: AnyBuffer | None,
+    positions_to: AnyBuffer | None,
+    payload: AnyBuffer | None,
+    graph: CommandGraph | None,
+) -> None:
+    kind = None if positions_to is None else position_type(rows.length)
+    digits = order.digits(tile.width)
+    if keys is keys_to and len(digits) % 2:
+        keys = copied(keys, graph)
+    key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
+    payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
+    tiles = -(-rows.length // tile.tile)
+    shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
+    boards: list[AnyBuffer] = [Buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)]
+    histograms: AnyBuffer = Buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
+    tickets: AnyBuffer = Buffer(len(digits), dtype.uint32)
+    cleared = (boards[0], histograms, tickets)
+    clear_kernel()(*cleared, *(each.size for each in cleared), graph=graph)
+    counted = HistogramForm(
+        order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
+    )
+    chunks = -(-rows.length // counted.chunk)
+    histogram_kernel(counted)(keys, histograms, rows.count, rows.length, chunks, graph=graph)
+    starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
+    for number, digit in enumerate(digits):
+        last = number == len(digits) - 1
+        moving = PassForm(
+            tile,
+            order,
+            shifted(digit),
+            dtype.uint32,
+            kind,
+            kind is not None and payload is None and number == 0,
+            not last or keys_to is not None,
+        )
+        written: list[AnyBuffer] = [key_ways[number]] if moving.keys else []
+        if payload_ways is not None:
+            if not moving.made:
+                assert payload is not None
+                written.append(payload)
+            payload = payload_ways[number]
+            written.append(payload)
+        sweep_kernel(SweepForm(moving, len(digits), tuning.window))(
+            keys,
+            histograms,
+            boards[number % 2],
+            boards[1 - number % 2],
+            tickets,
+            *written,
+            *shape,
+            number,
+            digit.shift,
+            graph=graph,
+        )
         keys = key_ways[number]
 
 

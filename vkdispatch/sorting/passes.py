@@ -77,11 +77,13 @@ class TileOfRow:
         """Load the elements at some places of the tile; beyond its end that of another place."""
         return [buffer[self.base + vc.select(place < self.count, place, 0)].to_register() for place in places]
 
-    def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any]) -> list[Any]:
+    def digits(
+        self, order: Order, digit: Digit, keys: list[Any], places: list[Any], shift: Any = None
+    ) -> list[Any]:
         """Return the keys' digits; beyond the tile's end the largest, so that nothing is ranked behind."""
         largest = (1 << digit.bits) - 1
         return [
-            vc.select(place < self.count, order.digit(key, digit), largest).to_register("sort_digit")
+            vc.select(place < self.count, order.digit(key, digit, shift), largest).to_register("sort_digit")
             for key, place in zip(keys, places, strict=True)
         ]
 
@@ -226,7 +228,8 @@ def move_kernel(form: PassForm) -> ShaderFunction:
             with only(kept):
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 bases[digit] = before + offsets[entry] - tile.starts[digit].to_dtype(form.counter)
-        moved.written(bases)
+        moved.exchange()
+        moved.store(bases)
 
     arguments = [
         ("sort_keys", _buffer(form.order.raw)),
@@ -316,9 +319,20 @@ def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
 class MovedTile:
     """A tile that is ranked by a digit, and then written to the places of its digits."""
 
-    def __init__(self, form: PassForm, tile: Tile, here: TileOfRow, keys: Any, buffers: list[Any]) -> None:
-        """Load and rank the keys; `tile.starts` holds where each digit begins in the tile."""
-        self._form, self._tile, self._here = form, tile, here
+    def __init__(
+        self,
+        form: PassForm,
+        tile: Tile,
+        here: TileOfRow,
+        keys: Any,
+        buffers: list[Any],
+        shift: Any = None,
+    ) -> None:
+        """Load and rank the keys; `tile.starts` holds where each digit begins in the tile.
+
+        `shift` is a GPU value that stands for the digit's.
+        """
+        self._form, self._tile, self._here, self._shift = form, tile, here, shift
         rest = list(buffers)
         self._keys_to = rest.pop(0) if form.keys else None
         places = tile.places()
@@ -330,17 +344,20 @@ class MovedTile:
             else:
                 self._payload = here.loaded(rest.pop(0), places)
             self._payload_to = rest.pop(0)
-        digits = here.digits(form.order, form.digit, self._keys, places)
+        digits = here.digits(form.order, form.digit, self._keys, places, shift)
         self._places = tile.rank(digits, form.digit.bits)
 
-    def written(self, bases: Any) -> None:
+    def exchange(self) -> None:
+        """Have the keys, in registers, in their order in the tile."""
+        self._keys = self._tile.exchanged(self._keys, self._places)
+
+    def store(self, bases: Any) -> None:
         """Write the tile: `bases[digit]` plus a place in the ranked tile is a key's place in its row."""
-        form, tile, here = self._form, self._tile, self._here
-        keys = tile.exchanged(self._keys, self._places)
+        form, tile, here, keys = self._form, self._tile, self._here, self._keys
         places = tile.sorted_places()
         targets = []
         for key, place in zip(keys, places, strict=True):
-            target = place_in_row(form, bases[form.order.digit(key, form.digit)], place)
+            target = place_in_row(form, bases[form.order.digit(key, form.digit, self._shift)], place)
             targets.append((here.row_base + target).to_register("sort_target"))
         kept = [place < here.count for place in places]
         if self._keys_to is not None:

@@ -9,6 +9,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.shader.observation import checks_of
 from vkdispatch.sorting.keys import word_count
 from vkdispatch.sorting.ranking import TileForm
 
@@ -17,6 +18,8 @@ _BASIC, _ARITHMETIC, _BALLOT = 0x1, 0x4, 0x8
 _BESIDE = 6 << 10
 # More keys than this in a row are counted in 64 bits.
 MOST_NARROW = 0xFFFFFFFF - (1 << 16)
+# Rows of more keys have counts that a word of a look-back does not hold.
+MOST_SWEPT = (1 << 30) - 1
 
 
 @record(frozen=False)
@@ -39,6 +42,10 @@ class Tuning:
         Tiles along which one invocation sums up.
     onesweep
         Whether GPUs do a digit in one launch (0 or 1); 2: CPU drivers do as well.
+    window
+        Tiles before that are looked at together.
+    histogram_group, histogram_items, histogram_rounds
+        Invocations of a workgroup that makes histograms, keys that each has under way, and how often.
     cpu_group, cpu_items, cpu_width
         Invocations of a workgroup, keys of each, and bits of a digit, on CPU drivers.
     """
@@ -52,6 +59,10 @@ class Tuning:
     votes: int = 0
     few_tiles: int = 64
     onesweep: int = 1
+    window: int = 1
+    histogram_group: int = 256
+    histogram_items: int = 8
+    histogram_rounds: int = 16
     cpu_group: int = 64
     cpu_items: int = 16
     cpu_width: int = 4
@@ -109,7 +120,7 @@ def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool 
     group = tuning.block_group if block else tuning.group
     group = min(group, device.most) // device.subgroup * device.subgroup
     tables = (group // device.subgroup << 8) * 4
-    if device.cpu or device.subgroup == 1 or tables + _BESIDE > device.memory:
+    if (device.cpu and tuning.onesweep < 2) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = tuning.block_items if block else tuning.items
     # a place for each key, beside the key
@@ -123,6 +134,16 @@ def _serial_form(device: Device, words: int) -> TileForm:
     free = device.memory - _BESIDE - 4 * (group << width)
     items = min(tuning.cpu_items, free // (8 * words * group))
     return TileForm(group, max(1, items), width, 1, False)
+
+
+def sweeps(context: Context, tile: TileForm, length: int) -> bool:
+    """Whether a digit of rows of a length is done in one launch."""
+    if tile.subgroup == 1 or length > MOST_SWEPT or not tuning.onesweep:
+        return False
+    if any(info.is_cpu() for info in context.device_infos):
+        return tuning.onesweep == 2
+    # a check that ends invocations early would leave others waiting
+    return not checks_of(None)
 
 
 def counter_for(length: int) -> DType:

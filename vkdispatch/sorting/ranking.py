@@ -81,6 +81,8 @@ class Tile:
         self.starts: Any = vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
         self._sums: Any = vc.shared_buffer(dtype.uint32, max(form.group, 1), "tile_sums")
         self._long_sums: Any = None
+        # keys of a tile that was ranked, for each of `own_bins`
+        self.counts: list[Any] = []
         self._below = self._lanes_below()
 
     def places(self) -> list[Any]:
@@ -193,7 +195,8 @@ class Tile:
         """Turn counts in the tables into places, and note where each digit begins."""
         form = self.form
         owned = self.own_bins()
-        starts = self.running([self.total(digit, kept) for digit, kept in owned])
+        self.counts = [self.total(digit, kept) for digit, kept in owned]
+        starts = self.running(self.counts)
         for (digit, kept), start in zip(owned, starts, strict=True):
             with only(kept):
                 self.starts[digit] = start
