@@ -42,6 +42,11 @@ class Digit:
     bits: int
 
 
+def shifted(digit: Digit) -> Digit:
+    """Return a digit without its shift, for kernels to which that is an argument."""
+    return Digit(digit.part, 0, digit.bits)
+
+
 @record
 class Order:
     """An order of keys.
@@ -102,7 +107,7 @@ class Order:
     def digit(self, raw: Any, digit: Digit, shift: Any = None) -> Any:
         """Return a digit of a key's code: a GPU value (uint32) below 2**bits.
 
-        `shift` is a GPU value that stands for the digit's.
+        `shift` is a GPU value that counts in place of the digit's.
         """
         value = self.part(raw, digit.part)
         if shift is not None:

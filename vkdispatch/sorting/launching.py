@@ -10,13 +10,12 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
 from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
-from vkdispatch.sorting.keys import Order
+from vkdispatch.sorting.keys import Order, shifted
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
     clear_kernel,
     histogram_kernel,
-    shifted,
     starts_kernel,
     sweep_kernel,
 )
@@ -152,13 +151,13 @@ def _sort_long(
         form = PassForm(
             tile,
             order,
-            digit,
+            shifted(digit),
             counter,
             kind,
             kind is not None and payload is None and number == 0,
             not last or keys_to is not None,
         )
-        count_kernel(form, bool(tuning.votes))(keys, counts, *shape, graph=graph)
+        count_kernel(form, bool(tuning.votes))(keys, counts, *shape, digit.shift, graph=graph)
         if tiles <= tuning.few_tiles:
             short_offsets_kernel(tile.group, counter)(
                 counts, totals, rows.count, tile.bins, tiles, graph=graph
@@ -172,7 +171,7 @@ def _sort_long(
                 written.append(payload)
             payload = payload_ways[number]
             written.append(payload)
-        move_kernel(form)(keys, counts, totals, *written, *shape, graph=graph)
+        move_kernel(form)(keys, counts, totals, *written, *shape, digit.shift, graph=graph)
         keys = key_ways[number]
 
 

@@ -19,8 +19,8 @@ Each sweep clears the board of the next.
 
 Invariants: words go from nothing to a count to a sum once in a launch, each stored and loaded at once, so
 that nothing else needs to be ordered. Tiles are numbered by a counter as their workgroups start: whoever is
-waited for has been started, and waits for earlier ones only. All numbers are sums of integers, so the order of
-execution does not show. Stable, as `ranking` is.
+waited for has been started, and waits for earlier ones only. All numbers are sums of integers, so
+the order of execution does not show. Stable, as `ranking` is.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.keys import Digit, Order
+from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.passes import SHAPE, WORKGROUPS, MovedTile, PassForm, TileOfRow, moved_arguments
 from vkdispatch.sorting.ranking import Tile, TileForm, only
 
@@ -162,10 +162,7 @@ def starts_kernel(form: TileForm) -> ShaderFunction:
 
 @record
 class SweepForm:
-    """What the kernel of a sweep is specialised for: that of a pass, and how look-backs look.
-
-    Of the pass's digit the shift is an argument of the kernel.
-    """
+    """What the kernel of a sweep is specialised for: that of a pass, and how look-backs look."""
 
     moving: PassForm
     digits: int
@@ -259,11 +256,6 @@ def _look_back(board: Any, line: Any, digit: Any, number: Any, before: Any, bins
                 if missing is not None:
                     with vc.else_block():
                         missing[:] = 1
-
-
-def shifted(digit: Digit) -> Digit:
-    """Return a digit without its shift, which is an argument of the kernel."""
-    return Digit(digit.part, 0, digit.bits)
 
 
 def _buffer(kind: DType) -> Any:
