@@ -28,6 +28,8 @@ class Tuning:
 
     Attributes
     ----------
+    width
+        Bits of a digit.
     group, items
         Invocations of a workgroup, and keys of each for keys of 4 bytes and nothing else, on GPUs.
     block_group, block_items
@@ -41,15 +43,18 @@ class Tuning:
     few_tiles
         Tiles along which one invocation sums up.
     onesweep
-        Whether GPUs do a digit in one launch (0 or 1); 2: CPU drivers do as well.
+        Whether GPUs do a digit in one launch (0 or 1); 2: CPU drivers do as well, with `cpu_votes`.
     window
         Tiles before that are looked at together.
     histogram_group, histogram_items, histogram_rounds
         Invocations of a workgroup that makes histograms, keys that each has under way, and how often.
     cpu_group, cpu_items, cpu_width
         Invocations of a workgroup, keys of each, and bits of a digit, on CPU drivers.
+    cpu_votes
+        Whether CPU drivers rank by votes too, which they compile slowly (0 or 1).
     """
 
+    width: int = 8
     group: int = 256
     items: int = 16
     block_group: int = 256
@@ -66,6 +71,7 @@ class Tuning:
     cpu_group: int = 64
     cpu_items: int = 16
     cpu_width: int = 4
+    cpu_votes: int = 0
 
 
 tuning = Tuning()
@@ -119,13 +125,13 @@ def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool 
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group = tuning.block_group if block else tuning.group
     group = min(group, device.most) // device.subgroup * device.subgroup
-    tables = (group // device.subgroup << 8) * 4
-    if (device.cpu and tuning.onesweep < 2) or device.subgroup == 1 or tables + _BESIDE > device.memory:
+    tables = (group // device.subgroup << tuning.width) * 4
+    if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = tuning.block_items if block else tuning.items
     # a place for each key, beside the key
     items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
-    return TileForm(group, max(1, items), 8, device.subgroup, device.arithmetic)
+    return TileForm(group, max(1, items), tuning.width, device.subgroup, device.arithmetic)
 
 
 def _serial_form(device: Device, words: int) -> TileForm:
