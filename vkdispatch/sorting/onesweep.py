@@ -190,24 +190,23 @@ def sweep_kernel(form: SweepForm) -> ShaderFunction:
         here = TileOfRow(tile_form, tiles, last, group)
         tile = Tile(tile_form)
         bases: Any = vc.shared_buffer(dtype.uint32, bins, "sort_bases")
-        moved = MovedTile(moving, tile, here, keys, buffers, shift)
         line = (group * bins).to_register("sort_line")
-        owned = [
-            (digit, kept, count) for (digit, kept), count in zip(tile.own_bins(), tile.counts, strict=True)
-        ]
-        earlier = []
-        for digit, kept, count in owned:
-            before = vc.new_uint_register(0)
-            with only(kept):
-                word = vc.new_uint_register(_HAS_COUNT << _COUNT_BITS)
-                with vc.if_block(here.number == 0):
-                    before[:] = starts[(here.row * form.digits + which) * bins + digit]
-                    word[:] = _HAS_SUM << _COUNT_BITS
-                vc.atomic_store(board[line + digit], word | (before + count), relaxed=True)
-                next_board[line + digit] = 0
-            earlier.append(before)
+        owned = tile.own_bins()
+        earlier = [vc.new_uint_register(0) for _ in owned]
+
+        def leave_counts() -> None:
+            for (digit, kept), count, before in zip(owned, tile.counts, earlier, strict=True):
+                with only(kept):
+                    word = vc.new_uint_register(_HAS_COUNT << _COUNT_BITS)
+                    with vc.if_block(here.number == 0):
+                        before[:] = starts[(here.row * form.digits + which) * bins + digit]
+                        word[:] = _HAS_SUM << _COUNT_BITS
+                    vc.atomic_store(board[line + digit], word | (before + count), relaxed=True)
+                    next_board[line + digit] = 0
+
+        moved = MovedTile(moving, tile, here, keys, buffers, shift, leave_counts)
         moved.exchange()
-        for (digit, kept, count), before in zip(owned, earlier, strict=True):
+        for (digit, kept), count, before in zip(owned, tile.counts, earlier, strict=True):
             with only(kept):
                 with vc.if_block(here.number != 0):
                     _look_back(board, line, digit, here.number, before, bins, form.window)

@@ -12,6 +12,7 @@ Invariants: a pass is stable (see `ranking`); rows do not mix, for each counts f
 integers, so no order of execution shows in them.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -340,10 +341,11 @@ class MovedTile:
         keys: Any,
         buffers: list[Any],
         shift: Any,
+        counted: Callable[[], None] | None = None,
     ) -> None:
         """Load and rank the keys; `tile.starts` holds where each digit begins in the tile.
 
-        `shift` is that of the digit.
+        `shift` is that of the digit; `counted` as `Tile.rank` takes it.
         """
         self._form, self._tile, self._here, self._shift = form, tile, here, shift
         rest = list(buffers)
@@ -358,7 +360,7 @@ class MovedTile:
                 self._payload = here.loaded(rest.pop(0), places)
             self._payload_to = rest.pop(0)
         digits = here.digits(form.order, form.digit, self._keys, places, shift)
-        self._places = tile.rank(digits, form.digit.bits)
+        self._places = tile.rank(digits, form.digit.bits, counted)
 
     def exchange(self) -> None:
         """Have the keys, in registers, in their order in the tile."""

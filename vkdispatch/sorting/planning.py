@@ -13,7 +13,7 @@ from vkdispatch.shader.observation import checks_of
 from vkdispatch.sorting.keys import word_count
 from vkdispatch.sorting.ranking import TileForm
 
-_BASIC, _ARITHMETIC, _BALLOT = 0x1, 0x4, 0x8
+_BASIC, _BALLOT, _SHUFFLE = 0x1, 0x8, 0x10
 # What a kernel needs of workgroup memory beside tables and tile.
 _BESIDE = 6 << 10
 # More keys than this in a row are counted in 64 bits.
@@ -38,6 +38,8 @@ class Tuning:
         How many words of 32 bits an invocation's keys take, and all that goes with them, at most.
     short
         Keys of rows in which each key counts the others.
+    shuffle, early, match
+        How tiles are ranked where devices can (0 or 1); see `TileForm`.
     votes
         Whether digits are counted by votes, in place of an atomic for each key (0 or 1).
     few_tiles
@@ -61,6 +63,9 @@ class Tuning:
     block_items: int = 16
     registers: int = 48
     short: int = 48
+    shuffle: int = 1
+    early: int = 1
+    match: int = 0
     votes: int = 0
     few_tiles: int = 64
     onesweep: int = 1
@@ -87,6 +92,8 @@ class Device:
         Invocations that vote together; 1 where there are no ballots.
     arithmetic
         Whether subgroups have running sums.
+    shuffle
+        Whether invocations of a subgroup read each other's values.
     cpu
         Whether it is a CPU driver.
     memory
@@ -97,6 +104,7 @@ class Device:
 
     subgroup: int
     arithmetic: bool
+    shuffle: bool
     cpu: bool
     memory: int
     most: int
@@ -114,6 +122,7 @@ def device_of(context: Context | None = None) -> Device:
     return Device(
         min(sizes) if votes and len(sizes) == 1 else 1,
         all(info.subgroup_arithmetic for info in infos),
+        all(info.supported_operations & _SHUFFLE for info in infos),
         any(info.is_cpu() for info in infos),
         context.max_shared_memory,
         min(context.max_workgroup_size[0], context.max_workgroup_invocations),
@@ -125,13 +134,22 @@ def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool 
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group = tuning.block_group if block else tuning.group
     group = min(group, device.most) // device.subgroup * device.subgroup
-    tables = (group // device.subgroup << tuning.width) * 4
+    tables = (group // device.subgroup << tuning.width) * (8 if tuning.match else 4)
     if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = tuning.block_items if block else tuning.items
     # a place for each key, beside the key
     items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
-    return TileForm(group, max(1, items), tuning.width, device.subgroup, device.arithmetic)
+    return TileForm(
+        group,
+        max(1, items),
+        tuning.width,
+        device.subgroup,
+        device.arithmetic,
+        device.shuffle and tuning.shuffle == 1,
+        device.subgroup > 1 and tuning.early == 1,
+        device.subgroup <= 32 and tuning.match == 1,
+    )
 
 
 def _serial_form(device: Device, words: int) -> TileForm:

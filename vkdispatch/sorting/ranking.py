@@ -13,7 +13,7 @@ Invariants: places are a permutation of the tile's, in the order of digits, and 
 in which the keys lay: the sort is stable. Nothing depends on which subgroup is first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -39,6 +39,12 @@ class TileForm:
         Invocations that vote together; 1: none do.
     arithmetic
         Whether subgroups have running sums of their own.
+    shuffle
+        Whether invocations of a subgroup read each other's values.
+    early
+        Whether keys are counted first, and ranked when their places are known: counts are there sooner.
+    match
+        Whether keys find those of the same digit by atomics on a mask for each digit, and not by ballots.
     """
 
     group: int
@@ -46,6 +52,9 @@ class TileForm:
     width: int
     subgroup: int
     arithmetic: bool
+    shuffle: bool = False
+    early: bool = False
+    match: bool = False
 
     @property
     def tile(self) -> int:
@@ -74,9 +83,8 @@ class Tile:
         if form.subgroup > 1:
             self.team = vc.subgroup_id().to_register("tile_team")
             self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
-        self.memory: Any = vc.shared_buffer(
-            dtype.uint32, max(form.teams * form.bins, form.tile), "tile_memory"
-        )
+        tables = form.teams * form.bins * (2 if form.match else 1)
+        self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, form.tile), "tile_memory")
         # where each digit begins in the tile
         self.starts: Any = vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
         self._sums: Any = vc.shared_buffer(dtype.uint32, max(form.group, 1), "tile_sums")
@@ -110,17 +118,28 @@ class Tile:
 
     # -- ranks
 
-    def rank(self, digits: Sequence[Any], bits: int) -> list[Any]:
+    def rank(self, digits: Sequence[Any], bits: int, counted: Callable[[], None] | None = None) -> list[Any]:
         """Return the places of this invocation's keys in the ranked tile, by digits of so many bits.
 
-        `starts` then holds where each digit begins. All take part, whether or not their keys count.
+        `starts` then holds where each digit begins, and `counts` are known. All take part, whether their keys
+        count or not. `counted` records what is done with counts as soon as they are there.
         """
         self.clear()
         vc.barrier()
-        ranks = [self._ranked(digit, bits) for digit in digits]
-        vc.barrier()
+        if self.form.early:
+            for digit in digits:
+                vc.atomic_add(self.memory[self._entry(digit)], 1)
+            vc.barrier()
+        ranks = [] if self.form.early else [self._ranked(digit, bits) for digit in digits]
+        if not self.form.early:
+            vc.barrier()
         self._sum_up()
+        if counted is not None:
+            counted()
         vc.barrier()
+        if self.form.early:
+            # the tables hold places now, and grow on
+            return [self._ranked(digit, bits) for digit in digits]
         base = (self.team * self.form.bins).to_register()
         return [
             (self.memory[base + digit] + rank).to_register("tile_place")
@@ -129,29 +148,49 @@ class Tile:
 
     def clear(self) -> None:
         """Set all tables to zero."""
-        size, group = self.form.teams * self.form.bins, self.form.group
+        size, group = self.form.teams * self.form.bins * (2 if self.form.match else 1), self.form.group
         for start in range(0, size, group):
             with only(None if start + group <= size else self.index < size - start):
                 self.memory[self.index + start] = 0
 
     def _ranked(self, digit: Any, bits: int) -> Any:
         """Count a key in its subgroup's table; returns how many of its digit came before."""
-        entry = (self.team * self.form.bins + digit).to_register()
+        entry = self._entry(digit)
         if self.lane is None:
             before = self.memory[entry].to_register("tile_rank")
             self.memory[entry] = before + 1
             return before
-        peers = self._peers(digit, bits)
+        mask = entry + self.form.teams * self.form.bins
+        peers = self._matched(mask) if self.form.match else self._peers(digit, bits)
         lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
         lower = lower.to_register("tile_lower")
-        before = self.memory[entry].to_register("tile_rank")
-        vc.subgroup_memory_barrier_shared()
+        if self.form.shuffle:
+            before = vc.new_uint_register(0)
+            with vc.if_block(lower == 0):
+                before[:] = vc.atomic_add(self.memory[entry], _bit_count(peers))
+            before = vc.subgroup_shuffle(before, _first(peers))
+        else:
+            before = self.memory[entry].to_register("tile_rank")
+            vc.subgroup_barrier()
+            with vc.if_block(lower == 0):
+                self.memory[entry] = before + _bit_count(peers)
+        rank = (before + lower).to_register("tile_rank")
         vc.subgroup_barrier()
-        with vc.if_block(lower == 0):
-            self.memory[entry] = before + _bit_count(peers)
-        vc.subgroup_memory_barrier_shared()
+        if self.form.match:
+            with vc.if_block(lower == 0):
+                self.memory[mask] = 0
+            vc.subgroup_barrier()
+        return rank
+
+    def _entry(self, digit: Any) -> Any:
+        """Return where a digit is in the subgroup's table."""
+        return (self.team * self.form.bins + digit).to_register("tile_entry")
+
+    def _matched(self, mask: Any) -> list[Any]:
+        """Return what `_peers` returns, by a mask in memory that is clear before."""
+        vc.atomic_or(self.memory[mask], vc.to_dtype(dtype.uint32, 1) << self.lane)
         vc.subgroup_barrier()
-        return (before + lower).to_register("tile_rank")
+        return [self.memory[mask].to_register("tile_peers")]
 
     def counted(self, digit: Any, bits: int, kept: Any, *, by_votes: bool) -> None:
         """Count a key in its subgroup's table, where it is kept.
@@ -289,6 +328,14 @@ class Tile:
     def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
         """Return what lies at this invocation's `places` once every key is at its place: for a next step."""
         return self._fetched(values, places, self.places(), values[0].var_type)
+
+
+def _first(words: Sequence[Any]) -> Any:
+    """Return the number of the lowest bit that is set."""
+    found = vc.find_lsb(words[-1]) + 32 * (len(words) - 1)
+    for i, word in reversed(list(enumerate(words[:-1]))):
+        found = vc.select(word != 0, vc.find_lsb(word) + 32 * i, found)
+    return found.to_dtype(dtype.uint32).to_register("tile_leader")
 
 
 def _bit_count(words: Sequence[Any]) -> Any:
