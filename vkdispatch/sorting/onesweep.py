@@ -37,7 +37,7 @@ from vkdispatch.sorting.passes import SHAPE, WORKGROUPS, MovedTile, PassForm, Ti
 from vkdispatch.sorting.ranking import Tile, TileForm, only
 
 _U32: Any = vc.Const[dtype.uint32]
-_WORDS: Any = vc.Buff[dtype.uint32]  # type: ignore[type-arg]
+_WORDS: Any = vc.Buff[dtype.uint32]
 _COUNT_BITS = 30
 _COUNT = (1 << _COUNT_BITS) - 1
 _HAS_COUNT, _HAS_SUM = 1, 2
@@ -109,8 +109,8 @@ def histogram_kernel(form: HistogramForm) -> ShaderFunction:
         step = form.group * form.items
         left = vc.min(length - first, form.chunk).to_register("sort_left")
         with vc.for_block(0, (left + (step - 1)) // step) as number:
-            start = (number.to_dtype(dtype.uint32) * step + index).to_register("sort_place")
-            places = [start + i * form.group for i in range(form.items)]
+            begin = (number.to_dtype(dtype.uint32) * step + index).to_register("sort_place")
+            places = [begin + i * form.group for i in range(form.items)]
             found = [
                 keys[base + (first + vc.select(place < left, place, 0))].to_register() for place in places
             ]
