@@ -205,6 +205,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, 
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
+from vkdispatch.sorting.functions import argsort, sort, sort_by_key
 
 __version__: str
 
@@ -265,6 +266,7 @@ __all__ = [
     "__version__",
     "argmax",
     "argmin",
+    "argsort",
     "asbuffer",
     "asrfftbuffer",
     "bfloat16",
@@ -386,6 +388,8 @@ __all__ = [
     "set_global_graph",
     "set_log_level",
     "shader",
+    "sort",
+    "sort_by_key",
     "spirv_kernel",
     "std",
     "stack",
