@@ -4,6 +4,7 @@ It is imported as `import vkdispatch.codegen as vc`. Some names shadow built-in 
 `vc.abs`, `vc.min`, `vc.any`, `vc.print`...
 """
 
+from vkdispatch.codegen import random
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -333,6 +334,7 @@ from vkdispatch.codegen.functions.registers import (
     new_vec2_register,
     new_vec3_register,
     new_vec4_register,
+    precise,
     shared_buffer,
 )
 from vkdispatch.codegen.functions.special import (
@@ -687,9 +689,11 @@ __all__ = [
     "pack_unorm2x16",
     "pack_unorm4x8",
     "pow",
+    "precise",
     "print",
     "printf",
     "radians",
+    "random",
     "range",
     "ravel_index",
     "reflect",

@@ -108,7 +108,9 @@ class BodyWriter:
         loc = statement.loc
         if isinstance(statement, Declare):
             register = statement.register
-            self.line(f"{register.dtype.glsl_type} {register.name} = {self._text(statement.value)};", loc)
+            precise = "precise " if register.precise else ""
+            kind = register.dtype.glsl_type
+            self.line(f"{precise}{kind} {register.name} = {self._text(statement.value)};", loc)
         elif isinstance(statement, Store):
             self.line(f"{self._assignment(statement)};", loc)
         elif isinstance(statement, ImageStore):
