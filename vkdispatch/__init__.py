@@ -72,13 +72,14 @@ _MODULES = (
     "interpreter",
     "kompute",
     "orders",
+    "random",
     "reduce",
     "rewrite",
     "vkfft",
 )
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted([*_HOMES, "__version__", "fft", "orders", "reduce", "vkfft"])
+__all__ = sorted([*_HOMES, "__version__", "fft", "orders", "random", "reduce", "vkfft"])
 
 
 def __getattr__(name: str) -> object:

@@ -27,7 +27,6 @@ from vkdispatch.base.dtype import (
     float32,
     float64,
     int32,
-    int64,
     is_complex,
     is_scalar,
     uint32,
@@ -74,7 +73,7 @@ class Form:
     Attributes
     ----------
     made
-        "raw", "uniform", "normal", "integers" or "word": the last stores one element of one given word.
+        "raw", "uniform", "normal" or "integers".
     wide
         Whether the generator is Philox4x64.
     bits
@@ -84,9 +83,11 @@ class Form:
     sink
         How values are stored; its `value_type` is theirs.
     scaled
-        Whether numbers are scaled.
+        Whether numbers are scaled; integers are, unless a word has as many values as there are.
     rejecting
         Whether integers need more than one try.
+    single
+        Whether only one element is made, of a word that is given.
     far
         Whether the counter may carry beyond 64 bits.
     on_device
@@ -104,6 +105,7 @@ class Form:
     sink: Sink
     scaled: bool = False
     rejecting: bool = False
+    single: bool = False
     far: bool = False
     on_device: bool = False
     vector: bool = True
@@ -127,11 +129,18 @@ class Form:
         return uint64 if self.wide else uint32
 
     @property
-    def number_type(self) -> DType:
-        """Type of the numbers that scale the values."""
+    def numbers(self) -> list[tuple[str, DType]]:
+        """Names and types of the numbers that go with a launch, behind those of the stream."""
+        kind = self.sink.value_type
+        found: list[tuple[str, DType]] = []
         if self.made == "integers":
-            return uint64 if self.bits == 64 else uint32
-        return float64 if component_type(self.sink.value_type) is float64 else float32
+            drawn = uint64 if self.bits == 64 else uint32
+            found = [("low", uint64 if kind.item_size == 8 else uint32)]
+            found += [("count", drawn), ("surplus", drawn)] if self.scaled else []
+        elif self.scaled:
+            real = float64 if kind is float64 else float32
+            found = [("low", real), ("width", real)]
+        return [*found, ("word", uint32)] if self.single else found
 
     @property
     def view(self) -> DType | None:
@@ -152,8 +161,8 @@ def fill_kernel(form: Form) -> ShaderFunction:
 
     Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer of the counter,
     if it is on the device; those of the sink; the words of counter and key; how often `MOST_BLOCKS` blocks
-    come before this launch; then two numbers that scale values, or three of integers, or the word. It is
-    launched on workgroups of `form.group` invocations that compute `form.unroll` blocks each.
+    come before this launch; then `form.numbers`. It is launched on workgroups of `form.group` invocations that
+    compute `form.unroll` blocks each.
     """
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -166,19 +175,11 @@ def fill_kernel(form: Form) -> ShaderFunction:
     arguments += zip(form.sink.names, form.sink.annotations, strict=True)
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
     arguments += [("turn", constant[uint32])]
-    arguments += [(name, constant[form.number_type]) for name in _numbers(form)]
+    arguments += [(name, constant[kind]) for name, kind in form.numbers]
     name = f"random_{form.made}_{form.sink.value_type.name}"
     return traced(
-        name, lambda *variables: _Tracing(form, variables).run(), arguments, form.group, workgroups=(1, 1, 1)
+        name, lambda *variables: _Tracing(form, variables).run(), arguments, form.group, workgroups=1
     )
-
-
-def _numbers(form: Form) -> tuple[str, ...]:
-    if form.made == "integers":
-        return ("low", "count", "surplus")
-    if form.made == "word":
-        return ("word",)
-    return ("low", "width") if form.scaled else ()
 
 
 class _Tracing:
@@ -206,8 +207,11 @@ class _Tracing:
             self._counter = self._from(self._position)
         first = vc.workgroup_id().x * (form.group * form.unroll) + vc.local_invocation_index()
         numbers = [(first + turn * form.group).to_register("block") for turn in range(form.unroll)]
-        if form.made == "word":
-            self._store(numbers[0], [self._numbers[0]])
+        if form.single:
+            self._block(numbers[0])
+            value = self._values([self._numbers.pop()])[0]
+            with vc.if_block(numbers[0] == 0):
+                self._element(numbers[0], value)
             return
         made = [self._values(self._block(number)) for number in numbers]
         for number, values in zip(numbers, made, strict=True):
@@ -283,7 +287,10 @@ class _Tracing:
     def _integer(self, word: Any, place: int) -> Any:
         """Return an integer of a range, all with the same probability (Lemire 2019)."""
         form = self._form
-        low, count, surplus = self._numbers
+        low, *scale = self._numbers
+        if not scale:
+            return self._offset(word, low)
+        count, surplus = scale
         upper, lower = _product(word, count)
         if form.rejecting:
             upper, lower = vc.new_register(word.var_type, upper), vc.new_register(word.var_type, lower)
@@ -295,8 +302,8 @@ class _Tracing:
 
     def _offset(self, value: Any, low: Any) -> Any:
         kind = self._form.sink.value_type
-        wide = int64 if kind.item_size == 8 else int32
-        return (value.to_dtype(wide) + low.to_dtype(wide)).to_dtype(kind if wide is int64 else wide)
+        total = value.to_dtype(low.var_type) + low
+        return total.to_dtype(kind) if kind.item_size >= 4 else total.to_dtype(int32)
 
     def _other_word(self, place: int, turn: Any) -> Any:
         """Return what an element takes that its own word does not decide on, the first time or a later one.
@@ -322,10 +329,6 @@ class _Tracing:
         form = self._form
         start = ((self._turn * MOST_BLOCKS + number) * form.together).to_register("first")
         size = self._result.shape.w
-        if form.made == "word":
-            with vc.if_block(number == 0):
-                self._element(start, values[0])
-            return
         if self._vectors is None:
             for place, value in enumerate(values):
                 with vc.if_block(start + place < size):
@@ -377,7 +380,7 @@ def _joined(low: Any, high: Any) -> Any:
 
 
 def _product(word: Any, count: Any) -> tuple[Any, Any]:
-    """Return the upper and the lower half of a product; a count of 0 stands for all that a word has."""
+    """Return the upper and the lower half of a product."""
     return product64(word, count) if word.var_type is uint64 else vc.umul_extended(word, count)
 
 
@@ -397,9 +400,7 @@ def _packed(kind: DType, values: list[Any]) -> list[Any]:
         return [vc.reinterpret(uint32, value) for value in values]
     if kind is float16:
         floats = [value.to_dtype(float32) for value in values]
-        return [
-            vc.pack_half2x16(vc.to_vec2(*pair)) for pair in zip(floats[::2], floats[1::2], strict=True)
-        ]
+        return [vc.pack_half2x16(vc.to_vec2(*pair)) for pair in zip(floats[::2], floats[1::2], strict=True)]
     bits, count = 8 * kind.item_size, 4 // kind.item_size
     parts = [value.to_dtype(uint32) & (1 << bits) - 1 for value in values]
     words = []

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.output import Output
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context
-from vkdispatch.base.record import record
+from vkdispatch.base.dtype import uint32
+from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.kernels import MOST_BLOCKS, Form, fill_kernel, tuning
+from vkdispatch.shader.shader_function import ShaderFunction
 
 
 @record
@@ -56,6 +60,7 @@ def fill(
     numbers: tuple[Any, ...] = (),
     *,
     rejecting: bool = False,
+    given: int | None = None,
     position: Buffer[Any] | None = None,
     graph: CommandGraph | None = None,
 ) -> None:
@@ -69,54 +74,64 @@ def fill(
         Where in the stream the words begin, counted in words of 32 bits.
     output, numbers
         How what is made is stored; what scales it.
+    given
+        The word of the first element, which alone is stored; None: those of the stream, for all.
     position
         Where the device finds how many blocks come before `place`.
     """
-    place %= stream.period
-    block, shift = divmod(place, stream.block)
+    block, shift = divmod(place % stream.period, stream.block)
     context = result.context
-    long = all("shaderInt64" in info.features for info in context.device_infos)
+    features = frozenset.intersection(*(info.features for info in context.device_infos))
+    single = given is not None
+    unroll = tuning.unroll // (2 if stream.wide else 1)
     form = Form(
         made,
         stream.wide,
         bits,
         shift,
         output.sink,
-        scaled=bool(numbers) and made in ("uniform", "normal"),
+        scaled=len(numbers) > 1,
         rejecting=rejecting,
+        single=single,
         on_device=position is not None,
-        group=_group(context),
-        unroll=1 if rejecting or made == "word" else max(1, tuning.unroll // (2 if stream.wide else 1)),
-        long_products=bool(tuning.long_products) and long,
+        group=min(tuning.group, context.max_workgroup_size[0], context.max_workgroup_invocations),
+        unroll=1 if rejecting or single else max(1, unroll),
+        long_products=bool(tuning.long_products) and "shaderInt64" in features,
     )
-    count = -(-result.size // form.together)
     # a buffer that is shorter than one vector has no room for it
-    vector = result.size >= form.together and form.made != "word"
-    position_arguments = () if position is None else (position,)
-    turn = 0
-    while turn * MOST_BLOCKS < count:
-        first, blocks = block + turn * MOST_BLOCKS, min(count - turn * MOST_BLOCKS, MOST_BLOCKS)
-        far = position is None and (first & _LOW) + blocks > _LOW
-        kernel = fill_kernel(_replaced(form, far, vector))
-        views = (result,) if _replaced(form, far, vector).view is not None else ()
-        each = form.group * form.unroll
-        kernel(
-            *(result, *views, *position_arguments, *output.arguments),
-            *(*stream.counter(first), *stream.key, turn, *numbers),
-            workgroups=1 if made == "word" else -(-blocks // each),
+    form = replace(form, vector=result.size >= form.together and not single)
+    count = -(-result.size // form.together)
+    first = 0
+    while first < count:
+        blocks = min(count - first, MOST_BLOCKS)
+        beyond = (block + first) % (1 << 64) + blocks >= 1 << 64
+        launched = replace(form, far=position is None and beyond)
+        views = () if launched.view is None else (result,)
+        positions = () if position is None else (position,)
+        fill_kernel(launched)(
+            *(result, *views, *positions, *output.arguments),
+            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS),
+            *(*numbers, *(() if given is None else (given,))),
+            workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
             graph=graph,
         )
-        turn += 1
+        first += count if single else MOST_BLOCKS
 
 
-_LOW = (1 << 64) - 1
+def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
+    """Count blocks on the device, behind a draw that took them."""
+    _advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
 
 
-def _replaced(form: Form, far: bool, vector: bool) -> Form:
-    from vkdispatch.base.record import replace
+@remembered
+def _advance_kernel() -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
 
-    return replace(form, far=far, vector=vector)
+    def body(position: Any, low: Any, high: Any) -> None:
+        total, carry = vc.uadd_carry(position[0].to_register(), low)
+        position[1] = position[1] + high + carry
+        position[0] = total
 
-
-def _group(context: Context) -> int:
-    return min(tuning.group, context.max_workgroup_size[0], context.max_workgroup_invocations)
+    arguments = [("position", buffer[uint32]), ("low", constant[uint32]), ("high", constant[uint32])]
+    return traced("random_advance", body, arguments, 1, workgroups=1)

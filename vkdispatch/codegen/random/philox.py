@@ -174,11 +174,7 @@ def _parts(name: str, value: Any, vector: DType | None, kind: DType) -> list[Any
 
 def word(name: str, value: Any, kind: DType) -> Any:
     """Check one word: a GPU integer scalar, or a Python int."""
-    if (
-        isinstance(value, ShaderVariable)
-        and is_scalar(value.var_type)
-        and is_integer_dtype(value.var_type)
-    ):
+    if isinstance(value, ShaderVariable) and is_scalar(value.var_type) and is_integer_dtype(value.var_type):
         return value
     if ex.is_integer_number(value):
         return int(value)
