@@ -1,6 +1,7 @@
 """Functions of our own in the generated GLSL, for what GLSL has no expression for.
 
-They are called by `Op.CALL` as GLSL's functions are, and written in front of `main` where a kernel calls them.
+They are called by `Op.CALL` as GLSL's functions are, and written in front of `main` where a kernel
+calls them.
 """
 
 from collections.abc import Iterable

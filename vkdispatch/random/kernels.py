@@ -1,13 +1,14 @@
-"""The kernels that fill buffers with random numbers.
+r"""The kernels that fill buffers with random numbers.
 
 Each invocation computes a few blocks of Philox, and from each a vector of elements, that it stores at once::
 
     stream of words   | b b b b | b b b b | b b b b | ...      blocks, found from their numbers alone
-                        \\ \\ \\ \\
+                        \ \ \ \
     elements            e e e e   e e e e   e e e e            one word each, or two, or half of one
 
-Where a draw starts inside a block, its elements come from two neighbouring blocks, each of which is computed
-twice. Which word an element is made of is decided by its place alone, never by how the work is divided.
+Where a draw starts inside a block, its elements come from two neighbouring blocks: an invocation has the
+second from its neighbour in the subgroup, or computes it too. Which word an element is made of is decided by
+its place alone, never by how the work is divided.
 """
 
 from collections.abc import Sequence
@@ -33,9 +34,9 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.record import record
+from vkdispatch.codegen.functions.registers import precise
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, product64, product_of_64_bits, words32, words64
-from vkdispatch.codegen.functions.registers import precise
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Blocks that one launch computes at most: their numbers have 32 bits.
@@ -53,14 +54,21 @@ class Tuning:
     group
         Invocations of a workgroup.
     unroll
-        Blocks that an invocation computes, where they are of 16 bytes or less; half as many of larger ones.
+        Blocks that an invocation computes, of Philox4x32; of Philox4x64 half as many. On processors it is
+        one, which compiles sooner.
     long_products
         Whether products of 32-bit words are taken in 64 bits, on devices that have them: 0 or 1.
+    exchange
+        Whether neighbours hand each other words where elements come from two blocks: 0 or 1.
+    everywhere
+        Whether processors do as GPUs do: 0 or 1.
     """
 
-    group: int = 256
-    unroll: int = 2
-    long_products: int = 0
+    group: int = 512
+    unroll: int = 4
+    long_products: int = 1
+    exchange: int = 1
+    everywhere: int = 0
 
 
 tuning = Tuning()
@@ -77,7 +85,7 @@ class Form:
     wide
         Whether the generator is Philox4x64.
     bits
-        Of the stream for each element: 32 or 64.
+        Of the stream for each element: 16, 32 or 64.
     shift
         Words of 32 bits of the first block that are passed over.
     sink
@@ -96,6 +104,8 @@ class Form:
         Whether elements are stored together.
     group, unroll, long_products
         See `Tuning`.
+    subgroup
+        Invocations that hand each other words; 1: none do.
     """
 
     made: str
@@ -112,6 +122,7 @@ class Form:
     group: int = 256
     unroll: int = 1
     long_products: bool = False
+    subgroup: int = 1
 
     @property
     def words(self) -> int:
@@ -159,10 +170,10 @@ class Form:
 def fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
-    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer of the counter,
-    if it is on the device; those of the sink; the words of counter and key; how often `MOST_BLOCKS` blocks
-    come before this launch; then `form.numbers`. It is launched on workgroups of `form.group` invocations that
-    compute `form.unroll` blocks each.
+    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer
+    of the counter, if it is on the device; those of the sink; the words of counter and key; how often
+    `MOST_BLOCKS` blocks come before this launch; then `form.numbers`. It is launched on workgroups of
+    `form.group` invocations that compute `form.unroll` blocks each.
     """
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -196,26 +207,36 @@ class _Tracing:
         self._counter, self._key = left[:4], left[4:6]
         self._turn = left[6]
         self._numbers = left[7:]
-        # of the blocks that were computed
-        self._counters: list[list[Any]] = []
-        self._long: list[Any] = []
+        # the number of the invocation's first block, and how far it is to the next
+        self._first: Any = None
+        self._stride = form.subgroup if form.subgroup > 1 else form.group
 
     def run(self) -> None:
         """Record the kernel's statements."""
         form = self._form
         if self._position is not None:
             self._counter = self._from(self._position)
-        first = vc.workgroup_id().x * (form.group * form.unroll) + vc.local_invocation_index()
-        numbers = [(first + turn * form.group).to_register("block") for turn in range(form.unroll)]
+        turn = vc.workgroup_id().x * (form.group * form.unroll)
+        index = vc.local_invocation_index()
+        if form.subgroup > 1:
+            # the blocks of a subgroup lie together, so that the last words are a neighbour's first
+            turn, index = turn + index // form.subgroup * (form.subgroup * form.unroll), index % form.subgroup
+        self._first = (turn + index).to_register("block")
         if form.single:
-            self._block(numbers[0])
             value = self._values([self._numbers.pop()])[0]
-            with vc.if_block(numbers[0] == 0):
-                self._element(numbers[0], value)
+            with vc.if_block(self._first == 0):
+                self._element(self._first, value)
             return
-        made = [self._values(self._block(number)) for number in numbers]
-        for number, values in zip(numbers, made, strict=True):
-            self._store(number, values)
+        values = self._values(self._all_words())
+        for number in range(form.unroll):
+            part = values[number * form.together : (number + 1) * form.together]
+            self._store(self._block(number), part)
+
+    def _block(self, number: Any) -> Any:
+        """Return the number of one of the invocation's blocks."""
+        if isinstance(number, int):
+            return (self._first + number * self._stride).to_register() if number else self._first
+        return (self._first + number * self._stride).to_register()
 
     # -- words
 
@@ -232,26 +253,46 @@ class _Tracing:
             *self._counter[2:],
         ]
 
-    def _block(self, number: Any) -> list[Any]:
-        """Return the words that the elements of a block's number are made of, of 32 or 64 bits."""
+    def _all_words(self) -> list[Any]:
+        """Return the words that the invocation's elements are made of, in their order."""
         form = self._form
-        words = self._words(number)
-        if form.shift:
-            words = (words + self._words(number + 1))[form.shift : form.shift + form.words]
-        if form.bits == 32:
-            return words
-        if form.wide and not form.shift:
-            return self._long
-        return [_joined(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+        exchanging = form.subgroup > 1
+        own_words = [self._words(self._block(number)) for number in range(form.unroll + exchanging)]
+        found: list[Any] = []
+        for number in range(form.unroll):
+            words = own_words[number]
+            if exchanging:
+                words = words[form.shift :] + self._of_neighbour(words, own_words[number + 1])
+            elif form.shift:
+                following = self._words(self._block(number) + 1)
+                words = (words + following)[form.shift : form.shift + form.words]
+            found += words
+        if form.bits == 16:
+            return [half for word in found for half in (word & 0xFFFF, word >> 16)]
+        if form.bits == 64:
+            return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
+        return found
+
+    def _of_neighbour(self, words: list[Any], later: list[Any]) -> list[Any]:
+        """Return the first words of the block behind, which a neighbour has."""
+        form = self._form
+        # behind the last invocation's block comes the first one's next
+        lane = vc.local_invocation_index() % form.subgroup
+        given = [
+            vc.select(lane == 0, of_later, of_this)
+            for of_later, of_this in zip(later[: form.shift], words[: form.shift], strict=True)
+        ]
+        behind = ((lane + 1) % form.subgroup).to_register()
+        return [vc.subgroup_shuffle(word.to_register(), behind) for word in given]
 
     def _words(self, number: Any) -> list[Any]:
+        """Return the words of a block, of 32 bits each."""
         form = self._form
         counter = self._counted(own(uint32, number))
-        self._counters.append(counter)
         if not form.wide:
             return list(words32(counter, self._key, product_of_64_bits if form.long_products else None))
-        self._long = [word.to_register() for word in words64(counter, self._key)]
-        return [half.to_register() for word in self._long for half in _halves(word)]
+        words = [word.to_register() for word in words64(counter, self._key)]
+        return [half.to_register() for word in words for half in _halves(word)]
 
     def _counted(self, number: Any) -> list[Any]:
         """Return the counter that is a number behind the first."""
@@ -273,7 +314,7 @@ class _Tracing:
         if form.made == "raw":
             return words
         if form.made == "integers":
-            return [self._integer(word, place) for place, word in enumerate(words)]
+            return self._integers(words)
         if form.made == "uniform":
             values = [_uniform(word, kind) for word in words]
         else:
@@ -284,43 +325,63 @@ class _Tracing:
             values = [scaled(value, low, width) for value in values]
         return [_half(value) if kind is float16 else value for value in values]
 
-    def _integer(self, word: Any, place: int) -> Any:
-        """Return an integer of a range, all with the same probability (Lemire 2019)."""
+    def _integers(self, words: list[Any]) -> list[Any]:
+        """Return integers of a range, all with the same probability (Lemire 2019)."""
         form = self._form
         low, *scale = self._numbers
         if not scale:
-            return self._offset(word, low)
+            return [self._offset(word, low) for word in words]
         count, surplus = scale
-        upper, lower = _product(word, count)
+        products = [_product(word, count) for word in words]
+        uppers = [upper for upper, _ in products]
         if form.rejecting:
-            upper, lower = vc.new_register(word.var_type, upper), vc.new_register(word.var_type, lower)
+            uppers = self._accepted(products, count, surplus)
+        return [self._offset(upper, low) for upper in uppers]
+
+    def _accepted(self, products: list[Any], count: Any, surplus: Any) -> list[Any]:
+        """Return the upper halves of products, other ones for those that must not be taken."""
+        kind = count.var_type
+        uppers = [vc.new_register(kind, upper) for upper, _ in products]
+        lowers = [lower.to_register() for _, lower in products]
+        # seldom: one loop for all elements, and no loop where none needs it
+        least = lowers[0]
+        for lower in lowers[1:]:
+            least = vc.min(least, lower)
+        with vc.if_block(least < surplus), vc.for_block(len(uppers)) as element:
+            lower = vc.new_register(kind, lowers[0])
+            for place in range(1, len(lowers)):
+                lower[:] = vc.select(element == place, lowers[place], lower)
+            upper = vc.new_register(kind)
             turn = vc.new_register(uint32, 0)
             with vc.while_block(lower < surplus):
                 turn += 1
-                upper[:], lower[:] = _product(self._other_word(place, turn), count)
-        return self._offset(upper, low)
+                upper[:], lower[:] = _product(self._other_word(element, turn), count)
+            for place, old in enumerate(uppers):
+                old[:] = vc.select(vc.all(turn > 0, element == place), upper, old)
+        return uppers
 
     def _offset(self, value: Any, low: Any) -> Any:
         kind = self._form.sink.value_type
         total = value.to_dtype(low.var_type) + low
         return total.to_dtype(kind) if kind.item_size >= 4 else total.to_dtype(int32)
 
-    def _other_word(self, place: int, turn: Any) -> Any:
+    def _other_word(self, element: Any, turn: Any) -> Any:
         """Return what an element takes that its own word does not decide on, the first time or a later one.
 
         It belongs to the place of the element's word in the stream, and to another key than the stream's.
         """
         form, kind = self._form, self._form.word_type
-        block, place = divmod(form.shift + place * (form.bits // 32), form.words)
-        counter = self._counters[len(self._counters) - 1 - (1 if form.shift else 0) + block]
+        element = element.to_dtype(uint32).to_register()
+        place = (form.shift + element % form.together * (form.bits // 32)).to_register()
+        counter = self._counted(own(uint32, self._block(element // form.together) + place // form.words))
         key = [
             own(kind, self._key[0] ^ _OTHER_KEY[0]),
-            own(kind, self._key[1] + _OTHER_KEY[1] + turn.to_dtype(kind) * 8 + place),
+            own(kind, self._key[1] + _OTHER_KEY[1] + (turn * 8 + place % form.words).to_dtype(kind)),
         ]
         if form.wide:
             (word, *_) = words64(counter, key)
             return word if form.bits == 64 else word.to_dtype(uint32)
-        low, high, *_ = words32(counter, key)
+        low, high, *_ = words32(counter, key, product_of_64_bits if form.long_products else None)
         return low if form.bits == 32 else _joined(low, high)
 
     # -- stores
@@ -361,11 +422,11 @@ class _Tracing:
 def _uniform(word: Any, kind: DType) -> Any:
     if kind is float64:
         return uniform64(word)
-    return uniform32(word) if kind is float32 else (word >> 21).to_dtype(float32) * 2.0**-11
+    return uniform32(word) if kind is float32 else (word >> 5).to_dtype(float32) * 2.0**-11
 
 
 def _half(value: Any) -> Any:
-    """Return a float32 rounded to the 11 bits of a float16, so that its conversion leaves nothing to devices."""
+    """Return a float32 rounded to the 11 bits of a float16, so that devices do not round."""
     value = precise(value)
     far = precise(value * 8193.0)
     return precise(far - precise(far - value))

@@ -1,5 +1,6 @@
 """Launches of the kernels that fill buffers, for a stream and a place in it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -7,11 +8,15 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.output import Output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.kernels import MOST_BLOCKS, Form, fill_kernel, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
+
+# the subgroup operations by which invocations read each other's values, in Vulkan's bits
+_SHUFFLE = 0x10
 
 
 @record
@@ -50,53 +55,61 @@ class Stream:
         return tuple(block >> self.word_bits * i & mask for i in range(4))
 
 
-def fill(
-    made: str,
-    stream: Stream,
-    place: int,
-    bits: int,
-    result: Buffer[Any],
-    output: Output,
-    numbers: tuple[Any, ...] = (),
-    *,
-    rejecting: bool = False,
-    given: int | None = None,
-    position: Buffer[Any] | None = None,
-    graph: CommandGraph | None = None,
-) -> None:
-    """Fill a buffer.
+@record(eq=False)
+class Draw:
+    """What is drawn, and of which words.
 
-    Parameters
+    Attributes
     ----------
     made, bits, rejecting
         See `Form`.
+    stream
+        The stream.
     place
-        Where in the stream the words begin, counted in words of 32 bits.
-    output, numbers
-        How what is made is stored; what scales it.
+        Where in it the words begin, counted in words of 32 bits.
+    numbers
+        What scales them.
     given
         The word of the first element, which alone is stored; None: those of the stream, for all.
     position
         Where the device finds how many blocks come before `place`.
     """
-    block, shift = divmod(place % stream.period, stream.block)
+
+    made: str
+    stream: Stream
+    place: int
+    bits: int
+    numbers: tuple[Any, ...] = ()
+    rejecting: bool = False
+    given: int | None = None
+    position: Buffer[Any] | None = None
+
+
+def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | None = None) -> None:
+    """Fill a buffer with random numbers."""
+    stream, position = draw.stream, draw.position
+    block, shift = divmod(draw.place % stream.period, stream.block)
     context = result.context
-    features = frozenset.intersection(*(info.features for info in context.device_infos))
-    single = given is not None
-    unroll = tuning.unroll // (2 if stream.wide else 1)
+    infos = context.device_infos
+    features = frozenset.intersection(*(info.features for info in infos))
+    single = draw.given is not None
+    group = min(tuning.group, context.max_workgroup_size[0], context.max_workgroup_invocations)
+    plain = single or (any(info.is_cpu() for info in infos) and not tuning.everywhere)
+    unroll = 1 if plain else max(1, tuning.unroll // (2 if stream.wide else 1))
     form = Form(
-        made,
+        draw.made,
         stream.wide,
-        bits,
+        draw.bits,
         shift,
         output.sink,
-        scaled=len(numbers) > 1,
-        rejecting=rejecting,
+        scaled=len(draw.numbers) > 1,
+        rejecting=draw.rejecting,
         single=single,
         on_device=position is not None,
-        group=min(tuning.group, context.max_workgroup_size[0], context.max_workgroup_invocations),
-        unroll=1 if rejecting or single else max(1, unroll),
+        group=group,
+        unroll=unroll,
         long_products=bool(tuning.long_products) and "shaderInt64" in features,
+        subgroup=_exchanging(infos, group) if shift and not plain else 1,
     )
     # a buffer that is shorter than one vector has no room for it
     form = replace(form, vector=result.size >= form.together and not single)
@@ -107,15 +120,24 @@ def fill(
         beyond = (block + first) % (1 << 64) + blocks >= 1 << 64
         launched = replace(form, far=position is None and beyond)
         views = () if launched.view is None else (result,)
+        given = () if draw.given is None else (draw.given,)
         positions = () if position is None else (position,)
         fill_kernel(launched)(
             *(result, *views, *positions, *output.arguments),
             *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS),
-            *(*numbers, *(() if given is None else (given,))),
+            *(*draw.numbers, *given),
             workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
             graph=graph,
         )
         first += count if single else MOST_BLOCKS
+
+
+def _exchanging(infos: Sequence[DeviceInfo], group: int) -> int:
+    """Return how many invocations exchange words with each other; 1: none do."""
+    sizes = {info.sub_group_size for info in infos}
+    able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
+    size = min(sizes)
+    return size if tuning.exchange and able and len(sizes) == 1 and group % size == 0 else 1
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:

@@ -1,15 +1,15 @@
 """Numbers made of random words, by sums, differences, products and bits alone: the same on every device.
 
-`log`, `sqrt`, `sin` and `cos` differ in their last bits from device to device, so normal numbers have their own
-here: polynomials (minimax, found by Remez' exchange; Taylor's for float64) on short intervals, and Newton's
-method. That only works where a product and a sum are not taken together, which `precise` sees to.
+`log`, `sqrt`, `sin` and `cos` differ in their last bits from device to device, so normal numbers have their
+own here: polynomials (minimax, found by Remez' exchange; Taylor's for float64) on short intervals, and
+Newton's method. That only works where a product and a sum are not taken together, which `precise` sees to.
 """
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.base.dtype import DType, float32, float64, int32, int64, uint32, uint64
+from vkdispatch.base.dtype import float32, float64, int32, int64, uint32, uint64
 from vkdispatch.codegen.functions.bits import find_msb, reinterpret
 from vkdispatch.codegen.functions.control_flow import select
 from vkdispatch.codegen.functions.registers import precise

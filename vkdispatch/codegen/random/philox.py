@@ -1,15 +1,15 @@
-"""Philox, a bijection of counters: what it makes of 0, 1, 2, ... are the words of a random stream.
+r"""Philox, a bijection of counters: what it makes of 0, 1, 2, ... are the words of a random stream.
 
-Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Ten rounds of this, where
-the key grows by a constant from round to round::
+Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Ten rounds of this,
+where the key grows by a constant from round to round::
 
     counter:    a          b          c          d
                 |                     |
                 x M0                  x M1              a x M0 = (high 0, low 0), of twice the bits
-               /  \\                  /  \\
+               /  \                  /  \
           high 0  low 0         high 1  low 1
-                \\    \\         /       /
-                 \\    +------ / --+   /
+                \    \         /       /
+                 \    +------ / --+   /
                   +--------- / +  |  |
                             /  |  |  |
                   +--------+   |  |  |
@@ -18,8 +18,8 @@ the key grows by a constant from round to round::
                   |            +-------------> new c = high 0 ^ d ^ key 1
                   +--------------------------> new a = high 1 ^ b ^ key 0
 
-For each key it is one to one, so that no block repeats before all counters were used; block n is found without
-those before it. All of it is integers: every device gives the same words.
+For each key it is one to one, so that no block repeats before all counters were used; block n is found
+without those before it. All of it is integers: every device gives the same words.
 """
 
 from collections.abc import Callable, Sequence
@@ -142,6 +142,8 @@ def own(kind: DType, word: Any) -> Any:
 def product64(x: Any, factor: Any) -> tuple[Any, Any]:
     """Return the upper and the lower 64 bits of a uint64 times a number, from products of halves."""
     x = x if isinstance(x, ShaderVariable) else ShaderVariable(ex.literal(x, uint64))
+    low_factor: Any
+    high_factor: Any
     if isinstance(factor, int):
         low_factor, high_factor = factor & 0xFFFFFFFF, factor >> 32
     else:
@@ -154,7 +156,7 @@ def product64(x: Any, factor: Any) -> tuple[Any, Any]:
 
 
 def product_of_64_bits(x: Any, factor: int) -> tuple[Any, Any]:
-    """Return the halves of a uint32 times a number by one product of 64 bits, which some devices do faster."""
+    """Return the halves of a uint32 times a number by one product of 64 bits: faster on some devices."""
     whole = _register(uint64, x.to_dtype(uint64) * factor)
     return (whole >> 32).to_dtype(uint32), whole.to_dtype(uint32)
 

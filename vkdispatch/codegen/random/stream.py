@@ -145,6 +145,7 @@ class Philox:
         """
         if dtype not in _FLOATS:
             raise located(ArgumentTypeError, f"dtype: expected a float16, float32 or float64, got {dtype!r}")
+        value: Any
         if dtype is float64:
             value = uniform64(self.uint64())
         elif dtype is float32:
@@ -154,7 +155,8 @@ class Philox:
         if not (_is_number(low, 0) and _is_number(high, 1)):
             wide = float64 if dtype is float64 else float32
             value = scaled(value, _of(wide, low), _of(wide, high - low))
-        return value.to_dtype(dtype).to_register()
+        result: ShaderVariable = value.to_dtype(dtype).to_register()
+        return result
 
     def uniform4(self) -> ShaderVariable:
         """Return four numbers of [0, 1) as a vec4, of the next whole block; see `uvec4`."""
@@ -175,7 +177,8 @@ class Philox:
         self._has_spare[:] = 1 - self._has_spare
         if _is_number(loc, 0) and _is_number(scale, 1):
             return result
-        return scaled(result, _of(float32, loc), _of(float32, scale))
+        moved: ShaderVariable = scaled(result, _of(float32, loc), _of(float32, scale))
+        return moved
 
     def normal4(self) -> ShaderVariable:
         """Return four standard normal numbers as a vec4, of the next whole block; see `uvec4`."""
