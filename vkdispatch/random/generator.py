@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import (
@@ -24,18 +26,22 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import replace
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.checking import (
     checked_dtype,
     checked_graph,
     checked_integer,
     checked_number,
     checked_size,
+    is_integer,
 )
 from vkdispatch.random.launching import Draw, advance, fill
+from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.place import Place
 from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, origin, read_state
+from vkdispatch.shader.parameters import given
 
 _FLOATS = (float32, float64, float16)
 _INTEGERS = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
@@ -344,6 +350,92 @@ class Generator:
             "integers", kind, drawn, size, out, output_map, graph, numbers, rejecting=surplus > 0
         )
 
+    # -- orders
+
+    @array_function
+    def permutation(
+        self,
+        x: Any,
+        axis: int = 0,
+        dtype: Any = int32,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return the numbers of 0 to `x` - 1 in a random order, or a copy of `x` with its rows in one.
+
+        Parameters
+        ----------
+        x
+            An int of 0 or more, or an array, of any dtype.
+        axis
+            Along which axis of an array what is there is moved, in one piece.
+        dtype
+            Of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
+        out, output_map, graph
+            See `raw`. `out` must not be `x`: see `shuffle`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
+        """
+        chosen = checked_graph(graph)
+        if is_integer(x):
+            count = _amount("x", x)
+            kind = checked_dtype(dtype, _INTEGERS)
+            if count > _highest(kind) + 1:
+                raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
+            stored = output(output_map, kind)
+            buffer = result(out, (count,), stored.out_type)
+            self._order(buffer, count, stored, chosen)
+            return buffer
+        source = operand(x, "x")
+        along = checked_axis(axis, len(source.shape))
+        stored = output(output_map, source.var_type)
+        buffer = result(out, source.shape, stored.out_type)
+        if buffer.size:
+            self._moved(source, along, buffer, stored, chosen)
+        return buffer
+
+    @array_function
+    def shuffle(self, x: Any, axis: int = 0, *, graph: Any = None) -> None:
+        """Bring the rows of a buffer into a random order, in place; see `permutation`.
+
+        Needs as much memory again until it is done.
+        """
+        if not isinstance(x, Buffer):
+            raise ArgumentTypeError(f"x: expected a vd.Buffer, got {given(x)}")
+        chosen = checked_graph(graph)
+        source = operand(x, "x")
+        along = checked_axis(axis, len(source.shape))
+        plain = output(None, x.var_type)
+        if not x.is_writable:
+            raise ArgumentValueError("x: the buffer is read-only memory of another library")
+        if x.size:
+            moved: Buffer[Any] = Buffer(x.shape, x.var_type)
+            self._moved(source, along, moved, plain, chosen)
+            gather(x, operand(moved, "x"), None, 1, plain, chosen)
+
+    def _moved(
+        self, source: Operand, axis: int, buffer: Buffer[Any], stored: Output, graph: CommandGraph
+    ) -> None:
+        _, count, inner = around(source.shape, axis)
+        kind = place_type(count)
+        places: Buffer[Any] = Buffer(count, kind)
+        self._order(places, count, output(None, kind), graph)
+        gather(buffer, source, places, inner, stored, graph)
+
+    def _order(self, buffer: Buffer[Any], count: int, stored: Output, graph: CommandGraph) -> None:
+        if count == 0:
+            return
+        keys = self.integers(0, 1 << 32, key_words(count), uint32, graph=graph)
+        distance = None
+        if count > RANKED:
+            distance = self.integers(0, count, 1, place_type(count), graph=graph)
+        permute(buffer, count, keys, distance, stored, graph)
+
     # -- how
 
     def _drawn(
@@ -390,3 +482,8 @@ def _amount(name: str, value: Any) -> int:
     if number < 0:
         raise ArgumentValueError(f"{name}: expected 0 or more, got {number}")
     return number
+
+
+def _highest(kind: DType) -> int:
+    bits = 8 * kind.item_size
+    return (1 << bits - (kind in (int8, int16, int32, int64))) - 1
