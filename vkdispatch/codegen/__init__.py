@@ -4,7 +4,6 @@ It is imported as `import vkdispatch.codegen as vc`. Some names shadow built-in 
 `vc.abs`, `vc.min`, `vc.any`, `vc.print`...
 """
 
-from vkdispatch.codegen import random
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -454,6 +453,9 @@ from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,
 )
+
+# last: threads that import parts of the package at once wait for each other in one order
+from vkdispatch.codegen import random  # isort: skip
 
 __all__ = [
     "ArgType",
