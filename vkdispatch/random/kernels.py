@@ -268,7 +268,7 @@ class _Tracing:
                 words = (words + following)[form.shift : form.shift + form.words]
             found += words
         if form.bits == 16:
-            return [half for word in found for half in (word & 0xFFFF, word >> 16)]
+            return [half.to_register() for word in found for half in (word & 0xFFFF, word >> 16)]
         if form.bits == 64:
             return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
@@ -323,7 +323,9 @@ class _Tracing:
         if form.scaled:
             low, width = self._numbers
             values = [scaled(value, low, width) for value in values]
-        return [_half(value) if kind is float16 else value for value in values]
+        if kind is float16 and (form.scaled or form.made == "normal"):
+            values = [_half(value) for value in values]
+        return values
 
     def _integers(self, words: list[Any]) -> list[Any]:
         """Return integers of a range, all with the same probability (Lemire 2019)."""
@@ -422,7 +424,10 @@ class _Tracing:
 def _uniform(word: Any, kind: DType) -> Any:
     if kind is float64:
         return uniform64(word)
-    return uniform32(word) if kind is float32 else (word >> 5).to_dtype(float32) * 2.0**-11
+    if kind is float32:
+        return uniform32(word)
+    # 11 bits of 16, behind the point of a number of [1, 2)
+    return vc.reinterpret(float32, (word >> 5 << 12) | 0x3F800000) - 1.0
 
 
 def _half(value: Any) -> Any:

@@ -1,16 +1,16 @@
 """Launches of the kernels that fill buffers, for a stream and a place in it."""
 
-from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.output import Output
+from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
-from vkdispatch.base.record import record, replace
+from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.kernels import MOST_BLOCKS, Form, fill_kernel, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -85,44 +85,47 @@ class Draw:
     position: Buffer[Any] | None = None
 
 
+@record
+class _Facts:
+    """What is chosen by of a context's devices; see `Form`."""
+
+    is_cpu: bool
+    has_long: bool
+    subgroup: int
+    most_invocations: int
+
+
 def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | None = None) -> None:
     """Fill a buffer with random numbers."""
     stream, position = draw.stream, draw.position
     block, shift = divmod(draw.place % stream.period, stream.block)
-    context = result.context
-    infos = context.device_infos
-    features = frozenset.intersection(*(info.features for info in infos))
     single = draw.given is not None
-    group = min(tuning.group, context.max_workgroup_size[0], context.max_workgroup_invocations)
-    plain = single or (any(info.is_cpu() for info in infos) and not tuning.everywhere)
-    unroll = 1 if plain else max(1, tuning.unroll // (2 if stream.wide else 1))
-    form = Form(
-        draw.made,
-        stream.wide,
-        draw.bits,
-        shift,
-        output.sink,
-        scaled=len(draw.numbers) > 1,
-        rejecting=draw.rejecting,
-        single=single,
-        on_device=position is not None,
-        group=group,
-        unroll=unroll,
-        long_products=bool(tuning.long_products) and "shaderInt64" in features,
-        subgroup=_exchanging(infos, group) if shift and not plain else 1,
-    )
-    # a buffer that is shorter than one vector has no room for it
-    form = replace(form, vector=result.size >= form.together and not single)
-    count = -(-result.size // form.together)
+    together = stream.block * 32 // draw.bits
+    count = -(-result.size // together)
+    given = () if draw.given is None else (draw.given,)
     first = 0
     while first < count:
         blocks = min(count - first, MOST_BLOCKS)
         beyond = (block + first) % (1 << 64) + blocks >= 1 << 64
-        launched = replace(form, far=position is None and beyond)
-        views = () if launched.view is None else (result,)
-        given = () if draw.given is None else (draw.given,)
+        form, kernel = _chosen(
+            draw.made,
+            stream.wide,
+            draw.bits,
+            shift,
+            output.sink,
+            len(draw.numbers) > 1,
+            draw.rejecting,
+            single,
+            position is not None,
+            position is None and beyond,
+            # a buffer that is shorter than one vector has no room for it
+            result.size >= together,
+            _facts(result.context),
+            (tuning.group, tuning.unroll, tuning.long_products, tuning.exchange, tuning.everywhere),
+        )
+        views = () if form.view is None else (result,)
         positions = () if position is None else (position,)
-        fill_kernel(launched)(
+        kernel(
             *(result, *views, *positions, *output.arguments),
             *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS),
             *(*draw.numbers, *given),
@@ -132,12 +135,63 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
         first += count if single else MOST_BLOCKS
 
 
-def _exchanging(infos: Sequence[DeviceInfo], group: int) -> int:
-    """Return how many invocations exchange words with each other; 1: none do."""
-    sizes = {info.sub_group_size for info in infos}
-    able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
-    size = min(sizes)
-    return size if tuning.exchange and able and len(sizes) == 1 and group % size == 0 else 1
+@remembered
+def _chosen(
+    made: str,
+    wide: bool,
+    bits: int,
+    shift: int,
+    sink: Sink,
+    scaled: bool,
+    rejecting: bool,
+    single: bool,
+    on_device: bool,
+    far: bool,
+    long_enough: bool,
+    facts: _Facts,
+    tuned: tuple[int, ...],
+) -> tuple[Form, ShaderFunction]:
+    """Return the form of a launch, and its kernel."""
+    group, unroll, long_products, exchange, everywhere = tuned
+    group = min(group, facts.most_invocations)
+    plain = single or (facts.is_cpu and not everywhere)
+    exchanging = shift and exchange and not plain and group % facts.subgroup == 0
+    form = Form(
+        made,
+        wide,
+        bits,
+        shift,
+        sink,
+        scaled=scaled,
+        rejecting=rejecting,
+        single=single,
+        far=far,
+        on_device=on_device,
+        vector=long_enough and not single,
+        group=group,
+        unroll=1 if plain else max(1, unroll // (2 if wide else 1)),
+        long_products=bool(long_products) and facts.has_long,
+        subgroup=facts.subgroup if exchanging else 1,
+    )
+    return form, fill_kernel(form)
+
+
+_known: WeakKeyDictionary[Context, _Facts] = WeakKeyDictionary()
+
+
+def _facts(context: Context) -> _Facts:
+    found = _known.get(context)
+    if found is None:
+        infos = context.device_infos
+        sizes = {info.sub_group_size for info in infos}
+        able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
+        found = _known[context] = _Facts(
+            any(info.is_cpu() for info in infos),
+            all("shaderInt64" in info.features for info in infos),
+            min(sizes) if able and len(sizes) == 1 else 1,
+            min(context.max_workgroup_size[0], context.max_workgroup_invocations),
+        )
+    return found
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
