@@ -11,7 +11,9 @@ def blocks(counters: NDArray[np.uint64], key: tuple[int, int]) -> U32:
     """Return Philox4x32-10 of counters (n x 4 words of 32 bits)."""
     a, b, c, d = counters.astype(np.uint64).T
     for turn in range(10):
-        k0, k1 = ((part + turn * step) % 2**32 for part, step in zip(key, (0x9E3779B9, 0xBB67AE85), strict=True))
+        k0, k1 = (
+            (part + turn * step) % 2**32 for part, step in zip(key, (0x9E3779B9, 0xBB67AE85), strict=True)
+        )
         one, two = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
         a, b, c, d = (two >> 32) ^ b ^ np.uint64(k0), two & _LOW, (one >> 32) ^ d ^ np.uint64(k1), one & _LOW
     return np.stack([a, b, c, d], axis=1).astype(np.uint32)

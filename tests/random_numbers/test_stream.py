@@ -21,7 +21,9 @@ Philox = np.random.Philox
 @pytest.fixture
 def tuned() -> Iterator[Any]:
     """Tuning that may be changed."""
-    before = {name: getattr(tuning, name) for name in ("group", "unroll", "long_products", "exchange", "everywhere")}
+    before = {
+        name: getattr(tuning, name) for name in ("group", "unroll", "long_products", "exchange", "everywhere")
+    }
     yield tuning
     for name, value in before.items():
         setattr(tuning, name, value)
@@ -133,7 +135,8 @@ def test_spawned_and_jumped_are_numpys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "unroll", "long_products", "exchange"), [(64, 2, 1, 1), (32, 4, 0, 0), (256, 1, 1, 1), (8, 3, 1, 1)]
+    ("group", "unroll", "long_products", "exchange"),
+    [(64, 2, 1, 1), (32, 4, 0, 0), (256, 1, 1, 1), (8, 3, 1, 1)],
 )
 def test_launch_shapes_change_nothing(
     tuned: Any, group: int, unroll: int, long_products: int, exchange: int
@@ -256,8 +259,6 @@ def test_seeds_and_streams_do_not_repeat() -> None:
     """First words of many generators: no two alike, bits in balance."""
     first = [vd.random.Generator(seed).raw(4).read(0) for seed in range(64)]
     assert len({tuple(row) for row in first}) == 64
-    differing = [
-        np.unpackbits((a ^ b).view(np.uint8)).sum() for a, b in itertools.pairwise(first)
-    ]
+    differing = [np.unpackbits((a ^ b).view(np.uint8)).sum() for a, b in itertools.pairwise(first)]
     # 63 * 128 bits, each of which differs with probability 1/2
     assert abs(np.sum(differing) - 63 * 64) < 5 * (63 * 32) ** 0.5

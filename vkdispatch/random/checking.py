@@ -1,6 +1,7 @@
 """Checks of what generators are given."""
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ def checked_size(size: Any, out: Any) -> tuple[int, ...]:
     """
     if size is None:
         return out.shape if isinstance(out, Buffer) else ()
-    whole = (size,) if hasattr(size, "__index__") and not isinstance(size, bool) else size
+    whole = (size,) if is_integer(size) else size
     if not isinstance(whole, Sequence) or isinstance(whole, str) or not all(map(is_integer, whole)):
         raise ArgumentTypeError(f"size: expected an int or up to 3 ints, got {size!r}")
     if len(whole) > 3 or min(whole, default=0) < 0:
@@ -32,7 +33,13 @@ def checked_size(size: Any, out: Any) -> tuple[int, ...]:
 
 def is_integer(value: Any) -> bool:
     """Whether a value is an int, and no bool."""
-    return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def checked_graph(graph: Any) -> CommandGraph:
@@ -74,4 +81,4 @@ def checked_integer(name: str, value: Any) -> int:
     """Return an int. Raises TypeError for what is none."""
     if not is_integer(value):
         raise ArgumentTypeError(f"{name}: expected an int, got {value!r}")
-    return int(value.__index__())
+    return operator.index(value)
