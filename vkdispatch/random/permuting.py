@@ -33,7 +33,7 @@ from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, uint32, uint64
+from vkdispatch.base.dtype import DType, compute_type, uint32, uint64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.random.philox import own
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -124,7 +124,7 @@ def _ranking_kernel(sink: Sink) -> ShaderFunction:
             same = vc.all(other_high == high, other_low == low, other < index)
             before = vc.any(other_high < high, vc.all(other_high == high, other_low < low), same)
             rank += vc.select(before, vc.to_dtype(uint32, 1), 0)
-        sink.store(result, mapping, index, rank.to_dtype(sink.value_type))
+        sink.store(result, mapping, index, rank.to_dtype(compute_type(sink.value_type)))
 
     return _kernel("random_ranks", body, sink, [("keys", _buffer(uint32))], [])
 
@@ -154,7 +154,7 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
         far = distance[0].to_register()
         left = (last - place).to_register()
         moved = vc.select(far > left, far - left - 1, place + far)
-        sink.store(result, mapping, index, moved.to_dtype(sink.value_type))
+        sink.store(result, mapping, index, moved.to_dtype(compute_type(sink.value_type)))
 
     arguments = [("keys", _buffer(uint32)), ("distance", _buffer(kind))]
     numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
