@@ -79,6 +79,7 @@ _MODULES = (
     "interpreter",
     "kompute",
     "orders",
+    "random",
     "reduce",
     "rewrite",
     "vkfft",
@@ -89,6 +90,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 _SHADOWING = {"all", "any", "max", "min", "sum"}
 
 __all__ = sorted([*(_HOMES.keys() - _SHADOWING), "__version__", "fft", "orders", "reduce", "vkfft"])
+__all__ = sorted([*_HOMES, "__version__", "fft", "orders", "random", "reduce", "vkfft"])
 
 
 def __getattr__(name: str) -> object:

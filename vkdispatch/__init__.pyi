@@ -5,7 +5,7 @@ from vkdispatch import base as base
 from vkdispatch import codegen as codegen
 from vkdispatch import compat as compat
 from vkdispatch import execution_pipeline as execution_pipeline
-from vkdispatch import fft, orders, reduce, vkfft
+from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
@@ -377,6 +377,7 @@ __all__ = [
     "profile",
     "put",
     "queue_wait_idle",
+    "random",
     "record_event",
     "reduce",
     "repeat",

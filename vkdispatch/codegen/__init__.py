@@ -335,6 +335,7 @@ from vkdispatch.codegen.functions.registers import (
     new_vec2_register,
     new_vec3_register,
     new_vec4_register,
+    precise,
     shared_buffer,
 )
 from vkdispatch.codegen.functions.special import (
@@ -455,6 +456,9 @@ from vkdispatch.codegen.variables import (
     BoundVariable,
     ShaderVariable,
 )
+
+# last: threads that import parts of the package at once wait for each other in one order
+from vkdispatch.codegen import random  # isort: skip
 
 __all__ = [
     "ArgType",
@@ -695,9 +699,11 @@ __all__ = [
     "pack_unorm2x16",
     "pack_unorm4x8",
     "pow",
+    "precise",
     "print",
     "printf",
     "radians",
+    "random",
     "range",
     "ravel_index",
     "reflect",

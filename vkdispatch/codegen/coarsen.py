@@ -201,7 +201,10 @@ class _Copy:
         if isinstance(statement, Declare):
             value = self.expr(statement.value)
             old = statement.register
-            new = self._registers[id(old)] = self.register(old.name, old.dtype, old.fixed)
+            new = self.register(old.name, old.dtype, old.fixed)
+            if old.precise:
+                new = replace(new, precise=True)
+            self._registers[id(old)] = new
             return Declare(new, value, statement.loc)
         if isinstance(statement, Store):
             return replace(statement, place=self.expr(statement.place), value=self.expr(statement.value))

@@ -26,6 +26,7 @@ from vkdispatch.codegen.glsl_expressions import (
     reference_name,
 )
 from vkdispatch.codegen.glsl_statements import INDENT, BodyWriter
+from vkdispatch.codegen.helpers import helper_lines
 from vkdispatch.codegen.ir import (
     Block,
     Builtin,
@@ -125,6 +126,7 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
         lines.append("")
     if any(isinstance(resource, Storage) and resource.dtype is bfloat16 for resource in kernel.resources):
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
+    lines += helper_lines(contents(kernel).expressions)
     for array in kernel.shared:
         lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
     if kernel.shared:

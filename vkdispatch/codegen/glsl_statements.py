@@ -158,7 +158,8 @@ class BodyWriter:
 
     def _declare(self, statement: Declare) -> None:
         register, value = statement.register, statement.value
-        declared = f"{register.dtype.glsl_type} {register.name} = "
+        precise = "precise " if register.precise else ""
+        declared = f"{precise}{register.dtype.glsl_type} {register.name} = "
         if value.op is Op.ATOMIC and str(value.value).startswith("atomicStore"):
             # the one atomic that gives no value
             self.line(f"{declared}{self._text(value.args[1])};", statement.loc)

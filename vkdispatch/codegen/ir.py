@@ -102,7 +102,8 @@ class Register:
     """A variable of one invocation.
 
     The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign. What
-    a `position` holds is one, whatever it is computed from.
+    a `position` holds is one, whatever it is computed from. What goes into a `precise` one is computed as it
+    is written: each operation rounds.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Register:
     counter: bool = False
     fixed: bool = False
     position: bool = False
+    precise: bool = False
 
 
 @record(eq=False)

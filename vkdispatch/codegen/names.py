@@ -30,7 +30,7 @@ bitfieldExtract bitfieldInsert findLSB findMSB packHalf2x16 unpackHalf2x16 packU
 packSnorm2x16 unpackSnorm2x16 packUnorm4x8 unpackUnorm4x8 packSnorm4x8 unpackSnorm4x8 packDouble2x32
 unpackDouble2x32 float16BitsToUint16 uint16BitsToFloat16 doubleBitsToUint64 uint64BitsToDouble
 texture textureLod textureSize PC UBO Arguments global_id workgroup_id workgroup_index workgroup_row
-group_count
+group_count bfloat16_bits umul_high wrapped
 """
 
 KEYWORDS = frozenset((_TYPES + _KEYWORDS).split())

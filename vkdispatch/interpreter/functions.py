@@ -71,6 +71,11 @@ def _fused(a: Array, b: Array, c: Array) -> Array:
     return (a.astype(wide) * b + c).astype(a.dtype)
 
 
+def _umul_high(a: Array, b: Array) -> Array:
+    a, b = aligned(a, b)
+    return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
+
+
 def _atan(y: Array, x: Array | None = None) -> Array:
     return np.arctan(y) if x is None else np.arctan2(*aligned(y, x))
 
@@ -180,6 +185,8 @@ _PLAIN: dict[str, Rule] = {
 }
 _RULES: dict[str, Rule] = {
     **bits.RULES,
+    "umul_high": _umul_high,
+    "wrapped": lambda value: value,
     **{name: _in_own_precision(rule) for name, rule in _ROUNDED.items()},
     **{name: _by_component(rule) for name, rule in _PLAIN.items()},
     "atan": _atan,

@@ -24,6 +24,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, operands
+from vkdispatch.codegen.helpers import UMUL_HIGH
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
@@ -117,14 +118,7 @@ def imul_extended(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
 
 
 def _upper_product(a: Expr, b: Expr) -> Expr:
-    """Upper half of a product, from the products of 16-bit halves."""
-    (a_low, a_high), (b_low, b_high) = (
-        (ex.bitwise("&", value, 0xFFFF), ex.bitwise(">>", value, 16)) for value in (a, b)
-    )
-    middle = ex.add("+", ex.multiply(a_high, b_low), ex.bitwise(">>", ex.multiply(a_low, b_low), 16))
-    other = ex.add("+", ex.multiply(a_low, b_high), ex.bitwise("&", middle, 0xFFFF))
-    upper = ex.add("+", ex.multiply(a_high, b_high), ex.bitwise(">>", middle, 16))
-    return ex.add("+", upper, ex.bitwise(">>", other, 16))
+    return ex.call(UMUL_HIGH, a.dtype, a, b)
 
 
 # ---- floats taken apart --------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type
+from vkdispatch.codegen.functions.elementwise import operands
+from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
 
@@ -37,6 +39,21 @@ def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVaria
     """Declare a complex register as wide as its arguments; complex64 zero by default."""
     kind = complex_type(construct_args(args, "new_complex_register"), "new_complex_register")
     return new_register(kind, *args, var_name=var_name)
+
+
+def precise(x: Any) -> Any:
+    """Compute a value as it is written: each operation rounds, so that all devices give the same bits.
+
+    Devices may otherwise take a product and a sum together, and round once. It holds for all that x is made
+    of, in this kernel; of sums, differences and products that is (those of float32 and float64 round alike
+    everywhere; quotients, roots and functions do not). Returns a register. A number is returned as it is.
+
+    Raises TypeError for what is neither, RuntimeError outside tracing.
+    """
+    (value,) = operands("precise", (x,))
+    if not isinstance(value, Expr):
+        return x
+    return ShaderVariable(current().declare(value.dtype, value, precise=True))
 
 
 def shared_buffer(

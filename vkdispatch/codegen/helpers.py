@@ -1,0 +1,43 @@
+"""Functions of our own in the generated GLSL, for what GLSL has no expression for.
+
+They are called by `Op.CALL` as GLSL's functions are, and written in front of `main` where a kernel
+calls them.
+"""
+
+from collections.abc import Iterable
+
+from vkdispatch.codegen.ir import Expr, Op
+
+UMUL_HIGH = "umul_high"
+WRAPPED = "wrapped"
+
+_TEXTS = {
+    UMUL_HIGH: """
+{0} umul_high({0} a, {0} b) {{
+    {0} high, low;
+    umulExtended(a, b, high, low);
+    return high;
+}}
+""",
+    # what goes through it is a number of 32 bits, whatever the form of the kernel: see `widen`
+    WRAPPED: """
+{0} wrapped({0} value) {{
+    return value;
+}}
+""",
+}
+
+NAMES = frozenset(_TEXTS)
+
+
+def helper_lines(expressions: Iterable[Expr]) -> list[str]:
+    """Return the definitions of the functions that expressions call, each with an empty line behind it."""
+    used = {
+        (str(expr.value), expr.dtype.glsl_type)
+        for expr in expressions
+        if expr.op is Op.CALL and expr.value in _TEXTS
+    }
+    lines: list[str] = []
+    for name, kind in sorted(used):
+        lines += [*_TEXTS[name].format(kind).strip().splitlines(), ""]
+    return lines

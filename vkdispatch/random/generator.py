@@ -1,0 +1,489 @@
+"""A generator of random numbers in bulk."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.arrays.axes import around, checked_axis
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.results import result
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import (
+    DType,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import replace
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.random.checking import (
+    checked_dtype,
+    checked_graph,
+    checked_integer,
+    checked_number,
+    checked_size,
+    is_integer,
+)
+from vkdispatch.random.launching import Draw, advance, fill
+from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
+from vkdispatch.random.place import Place
+from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, origin, read_state
+from vkdispatch.shader.parameters import given
+
+_FLOATS = (float32, float64, float16)
+_INTEGERS = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
+# bits of the stream for a number of [0, 1), and the largest of a type
+_BITS: dict[DType, int] = {float16: 16, float32: 32, float64: 64}
+_LARGEST: dict[DType, float] = {
+    float16: 65504.0,
+    float32: 0xFFFFFF * 2.0**104,
+    float64: sys.float_info.max,
+}
+
+
+class Generator:
+    """Random numbers on the device, from a counter-based stream: the same ones on every device, bit for bit.
+
+    The stream is one of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is NumPy's
+    `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then give the very numbers
+    of NumPy. Each draw goes on where the one before ended, and only a count is kept on the host. Any number
+    of threads may draw; each draw takes a piece of the stream that is its own.
+
+    Attributes
+    ----------
+    bit_generator
+        "philox4x32" or "philox4x64".
+    """
+
+    def __init__(
+        self, seed: Any = None, bit_generator: str = PHILOX4X32, *, key: Any = None, counter: Any = None
+    ) -> None:
+        """Begin a stream.
+
+        Parameters
+        ----------
+        seed
+            An int of 0 or more, or a sequence of such, of which NumPy's SeedSequence makes the key; such a
+            SeedSequence; or a `numpy.random.Philox` (also in a `numpy.random.Generator`), whose stream is
+            gone on with. None: unpredictable.
+        bit_generator
+            "philox4x32" or "philox4x64"; with a `numpy.random.Philox` it is the latter.
+        key
+            The key itself instead of a seed: two words of the lowest first, or a number of all their bits.
+        counter
+            Where in the stream to begin: four words, or a number. Of philox4x32 the first block is that of
+            this counter, as in `vc.random.philox4x32`; of philox4x64, as in NumPy, that of the next.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is none of these.
+        """
+        self._set(origin(seed, bit_generator, key, counter))
+
+    def _set(self, start: Origin) -> None:
+        self._at = Place(start)
+
+    @classmethod
+    def _of(cls, start: Origin) -> "Generator":
+        made = cls.__new__(cls)
+        made._set(start)
+        return made
+
+    def __repr__(self) -> str:
+        low, high = self.key
+        return f"<vd.random.Generator: {self.bit_generator}, key ({low:#x}, {high:#x})>"
+
+    @property
+    def bit_generator(self) -> str:
+        """Return "philox4x32" or "philox4x64"."""
+        return PHILOX4X64 if self._at.stream.wide else PHILOX4X32
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The two words of the key, the lowest first: what kernels give to `vc.random` to use it as well."""
+        return self._at.stream.key
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where the stream stands, to be kept and set again.
+
+        That of philox4x64 is what `numpy.random.Philox` has as its state, and may be given to one, and be
+        taken from one. Draws that are recorded in graphs are no part of it.
+        """
+        return self._at.state()
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        stream, place, pending = read_state(state)
+        if stream.wide != self._at.stream.wide:
+            raise ArgumentValueError(f"state: it is not that of a {self.bit_generator}")
+        self._at.set_state(stream, place, pending)
+
+    def spawn(self, count: int) -> list["Generator"]:
+        """Return generators of independent streams, of the same kind, as `numpy.random.Generator.spawn` does.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `count` is no int of 0 or more, or the generator was made from a key.
+        """
+        children = self._at.spawn(_amount("count", count))
+        if children is None:
+            raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
+        return [Generator(child, self.bit_generator) for child in children]
+
+    def jumped(self, jumps: int = 1) -> "Generator":
+        """Return a generator whose stream begins far behind this one's, which is left as it is.
+
+        A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
+        as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
+        """
+        return Generator._of(self._at.jumped(_amount("jumps", jumps)))
+
+    # -- draws
+
+    @array_function
+    def raw(
+        self, size: Any = None, out: Any = None, *, output_map: Any = None, graph: Any = None
+    ) -> Buffer[Any]:
+        """Return random words: uint32 of philox4x32, uint64 of philox4x64.
+
+        Parameters
+        ----------
+        size
+            Shape of the result: an int, or up to 3; None takes that of `out`, or one number of the shape ().
+        out
+            A buffer to fill, of this shape and dtype.
+        output_map
+            A map that gets each number, and returns what is stored.
+        graph
+            Where to record; None takes the thread's `vd.global_graph()`. A draw that is recorded takes new
+            numbers at each submit; see the documentation.
+
+        Returns
+        -------
+        `out`, or a new buffer.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is not what it should be.
+        """
+        kind = uint64 if self._at.stream.wide else uint32
+        return self._drawn("raw", kind, 8 * kind.item_size, size, out, output_map, graph)
+
+    @array_function
+    def random(
+        self,
+        size: Any = None,
+        dtype: Any = float32,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return numbers of [0, 1), all alike.
+
+        float32 are the upper 24 bits of a word of 32 bits, times 2**-24; float64 the upper 53 of 64, times
+        2**-53; float16 the upper 11 of 16, times 2**-11. A word makes several smaller ones, the lowest bits
+        first (of philox4x64 those of 32 bits are NumPy's); two of philox4x32 make one of 64 bits, the lower
+        first.
+
+        Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
+        or vd.float16.
+        """
+        return self._uniform(0.0, 1.0, size, dtype, out, output_map, graph)
+
+    @array_function
+    def uniform(
+        self,
+        low: float = 0.0,
+        high: float = 1.0,
+        size: Any = None,
+        dtype: Any = float32,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return numbers of [low, high), all alike: low + (high - low) * `random`, rounded twice.
+
+        As in NumPy, rounding may give `high` itself. float64 of philox4x64 are those of NumPy.
+
+        Parameters
+        ----------
+        low, high
+            Finite numbers.
+        size, dtype, out, output_map, graph
+            See `random`.
+        """
+        first, last = checked_number("low", low), checked_number("high", high)
+        return self._uniform(first, last, size, dtype, out, output_map, graph)
+
+    def _uniform(self, low: float, high: float, size: Any, dtype: Any, *rest: Any) -> Buffer[Any]:
+        kind = checked_dtype(dtype, _FLOATS)
+        if not max(abs(low), abs(high), abs(high - low)) <= _LARGEST[kind]:
+            raise ArgumentValueError(
+                f"low, high: {low} and {high}, or their distance, are too large for {kind.name}"
+            )
+        numbers = () if (low, high) == (0.0, 1.0) else (low, high - low)
+        out, output_map, graph = rest
+        return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
+
+    @array_function
+    def normal(
+        self,
+        loc: float = 0.0,
+        scale: float = 1.0,
+        size: Any = None,
+        dtype: Any = float32,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return normally distributed numbers, by the method of Box and Muller.
+
+        Two words make two numbers: of 32 bits for float32 and float16, of 64 bits for float64. They are the
+        same on every device, and others than NumPy's, whose method draws again and again.
+
+        Parameters
+        ----------
+        loc, scale
+            Mean and standard deviation; the latter is not negative.
+        size, dtype, out, output_map, graph
+            See `random`.
+        """
+        kind = checked_dtype(dtype, _FLOATS)
+        loc, scale = checked_number("loc", loc), checked_number("scale", scale)
+        if scale < 0 or math.copysign(1.0, scale) < 0:
+            raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
+        if max(abs(loc), scale) > _LARGEST[kind]:
+            raise ArgumentValueError(f"loc, scale: {loc} and {scale} are too large for {kind.name}")
+        numbers = () if (loc, scale) == (0.0, 1.0) else (loc, scale)
+        bits = 64 if kind is float64 else 32
+        return self._drawn("normal", kind, bits, size, out, output_map, graph, numbers=numbers, pairs=True)
+
+    @array_function
+    def standard_normal(
+        self,
+        size: Any = None,
+        dtype: Any = float32,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return numbers of mean 0 and standard deviation 1; see `normal`."""
+        return self.normal(0.0, 1.0, size, dtype, out, output_map=output_map, graph=graph)
+
+    @array_function
+    def integers(
+        self,
+        low: int,
+        high: int | None = None,
+        size: Any = None,
+        dtype: Any = int32,
+        endpoint: bool = False,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return integers of [low, high), all with exactly the same probability; of [0, low) without `high`.
+
+        A word of 32 bits, or of 64 where there are more than 2**32 integers, is multiplied by their count
+        (Lemire 2019). Where it would favour some of them, the number is made of words of another stream, so
+        that each number takes one word of this one. NumPy draws again from the same: with philox4x64, and a
+        dtype of 32 or 64 bits, numbers are the same up to the first place where that happens, which for a
+        count that is a power of two is never.
+
+        Parameters
+        ----------
+        low, high
+            Ints.
+        dtype
+            An integer type of 8 to 64 bits; vd.int32 by default.
+        endpoint
+            Whether `high` (`low`, if it is alone) is one of them.
+        size, out, output_map, graph
+            See `raw`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `raw`; there is no such integer, or the dtype does not hold all.
+        """
+        kind = checked_dtype(dtype, _INTEGERS)
+        first, last = (0, low) if high is None else (low, high)
+        first, last = checked_integer("low", first), checked_integer("low" if high is None else "high", last)
+        last -= not endpoint
+        bits = 8 * kind.item_size
+        least = -(1 << bits - 1) if kind in (int8, int16, int32, int64) else 0
+        if last < first:
+            raise ArgumentValueError(f"low, high: there is no integer from {first} to {last}")
+        if first < least or last >= least + (1 << bits):
+            raise ArgumentValueError(
+                f"low, high: {kind.name} does not hold all from {first} to {last}; give another dtype"
+            )
+        count = last - first + 1
+        drawn = 64 if count > 1 << 32 else 32
+        mask = (1 << drawn) - 1
+        surplus = (1 << drawn) % count
+        start = first & (1 << (64 if bits == 64 else 32)) - 1
+        numbers = (start,) if count > mask else (start, count, surplus)
+        return self._drawn(
+            "integers", kind, drawn, size, out, output_map, graph, numbers, rejecting=surplus > 0
+        )
+
+    # -- orders
+
+    @array_function
+    def permutation(
+        self,
+        x: Any,
+        axis: int = 0,
+        dtype: Any = int32,
+        out: Any = None,
+        *,
+        output_map: Any = None,
+        graph: Any = None,
+    ) -> Buffer[Any]:
+        """Return the numbers of 0 to `x` - 1 in a random order, or a copy of `x` with its rows in one.
+
+        Parameters
+        ----------
+        x
+            An int of 0 or more, or an array, of any dtype.
+        axis
+            Along which axis of an array what is there is moved, in one piece.
+        dtype
+            Of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
+        out, output_map, graph
+            See `raw`. `out` must not be `x`: see `shuffle`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
+        """
+        chosen = checked_graph(graph)
+        if is_integer(x):
+            count = _amount("x", x)
+            kind = checked_dtype(dtype, _INTEGERS)
+            if count > _highest(kind) + 1:
+                raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
+            stored = output(output_map, kind)
+            buffer = result(out, (count,), stored.out_type)
+            self._order(buffer, count, stored, chosen)
+            return buffer
+        source = operand(x, "x")
+        along = checked_axis(axis, len(source.shape))
+        stored = output(output_map, source.var_type)
+        buffer = result(out, source.shape, stored.out_type)
+        if buffer.size:
+            self._moved(source, along, buffer, stored, chosen)
+        return buffer
+
+    @array_function
+    def shuffle(self, x: Any, axis: int = 0, *, graph: Any = None) -> None:
+        """Bring the rows of a buffer into a random order, in place; see `permutation`.
+
+        Needs as much memory again until it is done.
+        """
+        if not isinstance(x, Buffer):
+            raise ArgumentTypeError(f"x: expected a vd.Buffer, got {given(x)}")
+        chosen = checked_graph(graph)
+        source = operand(x, "x")
+        along = checked_axis(axis, len(source.shape))
+        plain = output(None, x.var_type)
+        if not x.is_writable:
+            raise ArgumentValueError("x: the buffer is read-only memory of another library")
+        if x.size:
+            moved: Buffer[Any] = Buffer(x.shape, x.var_type)
+            self._moved(source, along, moved, plain, chosen)
+            gather(x, operand(moved, "x"), None, 1, plain, chosen)
+
+    def _moved(
+        self, source: Operand, axis: int, buffer: Buffer[Any], stored: Output, graph: CommandGraph
+    ) -> None:
+        _, count, inner = around(source.shape, axis)
+        kind = place_type(count)
+        places: Buffer[Any] = Buffer(count, kind)
+        self._order(places, count, output(None, kind), graph)
+        gather(buffer, source, places, inner, stored, graph)
+
+    def _order(self, buffer: Buffer[Any], count: int, stored: Output, graph: CommandGraph) -> None:
+        if count == 0:
+            return
+        keys = self.integers(0, 1 << 32, key_words(count), uint32, graph=graph)
+        distance = None
+        if count > RANKED:
+            distance = self.integers(0, count, 1, place_type(count), graph=graph)
+        permute(buffer, count, keys, distance, stored, graph)
+
+    # -- how
+
+    def _drawn(
+        self,
+        made: str,
+        kind: DType,
+        bits: int,
+        size: Any,
+        out: Any,
+        output_map: Any,
+        graph: Any,
+        numbers: tuple[Any, ...] = (),
+        *,
+        rejecting: bool = False,
+        pairs: bool = False,
+    ) -> Buffer[Any]:
+        stored = output(output_map, kind)
+        buffer = result(out, checked_size(size, out), stored.out_type)
+        chosen = checked_graph(graph)
+        if buffer.size == 0:
+            return buffer
+        count = buffer.size + (pairs and buffer.size % 2)
+        if not chosen.submit_on_record:
+            # from a stream of its own, whose place the device counts
+            stream, place = self._at.record()
+            position: Buffer[Any] = Buffer(2, uint32)
+            position.write(np.zeros(2, np.uint32))
+            draw = Draw(made, stream, place, bits, numbers, rejecting=rejecting, position=position)
+            with chosen.recording_together():
+                fill(draw, buffer, stored, chosen)
+                advance(position, -(-count * bits // (32 * stream.block)), chosen)
+            return buffer
+        stream, place, waiting = self._at.take(bits, count, halves=not pairs)
+        draw = Draw(made, stream, place, bits, numbers, rejecting=rejecting)
+        fill(draw, buffer, stored, chosen)
+        if waiting is not None:
+            # the first element is not made of the word before the others', as the kernel took it to be
+            fill(replace(draw, given=waiting), buffer, stored, chosen)
+        return buffer
+
+
+def _amount(name: str, value: Any) -> int:
+    number = checked_integer(name, value)
+    if number < 0:
+        raise ArgumentValueError(f"{name}: expected 0 or more, got {number}")
+    return number
+
+
+def _highest(kind: DType) -> int:
+    bits = 8 * kind.item_size
+    return (1 << bits - (kind in (int8, int16, int32, int64))) - 1

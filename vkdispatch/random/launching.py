@@ -1,0 +1,213 @@
+"""Launches of the kernels that fill buffers, for a stream and a place in it."""
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import uint32
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.random.kernels import MOST_BLOCKS, Form, fill_kernel, tuning
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# the subgroup operations by which invocations read each other's values, in Vulkan's bits
+_SHUFFLE = 0x10
+
+
+@record
+class Stream:
+    """A stream of random words.
+
+    Attributes
+    ----------
+    wide
+        Whether it is Philox4x64's, else Philox4x32's.
+    key
+        Two words.
+    """
+
+    wide: bool
+    key: tuple[int, int]
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a word of counter and key."""
+        return 64 if self.wide else 32
+
+    @property
+    def block(self) -> int:
+        """Words of 32 bits in a block."""
+        return 8 if self.wide else 4
+
+    @property
+    def period(self) -> int:
+        """Words of 32 bits before the stream begins anew."""
+        return self.block << 4 * self.word_bits
+
+    def counter(self, block: int) -> tuple[int, ...]:
+        """Return the words of the counter of a block."""
+        mask = (1 << self.word_bits) - 1
+        return tuple(block >> self.word_bits * i & mask for i in range(4))
+
+
+@record(eq=False)
+class Draw:
+    """What is drawn, and of which words.
+
+    Attributes
+    ----------
+    made, bits, rejecting
+        See `Form`.
+    stream
+        The stream.
+    place
+        Where in it the words begin, counted in words of 32 bits.
+    numbers
+        What scales them.
+    given
+        The word of the first element, which alone is stored; None: those of the stream, for all.
+    position
+        Where the device finds how many blocks come before `place`.
+    """
+
+    made: str
+    stream: Stream
+    place: int
+    bits: int
+    numbers: tuple[Any, ...] = ()
+    rejecting: bool = False
+    given: int | None = None
+    position: Buffer[Any] | None = None
+
+
+@record
+class _Facts:
+    """What is chosen by of a context's devices; see `Form`."""
+
+    is_cpu: bool
+    has_long: bool
+    subgroup: int
+    most_invocations: int
+
+
+def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | None = None) -> None:
+    """Fill a buffer with random numbers."""
+    stream, position = draw.stream, draw.position
+    block, shift = divmod(draw.place % stream.period, stream.block)
+    single = draw.given is not None
+    together = stream.block * 32 // draw.bits
+    count = -(-result.size // together)
+    given = () if draw.given is None else (draw.given,)
+    first = 0
+    while first < count:
+        blocks = min(count - first, MOST_BLOCKS)
+        beyond = (block + first) % (1 << 64) + blocks >= 1 << 64
+        form, kernel = _chosen(
+            draw.made,
+            stream.wide,
+            draw.bits,
+            shift,
+            output.sink,
+            len(draw.numbers) > 1,
+            draw.rejecting,
+            single,
+            position is not None,
+            position is None and beyond,
+            # a buffer that is shorter than one vector has no room for it
+            result.size >= together,
+            _facts(result.context),
+            (tuning.group, tuning.unroll, tuning.long_products, tuning.exchange, tuning.everywhere),
+        )
+        views = () if form.view is None else (result,)
+        positions = () if position is None else (position,)
+        kernel(
+            *(result, *views, *positions, *output.arguments),
+            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS),
+            *(*draw.numbers, *given),
+            workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
+            graph=graph,
+        )
+        first += count if single else MOST_BLOCKS
+
+
+@remembered
+def _chosen(
+    made: str,
+    wide: bool,
+    bits: int,
+    shift: int,
+    sink: Sink,
+    scaled: bool,
+    rejecting: bool,
+    single: bool,
+    on_device: bool,
+    far: bool,
+    long_enough: bool,
+    facts: _Facts,
+    tuned: tuple[int, ...],
+) -> tuple[Form, ShaderFunction]:
+    """Return the form of a launch, and its kernel."""
+    group, unroll, long_products, exchange, everywhere = tuned
+    group = min(group, facts.most_invocations)
+    plain = single or (facts.is_cpu and not everywhere)
+    exchanging = shift and exchange and not plain and group % facts.subgroup == 0
+    form = Form(
+        made,
+        wide,
+        bits,
+        shift,
+        sink,
+        scaled=scaled,
+        rejecting=rejecting,
+        single=single,
+        far=far,
+        on_device=on_device,
+        vector=long_enough and not single,
+        group=group,
+        unroll=1 if plain else max(1, unroll // (2 if wide else 1)),
+        long_products=bool(long_products) and facts.has_long,
+        subgroup=facts.subgroup if exchanging else 1,
+    )
+    return form, fill_kernel(form)
+
+
+_known: WeakKeyDictionary[Context, _Facts] = WeakKeyDictionary()
+
+
+def _facts(context: Context) -> _Facts:
+    found = _known.get(context)
+    if found is None:
+        infos = context.device_infos
+        sizes = {info.sub_group_size for info in infos}
+        able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
+        found = _known[context] = _Facts(
+            any(info.is_cpu() for info in infos),
+            all("shaderInt64" in info.features for info in infos),
+            min(sizes) if able and len(sizes) == 1 else 1,
+            min(context.max_workgroup_size[0], context.max_workgroup_invocations),
+        )
+    return found
+
+
+def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
+    """Count blocks on the device, behind a draw that took them."""
+    _advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
+
+
+@remembered
+def _advance_kernel() -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+
+    def body(position: Any, low: Any, high: Any) -> None:
+        total, carry = vc.uadd_carry(position[0].to_register(), low)
+        position[1] = position[1] + high + carry
+        position[0] = total
+
+    arguments = [("position", buffer[uint32]), ("low", constant[uint32]), ("high", constant[uint32])]
+    return traced("random_advance", body, arguments, 1, workgroups=1)

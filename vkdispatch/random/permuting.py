@@ -1,0 +1,209 @@
+r"""Permutations, of which each element is found by itself: no sort, no memory but for the keys.
+
+Up to `RANKED` elements, element i takes the place that its random key of 64 bits has among all keys: every
+order is as probable as any other. Beyond, it is a Feistel network, a bijection whatever its function F does::
+
+      i, in as many bits as the last place has
+      |
+    upper half       lower half
+      |                  |
+     xor <---- F(., key 0) ----
+      |                  |
+      ---- F(., key 1) -> xor          ROUNDS of these, in turn
+      |                  |
+      j: a place; or beyond the last, then j goes through the network too, until it is one (cycle walking)
+      |
+      j + a random distance, modulo the count
+
+At least half of all numbers of these bits are places, so that two networks or fewer are walked on average.
+The last step makes each element's place exactly uniform, and permutations odd and even: networks of more
+than three bits are even. Of the permutations of so many elements 2**(32 * ROUNDS) can come out.
+
+Luby, Rackoff: "How to construct pseudorandom permutations from pseudorandom functions" (1988); Black,
+Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell, Stokes, Frank, Holmes:
+"Bandwidth-optimal random shuffling for GPUs" (2022, with other networks). F is Wellons' hash lowbias32.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, compute_type, uint32, uint64
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen.random.philox import own
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.shader_function import ShaderFunction
+
+RANKED = 1024
+ROUNDS = 16
+_GROUP = 256
+
+
+def key_words(count: int) -> int:
+    """Return how many words of 32 bits a permutation of so many elements is made of, besides its distance."""
+    return 2 * count if count <= RANKED else ROUNDS
+
+
+def place_type(count: int) -> DType:
+    """Return the type that places are computed in."""
+    return uint32 if count <= 1 << 32 else uint64
+
+
+def permute(
+    result: Buffer[Any],
+    count: int,
+    keys: Buffer[Any],
+    distance: Buffer[Any] | None,
+    output: Output,
+    graph: CommandGraph | None,
+) -> None:
+    """Write a permutation of 0 to count - 1.
+
+    Parameters
+    ----------
+    result
+        A buffer of as many elements.
+    keys
+        `key_words(count)` of uint32.
+    distance
+        One number below `count`, of `place_type(count)`; None for up to `RANKED` elements.
+    output
+        How places, of its `value_type`, are stored.
+    """
+    if distance is None:
+        _ranking_kernel(output.sink)(result, keys, *output.arguments, exec_size=count, graph=graph)
+        return
+    bits = (count - 1).bit_length()
+    low_bits = bits - bits // 2
+    kind = place_type(count)
+    last = [count - 1] if kind is uint32 else [count - 1 & 0xFFFFFFFF, count - 1 >> 32]
+    _network_kernel(output.sink, kind)(
+        *(result, keys, distance, *output.arguments),
+        *(low_bits, (1 << bits - low_bits) - 1, (1 << low_bits) - 1, *last),
+        exec_size=count,
+        graph=graph,
+    )
+
+
+def gather(
+    result: Buffer[Any],
+    source: Operand,
+    places: Buffer[Any] | None,
+    inner: int,
+    output: Output,
+    graph: CommandGraph | None,
+) -> None:
+    """Write the rows at places of an axis behind which there are `inner` elements; None copies all.
+
+    Raises
+    ------
+    ValueError
+        There are too many elements behind the axis.
+    """
+    if inner > 0xFFFFFFFF:
+        raise ArgumentValueError(f"axis: rows of {inner} elements are too long; expected less than 2**32")
+    given = () if places is None else (places,)
+    kernel = _gathering_kernel(output.sink, source.source, None if places is None else places.var_type)
+    arguments = (*given, *source.arguments, *output.arguments, inner)
+    kernel(result, *arguments, exec_size=result.size, graph=graph)
+
+
+@remembered
+def _ranking_kernel(sink: Sink) -> ShaderFunction:
+    def body(result: Any, keys: Any, *mapping: Any) -> None:
+        index = vc.global_invocation_id().x
+        low, high = keys[2 * index].to_register(), keys[2 * index + 1].to_register()
+        rank = vc.new_register(uint32, 0)
+        with vc.for_block(keys.shape.w // 2) as other:
+            other_low, other_high = keys[2 * other].to_register(), keys[2 * other + 1].to_register()
+            same = vc.all(other_high == high, other_low == low, other < index)
+            before = vc.any(other_high < high, vc.all(other_high == high, other_low < low), same)
+            rank += vc.select(before, vc.to_dtype(uint32, 1), 0)
+        sink.store(result, mapping, index, rank.to_dtype(compute_type(sink.value_type)))
+
+    return _kernel("random_ranks", body, sink, [("keys", _buffer(uint32))], [])
+
+
+@remembered
+def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
+    wide = kind is uint64
+
+    def body(result: Any, keys: Any, distance: Any, *rest: Any) -> None:
+        mapping, numbers = rest[: len(sink.annotations)], rest[len(sink.annotations) :]
+        low_bits, high_mask, low_mask, last, *upper = numbers
+        if wide:
+            last = ((upper[0].to_dtype(uint64) << 32) | last.to_dtype(uint64)).to_register()
+        index = vc.global_invocation_id().x
+        place = vc.new_register(kind, _own(kind, index))
+        again = vc.new_register(uint32, 1)
+        shift = low_bits.to_dtype(kind) if wide else low_bits
+        with vc.while_block(again != 0):
+            high = vc.new_register(uint32, _own(uint32, place >> shift))
+            low = vc.new_register(uint32, _own(uint32, place) & low_mask)
+            for turn in range(0, ROUNDS, 2):
+                high[:] = (high ^ _hashed(low, keys[turn])) & high_mask
+                low[:] = (low ^ _hashed(high, keys[turn + 1])) & low_mask
+            place[:] = (high.to_dtype(kind) << shift) | low.to_dtype(kind)
+            again[:] = vc.select(place > last, vc.to_dtype(uint32, 1), 0)
+        # modulo the count, without a sum beyond the type's bits
+        far = distance[0].to_register()
+        left = (last - place).to_register()
+        moved = vc.select(far > left, far - left - 1, place + far)
+        sink.store(result, mapping, index, moved.to_dtype(compute_type(sink.value_type)))
+
+    arguments = [("keys", _buffer(uint32)), ("distance", _buffer(kind))]
+    numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
+    return _kernel("random_permutation", body, sink, arguments, numbers)
+
+
+@remembered
+def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> ShaderFunction:
+    def body(result: Any, *rest: Any) -> None:
+        index = vc.global_invocation_id().x
+        *left, inner = rest
+        order = left.pop(0) if places is not None else None
+        count = len(source.annotations)
+        variables, mapping = left[:count], left[count:]
+        taken = index
+        if order is not None:
+            row, column = (index // inner).to_register(), (index % inner).to_register()
+            length = order.shape.w
+            before = row // length * length
+            taken = (before + order[row % length].to_register()) * inner + column
+        sink.store(result, mapping, index, source.value(variables, taken))
+
+    arguments = [] if places is None else [("order", _buffer(places))]
+    arguments += zip(source.names, source.annotations, strict=True)
+    return _kernel("random_gather", body, sink, arguments, ["inner"])
+
+
+def _kernel(
+    name: str, body: Any, sink: Sink, arguments: list[tuple[str, Any]], numbers: list[str]
+) -> ShaderFunction:
+    constant: Any = vc.Const
+    arguments = [("result", _buffer(sink.out_type)), *arguments]
+    arguments += zip(sink.names, sink.annotations, strict=True)
+    arguments += [(each, constant[uint32]) for each in numbers]
+    return traced(name, body, arguments, _GROUP, exec_size=1)
+
+
+def _buffer(kind: DType) -> Any:
+    buffer: Any = vc.Buff
+    return buffer[kind]
+
+
+def _own(kind: DType, value: Any) -> Any:
+    """Return a number in a type, also where positions have 64 bits."""
+    return own(uint32, value.to_dtype(uint32)) if kind is uint32 else value.to_dtype(uint64)
+
+
+def _hashed(value: Any, key: Any) -> Any:
+    mixed = own(uint32, value + key)
+    mixed = own(uint32, (mixed ^ (mixed >> 16)) * 0x7FEB352D)
+    mixed = own(uint32, (mixed ^ (mixed >> 15)) * 0x846CA68B)
+    return own(uint32, mixed ^ (mixed >> 16))

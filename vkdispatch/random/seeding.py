@@ -1,0 +1,175 @@
+"""Where a generator's stream comes from, and its state in NumPy's words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.random.launching import Stream
+
+PHILOX4X32, PHILOX4X64 = "philox4x32", "philox4x64"
+KINDS = (PHILOX4X32, PHILOX4X64)
+# How states call them: NumPy's Philox is the second.
+_STATE_NAMES = {PHILOX4X32: "Philox4x32", PHILOX4X64: "Philox"}
+
+
+@record
+class Origin:
+    """Where a generator begins.
+
+    Attributes
+    ----------
+    stream
+        The stream.
+    place
+        Words of 32 bits of it that come before the first.
+    seeds
+        What other generators can be spawned from; None where a key was given.
+    pending
+        A word of 32 bits that waits for the next draw of such, as in NumPy's generator.
+    """
+
+    stream: Stream
+    place: int
+    seeds: np.random.SeedSequence | None
+    pending: int | None = None
+
+
+def origin(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
+    """Return where a generator begins; see `Generator`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not what it should be.
+    """
+    if kind not in KINDS:
+        raise ArgumentValueError(f"bit_generator: expected one of {', '.join(KINDS)}, got {kind!r}")
+    wide = kind == PHILOX4X64
+    if isinstance(seed, np.random.Generator):
+        seed = seed.bit_generator
+    if isinstance(seed, np.random.BitGenerator):
+        return _of_bit_generator(seed, key, counter)
+    bits = 64 if wide else 32
+    if key is not None:
+        if seed is not None:
+            raise ArgumentValueError("seed, key: give one of the two, not both")
+        seeds, words = None, _words("key", key, 2, bits)
+    else:
+        seeds = _seeds(seed)
+        words = tuple(int(word) for word in seeds.generate_state(2, np.uint64 if wide else np.uint32))
+    first = 0 if counter is None else _joined(_words("counter", counter, 4, bits), bits)
+    # NumPy counts before it computes a block
+    stream = Stream(wide, (words[0], words[1]))
+    return Origin(stream, (first + wide) * stream.block, seeds)
+
+
+def _of_bit_generator(given: np.random.BitGenerator, key: Any, counter: Any) -> Origin:
+    if not isinstance(given, np.random.Philox):
+        raise ArgumentTypeError(
+            f"seed: of NumPy's bit generators only Philox has its like here, got {type(given).__name__}"
+        )
+    if key is not None or counter is not None:
+        raise ArgumentValueError("seed, key: a bit generator has its key and counter already")
+    seeds = given.seed_seq if isinstance(given.seed_seq, np.random.SeedSequence) else None
+    stream, place, pending = read_state(given.state)
+    return Origin(stream, place, seeds, pending)
+
+
+def _seeds(seed: Any) -> np.random.SeedSequence:
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    try:
+        return np.random.SeedSequence(seed)
+    except (TypeError, ValueError) as error:
+        kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
+        raise kind(
+            f"seed: expected None, an int of 0 or more, a sequence of such, a numpy.random.SeedSequence or "
+            f"Philox, got {seed!r}"
+        ) from None
+
+
+def _words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...]:
+    """Return the words of a key or a counter, given as one number or as words."""
+    wanted = f"an int of {count * bits} bits or {count} of {bits}"
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole and not isinstance(value, (Sequence, np.ndarray)):
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {value!r}")
+    if whole:
+        numbers = [int(value) >> bits * i & (1 << bits) - 1 for i in range(count)]
+        if not 0 <= int(value) < 1 << bits * count:
+            raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
+        return tuple(numbers)
+    if not all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in value):
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {value!r}")
+    numbers = [int(each) for each in value]
+    if len(numbers) != count or not all(0 <= number < 1 << bits for number in numbers):
+        raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
+    return tuple(numbers)
+
+
+def _joined(words: Sequence[int], bits: int) -> int:
+    return sum(word << bits * i for i, word in enumerate(words))
+
+
+def word_at(stream: Stream, place: int) -> int:
+    """Return the word of 32 bits at a place of a Philox4x64 stream."""
+    block, inside = divmod(place % stream.period, stream.block)
+    mask = (1 << 4 * stream.word_bits) - 1
+    whole = np.random.Philox(key=np.array(stream.key, np.uint64), counter=block - 1 & mask).random_raw(4)
+    return int(whole[inside // 2]) >> 32 * (inside % 2) & 0xFFFFFFFF
+
+
+def state_of(stream: Stream, place: int, pending: int | None) -> dict[str, Any]:
+    """Return a generator's state: of Philox4x64 as NumPy's Philox has it."""
+    name = _STATE_NAMES[PHILOX4X64 if stream.wide else PHILOX4X32]
+    host = np.uint64 if stream.wide else np.uint32
+    units = place // 2 if stream.wide else place
+    block, inside = divmod(units, 4)
+    if stream.wide and inside == 0:
+        block, inside = block - 1, 4
+    counter = stream.counter(block % (1 << 4 * stream.word_bits))
+    state: dict[str, Any] = {
+        "bit_generator": name,
+        "state": {"counter": np.array(counter, host), "key": np.array(stream.key, host)},
+        "buffer_pos": inside,
+    }
+    if stream.wide:
+        before = (block - 1) % (1 << 256)
+        state["buffer"] = np.random.Philox(key=np.array(stream.key, np.uint64), counter=before).random_raw(4)
+        state["has_uint32"] = int(pending is not None)
+        state["uinteger"] = pending or 0
+    return state
+
+
+def read_state(state: Any) -> tuple[Stream, int, int | None]:
+    """Return stream, place and pending word of a state.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none.
+    """
+    if not isinstance(state, Mapping):
+        raise ArgumentTypeError(f"state: expected a dict as .state returns it, got {type(state).__name__}")
+    kinds = {name: kind for kind, name in _STATE_NAMES.items()}
+    kind = kinds.get(str(state.get("bit_generator")))
+    try:
+        if kind is None:
+            raise KeyError("bit_generator")
+        wide = kind == PHILOX4X64
+        bits = 64 if wide else 32
+        key = _words("state: key", list(state["state"]["key"]), 2, bits)
+        counter = _words("state: counter", list(state["state"]["counter"]), 4, bits)
+        inside = int(state["buffer_pos"])
+        if not 0 <= inside <= 4:
+            raise ArgumentValueError(f"state: buffer_pos: expected 0 to 4, got {inside}")
+        pending = int(state["uinteger"]) if wide and state["has_uint32"] else None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArgumentValueError(
+            f"state: expected that of a vd.random.Generator or a numpy.random.Philox, got {state!r}"
+        ) from error
+    stream = Stream(wide, (key[0], key[1]))
+    return stream, (_joined(counter, bits) * 4 + inside) * (2 if wide else 1), pending
