@@ -1,1 +1,5 @@
-"""Cumulative sums, and scans by any associative function."""
+"""Running sums, products and extremes, and running results of any associative function."""
+
+from vkdispatch.scans.sums import exclusive_sum
+
+__all__ = ["exclusive_sum"]
