@@ -103,6 +103,24 @@ def test_output_maps():
         np.testing.assert_array_equal(evaluate(x, halved), (VALUES / 2).astype(np.float16))
 
 
+def test_variables_of_graphs():
+    graph = vd.CommandGraph()
+    x = vd.asbuffer(VALUES)
+    made = operand(weighted(x, graph.bind_var("factor")))
+    result = vd.Buffer(x.shape, f32)
+
+    def body(into, *rest):
+        i = vc.global_invocation_id().x.to_register()
+        into[i] = made.source.value(rest, i)
+
+    arguments = [("into", Buff[f32]), *zip(made.source.names, made.source.annotations, strict=True)]
+    traced("scaled", body, arguments, 64, exec_size="into.size")(result, *made.arguments, graph=graph)
+    for factor in (2.0, 3.0):
+        graph.set_var("factor", factor)
+        graph.submit()
+        np.testing.assert_array_equal(result.read(0), VALUES * np.float32(factor))
+
+
 def test_one_source_for_equal_maps():
     x, w = vd.asbuffer(VALUES), vd.asbuffer(WEIGHTS)
     assert operand(weighted(x, w)).source is operand(weighted(w, x)).source

@@ -37,9 +37,10 @@ class Stored:
 
 @record
 class Number:
-    """A number, of the parameter's dtype."""
+    """A number, of the parameter's dtype; `variable`: one that a graph binds."""
 
     kind: DType
+    variable: bool = False
 
 
 @record
@@ -94,8 +95,8 @@ def _argument(child: Any, annotation: Any, variables: Iterator[Any]) -> Any:
         return _converted(register, annotation)
     variable = next(variables)
     if isinstance(child, Stored):
-        return _converted(variable[0 if child.single else mapped_index()], annotation)
-    return variable
+        variable = variable[0 if child.single else mapped_index()]
+    return variable if isinstance(child, Whole) else _converted(variable, annotation)
 
 
 def _converted(value: Any, annotation: Any) -> Any:
@@ -114,7 +115,7 @@ def _annotations(tree: Tree) -> Iterator[Any]:
         elif isinstance(child, Stored):
             yield buffer[child.kind]
         elif isinstance(child, Number):
-            yield constant[compute_type(child.kind)]
+            yield (vc.Var if child.variable else constant)[compute_type(child.kind)]
         else:
             yield child.annotation
 

@@ -10,6 +10,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.shader.map import MappedArray, is_value
 from vkdispatch.shader.parameters import given
 
@@ -114,6 +115,6 @@ def children_of(annotations: Any, values: tuple[Any, ...]) -> tuple[tuple[Any, .
             value.require_alive()
             children.append(Stored(value.var_type, value.size == 1))
         else:
-            children.append(Number(annotation))
+            children.append(Number(annotation, isinstance(value, BoundVariable)))
         arguments.append(value)
     return tuple(children), tuple(arguments)

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.signature import read_signature
@@ -255,7 +258,7 @@ def _checked_values(
                     f"{where}: only a value parameter, such as x: f32, takes a map; it has {annotation}"
                 )
             continue
-        if isinstance(argument, (int, float, complex)) or (hasattr(argument, "dtype") and not argument.shape):
+        if isinstance(argument, (int, float, complex, np.generic, BoundVariable)):
             continue
         if not isinstance(argument, (Buffer, MappedArray)):
             raise ArgumentTypeError(

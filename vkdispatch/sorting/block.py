@@ -1,0 +1,243 @@
+"""Rows that fit a workgroup: sorted in one launch, in registers and workgroup memory.
+
+    rows of a tile   | row 0 ........ | row 1 ........ | ... |
+    digits of keys   ranked and moved within the tile, the least important first, rows mixed
+    number of row    one digit more, where there are several rows: each is whole again, and sorted
+
+and rows of a few keys, where each key counts those that come before it.
+
+Invariants: each step is stable, so the whole is; a tile is read before it is written, so that a block of rows
+may be sorted in place. Keys beyond the last row have the largest of all digits, and stay behind it.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.record import record
+from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.sorting.keys import Digit, Order
+from vkdispatch.sorting.ranking import Tile, TileForm
+from vkdispatch.sorting.serial import SerialTile
+from vkdispatch.sorting.tracing import traced
+
+_U32: Any = vc.Const[dtype.uint32]
+_ROWS = Order(dtype.uint32)
+_ROW_BITS = 8
+# Rows of a tile: one digit counts them, and those that are not there.
+MOST_ROWS = 1 << (_ROW_BITS - 1)
+
+
+@record
+class BlockForm:
+    """What the kernel of small rows is specialised for.
+
+    Attributes
+    ----------
+    tile
+        How a workgroup does a tile.
+    order
+        Of what the keys are.
+    several
+        Whether a tile may have several rows.
+    keys, positions
+        What is written: the keys in their order, and where in their rows they were.
+    """
+
+    tile: TileForm
+    order: Order
+    several: bool
+    keys: bool
+    positions: bool
+
+
+@lru_cache(maxsize=256)
+def block_kernel(form: BlockForm) -> ShaderFunction:
+    """Return the kernel of small rows.
+
+    Its arguments are the keys; what is written of keys and positions (uint32); then how many rows there are, how
+    many keys one has, and how many rows a tile takes.
+    """
+
+    def body(keys: Any, *others: Any) -> None:
+        *results, rows, length, together = others
+        if form.tile.subgroup == 1:
+            _run_serially(form, keys, results, rows, length, together)
+            return
+        _Block(form, keys, results, rows, length, together).run()
+
+    annotation: Any = vc.Buff
+    arguments = [("sort_keys", annotation[form.order.raw])]
+    if form.keys:
+        arguments.append(("sort_sorted", annotation[form.order.raw]))
+    if form.positions:
+        arguments.append(("sort_positions", annotation[dtype.uint32]))
+    arguments += [("sort_rows", _U32), ("sort_length", _U32), ("sort_together", _U32)]
+    return traced(
+        f"sort_block_{form.order.kind.name}",
+        body,
+        arguments,
+        form.tile.group,
+        "(sort_rows + sort_together - 1) // sort_together",
+    )
+
+
+class _Block:
+    """The kernel of small rows while it is traced."""
+
+    def __init__(
+        self, form: BlockForm, keys: Any, results: list[Any], rows: Any, length: Any, together: Any
+    ) -> None:
+        self._form, self._from, self._results, self._length = form, keys, results, length
+        self._tile = Tile(form.tile)
+        first = (vc.workgroup_id().x * together).to_register("sort_first_row")
+        self._base = (first * length).to_register("sort_base")
+        self._count = (vc.min(together, rows - first) * length).to_register("sort_count")
+
+    def run(self) -> None:
+        """Record the kernel's statements."""
+        form, tile = self._form, self._tile
+        places = tile.places()
+        self._keys = [
+            self._from[self._base + vc.select(place < self._count, place, 0)].to_register()
+            for place in places
+        ]
+        self._origins = [place.to_register() for place in places] if form.several or form.positions else []
+        steps = [(form.order, digit) for digit in form.order.digits(form.tile.width)]
+        if form.several:
+            steps.append((_ROWS, Digit(0, 0, _ROW_BITS)))
+        for number, (order, digit) in enumerate(steps):
+            last = number == len(steps) - 1
+            self._step(places, order, digit, last=last)
+        self._write()
+
+    def _step(self, places: list[Any], order: Order, digit: Digit, *, last: bool) -> None:
+        """Move keys to their places by one digit."""
+        tile, largest = self._tile, (1 << digit.bits) - 1
+        by_row = order is _ROWS
+        digits = [
+            vc.select(
+                place < self._count,
+                self._origins[i] // self._length if by_row else order.digit(self._keys[i], digit),
+                largest,
+            ).to_register("sort_digit")
+            for i, place in enumerate(places)
+        ]
+        targets = tile.rank(digits, digit.bits)
+        move = tile.exchanged if last else tile.regrouped
+        if not last or self._form.keys:
+            self._keys = move(self._keys, targets)
+        if self._origins:
+            self._origins = move(self._origins, targets)
+        if not last:
+            vc.barrier()
+
+    def _write(self) -> None:
+        form, results = self._form, list(self._results)
+        places = self._tile.sorted_places()
+        if form.keys:
+            self._store(results.pop(0), places, self._keys)
+        if form.positions:
+            own = [origin % self._length if form.several else origin for origin in self._origins]
+            self._store(results.pop(0), places, own)
+
+    def _store(self, buffer: Any, places: list[Any], values: list[Any]) -> None:
+        for place, value in zip(places, values, strict=True):
+            with vc.if_block(place < self._count):
+                buffer[self._base + place] = value
+
+
+def _run_serially(
+    form: BlockForm, keys: Any, results: list[Any], rows: Any, length: Any, together: Any
+) -> None:
+    rest = list(results)
+    origins = form.several or form.positions
+    tile = SerialTile(form.tile, [form.order.raw, *([dtype.uint32] if origins else [])], rows)
+    first = (vc.workgroup_id().x * together).to_register("sort_first_row")
+    base = (first * length).to_register("sort_base")
+    count = (vc.min(together, rows - first) * length).to_register("sort_count")
+    with tile.each_place() as item:
+        place = tile.place(item)
+        tile.put(0, place, keys[base + vc.select(place < count, place, 0)].to_register())
+        if origins:
+            tile.put(1, place, place)
+    vc.barrier()
+    largest = tile.form.bins - 1
+    for part, bits in enumerate(form.order.part_bits):
+        with tile.loop(-(-bits // form.tile.width)) as number:
+            shift = (number * form.tile.width).to_register()
+
+            def digit_of(place: Any, part: int = part, shift: Any = shift) -> Any:
+                code = (form.order.part(tile.get(0, place), part) >> shift) & largest
+                return vc.select(place < count, code, largest).to_register()
+
+            tile.step(digit_of)
+    if form.several:
+        with tile.loop(_ROW_BITS // form.tile.width) as number:
+            shift = (number * form.tile.width).to_register()
+
+            def row_of(place: Any, shift: Any = shift) -> Any:
+                row = ((tile.get(1, place) // length) >> shift) & largest
+                return vc.select(place < count, row, largest).to_register()
+
+            tile.step(row_of)
+    with tile.each_place() as item:
+        place = tile.place(item)
+        with vc.if_block(place < count):
+            if form.keys:
+                rest[0][base + place] = tile.get(0, place)
+            if form.positions:
+                origin = tile.get(1, place)
+                rest[-1][base + place] = origin % length if form.several else origin
+
+
+@lru_cache(maxsize=256)
+def short_kernel(order: Order, keys: bool, positions: bool, group: int) -> ShaderFunction:
+    """Return the kernel of rows of a few keys, an invocation for each key.
+
+    Its arguments are the keys, what is written, how many rows there are and how many keys one has. It does not
+    sort in place.
+    """
+    parts = len(order.part_bits)
+
+    def body(source: Any, *others: Any) -> None:
+        *results, rows, length = others
+        element = (vc.workgroup_id().x * group + vc.local_invocation_index()).to_register("sort_element")
+        with vc.if_block(element < rows * length):
+            own = (element % length).to_register("sort_own")
+            base = (element - own).to_register("sort_base")
+            key = source[element].to_register()
+            code = [order.part(key, part).to_register() for part in range(parts)]
+            rank = vc.new_uint_register(0)
+            with vc.for_block(0, length) as number:
+                other = source[base + number].to_register()
+                smaller: Any = None
+                for part in range(parts):  # the last part counts most
+                    value = order.part(other, part).to_register()
+                    if smaller is None:
+                        before = vc.any(value < code[part], vc.all(value == code[part], number < own))
+                    else:
+                        before = vc.any(value < code[part], vc.all(value == code[part], smaller))
+                    smaller = before
+                rank += smaller.to_dtype(dtype.uint32)
+            rest = list(results)
+            if keys:
+                rest.pop(0)[base + rank] = key
+            if positions:
+                rest.pop(0)[base + rank] = own
+
+    annotation: Any = vc.Buff
+    arguments = [("sort_keys", annotation[order.raw])]
+    if keys:
+        arguments.append(("sort_sorted", annotation[order.raw]))
+    if positions:
+        arguments.append(("sort_positions", annotation[dtype.uint32]))
+    arguments += [("sort_rows", _U32), ("sort_length", _U32)]
+    return traced(
+        f"sort_short_{order.kind.name}",
+        body,
+        arguments,
+        group,
+        f"(sort_rows * sort_length + {group - 1}) // {group}",
+    )

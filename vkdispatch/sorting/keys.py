@@ -1,0 +1,187 @@
+"""Keys as digits: how the bits of every scalar type are put in order.
+
+    bytes of a key, as words      parts of its code, the least important first       digits, 8 bits each
+    float32   [w0]            ->  [code(w0)]                                      ->  d0 d1 d2 d3
+    int64     [w0, w1]        ->  [w0, w1 ^ sign]                                 ->  d0 ... d7
+    complex64 [re, im]        ->  [code(im), code(re), is there a NaN]            ->  d0 ... d8
+
+Keys travel as they are, and their code is computed anew wherever a digit is needed: codes do not tell -0.0
+from 0.0 nor one NaN from another, which keeps them in their order, and their bits as they were.
+
+Invariants: codes are compared as unsigned numbers, part by part from the last; two keys have the same code
+exactly where neither sorts before the other; no code of a number is as large as that of a NaN.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
+from vkdispatch.base.record import record
+
+_RAW: dict[int, DType] = {
+    1: dtype.uint8,
+    2: dtype.uint16,
+    4: dtype.uint32,
+    8: dtype.uvec2,
+    16: dtype.uvec4,
+}
+_FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
+_SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
+_MANTISSA = {dtype.float16: 10, dtype.bfloat16: 7, dtype.float32: 23, dtype.float64: 52}
+_ALL = 0xFFFFFFFF
+
+
+@record
+class Digit:
+    """A digit of a key's code: which part, from which bit on, and how many bits it has."""
+
+    part: int
+    shift: int
+    bits: int
+
+
+@record
+class Order:
+    """An order of keys.
+
+    Attributes
+    ----------
+    kind
+        Their dtype: a scalar or a complex number.
+    descending
+        Whether the largest comes first.
+    bits
+        How many bits of the code count; 0 for all. Only of unsigned integers.
+    """
+
+    kind: DType
+    descending: bool = False
+    bits: int = 0
+
+    @property
+    def raw(self) -> DType:
+        """The type as which keys are moved."""
+        return raw_type(self.kind)
+
+    @property
+    def part_bits(self) -> tuple[int, ...]:
+        """How many bits each part of a code has."""
+        if self.bits:
+            words = -(-self.bits // 32)
+            return (*(32,) * (words - 1), self.bits - 32 * (words - 1))
+        component = component_type(self.kind)
+        size = component.item_size
+        parts = (32,) * (size // 4) if size >= 4 else (1 if component is dtype.bool_ else 8 * size,)
+        return (*parts, *parts, 1) if is_complex(self.kind) else parts
+
+    def digits(self, width: int) -> tuple[Digit, ...]:
+        """Return the digits of a code, at most `width` bits each, the least important first."""
+        return tuple(
+            Digit(part, shift, min(width, bits - shift))
+            for part, bits in enumerate(self.part_bits)
+            for shift in range(0, bits, width)
+        )
+
+    def part(self, raw: Any, number: int) -> Any:
+        """Return a part of the code of a key: a GPU value (uint32), of which `part_bits` count."""
+        component = component_type(self.kind)
+        words = words_of(raw)
+        if is_complex(self.kind):
+            real, imaginary = _halves(component, words)
+            count = len(self.part_bits) // 2
+            if number < 2 * count:
+                value = _code(component, imaginary if number < count else real, number % count)
+            else:
+                value = vc.any(_is_nan(component, real), _is_nan(component, imaginary)).to_dtype(dtype.uint32)
+        else:
+            value = _code(component, words, number)
+        return value ^ _ALL if self.descending else value
+
+    def digit(self, raw: Any, digit: Digit) -> Any:
+        """Return a digit of a key's code: a GPU value (uint32) below 2**bits."""
+        value = self.part(raw, digit.part)
+        if digit.shift:
+            value = value >> digit.shift
+        return value & ((1 << digit.bits) - 1) if digit.shift + digit.bits < 32 else value
+
+
+def raw_type(kind: DType) -> DType:
+    """Return the type of unsigned integers as which keys of a type are moved."""
+    return _RAW[kind.item_size]
+
+
+def is_sortable(kind: DType) -> bool:
+    """Whether values of a type have an order: scalars, and complex numbers."""
+    return is_scalar(kind) or is_complex(kind)
+
+
+def words_of(raw: Any) -> list[Any]:
+    """Return what was loaded of a raw type as words of 32 bits, the lowest first."""
+    kind = raw.var_type
+    if kind is dtype.uint32:
+        return [raw]
+    if kind is dtype.uint16:
+        return [raw.to_dtype(dtype.uint32)]
+    return [raw[i] for i in range(kind.child_count)]
+
+
+def raw_of(kind: DType, words: Sequence[Any]) -> Any:
+    """Return words of 32 bits as what is stored in a buffer of a raw type."""
+    if len(words) > 1:
+        return vc.to_dtype(kind, *words)
+    return words[0].to_dtype(dtype.uint16) if kind is dtype.uint16 else words[0]
+
+
+def word_count(kind: DType) -> int:
+    """Return how many words of 32 bits an element of a raw type takes in registers."""
+    return max(1, kind.item_size // 4)
+
+
+def _halves(component: DType, words: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the words of the real part, and those of the imaginary part."""
+    if component is dtype.float16:
+        return [words[0] & 0xFFFF], [words[0] >> 16]
+    middle = len(words) // 2
+    return list(words[:middle]), list(words[middle:])
+
+
+def _is_nan(kind: DType, words: Sequence[Any]) -> Any:
+    """Whether a float, as words, is a NaN; its sign does not count."""
+    bits = min(8 * kind.item_size, 32)
+    mantissa = _MANTISSA[kind] - (32 if kind is dtype.float64 else 0)
+    largest = (1 << (bits - 1)) - (1 << mantissa)  # infinity, in its last word
+    magnitude = words[-1] & ((1 << (bits - 1)) - 1)
+    if kind is not dtype.float64:
+        return magnitude > largest
+    return vc.any(magnitude > largest, vc.all(magnitude == largest, words[0] != 0))
+
+
+def _code(kind: DType, words: Sequence[Any], number: int) -> Any:
+    """Return word `number` of the code of a scalar."""
+    bits = min(8 * kind.item_size, 32)
+    top = 1 << (bits - 1)
+    if kind in _FLOATS:
+        return _float_code(kind, words, number, bits)
+    if kind in _SIGNED and number == len(words) - 1:
+        return words[number] ^ top
+    return words[number]
+
+
+def _float_code(kind: DType, words: Sequence[Any], number: int, bits: int) -> Any:
+    """Return word `number` of the code of a float.
+
+    That is the number itself with its sign flipped, or 0 minus a negative one: of -0.0 what 0.0 has. NaNs have
+    all bits set, which not even infinity has.
+    """
+    top, every = 1 << (bits - 1), (1 << bits) - 1
+    word, last = words[number], words[-1]
+    if number == len(words) - 1:
+        positive = word | top
+        negative = (word ^ every) + (1 if number == 0 else (words[0] == 0).to_dtype(dtype.uint32))
+        if bits < 32:
+            negative = negative & every
+    else:
+        positive, negative = word, 0 - word
+    return vc.select(_is_nan(kind, words), every, vc.select(last >= top, negative, positive))

@@ -1,0 +1,179 @@
+"""Sorts of rows of keys in device memory, as kernels move them: which launches, over which buffers."""
+
+from typing import Any
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.copying import copyto
+from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
+from vkdispatch.sorting.keys import Order
+from vkdispatch.sorting.passes import (
+    PassForm,
+    count_kernel,
+    move_kernel,
+    offsets_kernel,
+    short_offsets_kernel,
+)
+from vkdispatch.sorting.planning import Device, counter_for, device_of, tile_form, tuning
+
+_SHORT_GROUP = 128
+AnyBuffer = Buffer[Any]
+
+
+@record
+class Rows:
+    """Keys in memory: `count` rows of `length` each, one after the other."""
+
+    count: int
+    length: int
+
+    @property
+    def size(self) -> int:
+        """How many keys there are."""
+        return self.count * self.length
+
+
+def position_type(length: int) -> DType:
+    """Return the raw type of positions in rows of a length: one or two words."""
+    return dtype.uint32 if counter_for(length) is dtype.uint32 else dtype.uvec2
+
+
+def sort_rows(
+    keys: AnyBuffer,
+    order: Order,
+    rows: Rows,
+    *,
+    keys_to: AnyBuffer | None = None,
+    positions_to: AnyBuffer | None = None,
+    payload: AnyBuffer | None = None,
+    graph: CommandGraph | None = None,
+) -> None:
+    """Sort each row; stable.
+
+    Parameters
+    ----------
+    keys
+        The keys, which stay as they are unless they are `keys_to`.
+    keys_to
+        Where the sorted keys go; may be `keys`. None: nowhere.
+    positions_to
+        Where the positions in their rows go that the sorted keys had, of `position_type`, or what the payload
+        had there. None: nowhere.
+    payload
+        What goes along with the keys in place of their positions; of the type of `positions_to`, and not the
+        same buffer.
+    """
+    device = device_of()
+    block = tile_form(device, order.raw, dtype.uint32, block=True)
+    if payload is None and rows.length <= tuning.short and rows.size < 1 << 31:
+        _sort_short(keys, order, rows, keys_to, positions_to, graph)
+    elif payload is None and rows.length <= block.tile:
+        _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
+    else:
+        _sort_long(device, keys, order, rows, keys_to, positions_to, payload, graph)
+
+
+def _written(*buffers: AnyBuffer | None) -> list[AnyBuffer]:
+    return [buffer for buffer in buffers if buffer is not None]
+
+
+def _sort_short(
+    keys: AnyBuffer,
+    order: Order,
+    rows: Rows,
+    keys_to: AnyBuffer | None,
+    positions_to: AnyBuffer | None,
+    graph: CommandGraph | None,
+) -> None:
+    if keys is keys_to:
+        keys = copied(keys, graph)
+    kernel = short_kernel(order, keys_to is not None, positions_to is not None, _SHORT_GROUP)
+    kernel(keys, *_written(keys_to, positions_to), rows.count, rows.length, graph=graph)
+
+
+def _sort_blocks(
+    device: Device,
+    keys: AnyBuffer,
+    order: Order,
+    rows: Rows,
+    keys_to: AnyBuffer | None,
+    positions_to: AnyBuffer | None,
+    graph: CommandGraph | None,
+) -> None:
+    tile = tile_form(device, order.raw, dtype.uint32, block=True)
+    together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
+    form = BlockForm(tile, order, together > 1, keys_to is not None, positions_to is not None)
+    written = _written(keys_to, positions_to)
+    block_kernel(form)(keys, *written, rows.count, rows.length, together, graph=graph)
+
+
+def _sort_long(
+    device: Device,
+    keys: AnyBuffer,
+    order: Order,
+    rows: Rows,
+    keys_to: AnyBuffer | None,
+    positions_to: AnyBuffer | None,
+    payload: AnyBuffer | None,
+    graph: CommandGraph | None,
+) -> None:
+    kind = None if positions_to is None else position_type(rows.length)
+    tile = tile_form(device, order.raw, kind)
+    digits = order.digits(tile.width)
+    if keys is keys_to and len(digits) % 2:
+        keys = copied(keys, graph)
+    key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
+    payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
+    tiles = -(-rows.length // tile.tile)
+    shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
+    counter = counter_for(rows.length)
+    lines = rows.count * tile.bins
+    counts: AnyBuffer = Buffer(lines * tiles, counter)
+    totals: AnyBuffer = Buffer(lines, counter)
+    for number, digit in enumerate(digits):
+        last = number == len(digits) - 1
+        form = PassForm(
+            tile,
+            order,
+            digit,
+            counter,
+            kind,
+            kind is not None and payload is None and number == 0,
+            not last or keys_to is not None,
+        )
+        count_kernel(form, bool(tuning.votes))(keys, counts, *shape, graph=graph)
+        if tiles <= tuning.few_tiles:
+            short_offsets_kernel(tile.group, counter)(
+                counts, totals, rows.count, tile.bins, tiles, graph=graph
+            )
+        else:
+            offsets_kernel(tile, counter)(counts, totals, rows.count, tile.bins, tiles, graph=graph)
+        written: list[AnyBuffer] = [key_ways[number]] if form.keys else []
+        if payload_ways is not None:
+            if not form.made:
+                assert payload is not None
+                written.append(payload)
+            payload = payload_ways[number]
+            written.append(payload)
+        move_kernel(form)(keys, counts, totals, *written, *shape, graph=graph)
+        keys = key_ways[number]
+
+
+def _ways(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
+    """Return where each pass writes: the last to `end`, and others by turns there and to another buffer."""
+    other: AnyBuffer | None = Buffer(size, kind) if passes > 1 else None
+    if end is None:
+        # the last pass leaves nothing
+        end = Buffer(size, kind) if passes > 2 else other
+    ways = [end if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
+    return ways  # type: ignore[return-value]
+
+
+def copied(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:
+    """Return a copy, made by the device."""
+    copy: AnyBuffer = Buffer(keys.shape, keys.var_type)
+    copyto(copy, keys, graph=graph)
+    return copy

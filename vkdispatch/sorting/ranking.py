@@ -1,0 +1,298 @@
+"""A tile of keys, ranked by one digit in a workgroup: the step that every radix sort here is made of.
+
+    keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
+    ranked by ballots     each key finds the keys of its subgroup and item that share its digit: those before
+                          it, and the first of them counts them all in its subgroup's table
+    tables                digit x subgroup -> keys so far; summed up over subgroups, then over digits
+    place in the tile     table[subgroup][digit] + rank there
+
+An item is one key of each invocation of a subgroup, neighbours side by side. Where a device has no ballots an
+invocation is a subgroup of its own.
+
+Invariants: places are a permutation of the tile's, in the order of digits, and of equal digits in the order
+in which the keys lay: the sort is stable. Nothing depends on which subgroup is first.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.record import record
+from vkdispatch.sorting.keys import raw_of, words_of
+
+
+@record
+class TileForm:
+    """How a workgroup does a tile.
+
+    Attributes
+    ----------
+    group
+        Invocations.
+    items
+        Keys of each.
+    width
+        Bits of a digit.
+    subgroup
+        Invocations that vote together; 1: none do.
+    arithmetic
+        Whether subgroups have running sums of their own.
+    """
+
+    group: int
+    items: int
+    width: int
+    subgroup: int
+    arithmetic: bool
+
+    @property
+    def tile(self) -> int:
+        """Keys of a tile."""
+        return self.group * self.items
+
+    @property
+    def teams(self) -> int:
+        """Subgroups of a workgroup, each with a table."""
+        return self.group // self.subgroup
+
+    @property
+    def bins(self) -> int:
+        """Entries of a table."""
+        return 1 << self.width
+
+
+class Tile:
+    """A tile while its kernel is traced."""
+
+    def __init__(self, form: TileForm) -> None:
+        self.form = form
+        self.index = vc.local_invocation_index().to_register("tile_index")
+        if form.subgroup > 1:
+            self.team = vc.subgroup_id().to_register("tile_team")
+            self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
+        else:
+            self.team, self.lane = self.index, None
+        self.memory: Any = vc.shared_buffer(
+            dtype.uint32, max(form.teams * form.bins, form.tile), "tile_memory"
+        )
+        # where each digit begins in the tile
+        self.starts: Any = vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
+        self._sums: Any = vc.shared_buffer(dtype.uint32, max(form.group, 1), "tile_sums")
+        self._long_sums: Any = None
+        self._below = self._lanes_below()
+
+    def places(self) -> list[Any]:
+        """Return where this invocation's keys lie in the tile, before they are ranked."""
+        form = self.form
+        first = self.team * (form.subgroup * form.items)
+        if self.lane is not None:
+            first = first + self.lane
+        first = first.to_register("tile_first")
+        return [first + i * form.subgroup for i in range(form.items)]
+
+    def sorted_places(self) -> list[Any]:
+        """Return which places of the ranked tile this invocation writes out: neighbours side by side."""
+        return [self.index + i * self.form.group for i in range(self.form.items)]
+
+    def own_bins(self) -> list[tuple[Any, Any]]:
+        """Return the digits of which this invocation sums up the tables, each with the condition that it does.
+
+        None for the condition where all of them do.
+        """
+        form = self.form
+        count = max(1, form.bins // form.group)
+        kept = None if form.bins >= form.group else self.index < form.bins
+        return [(self.index * count + i if count > 1 else self.index, kept) for i in range(count)]
+
+    # -- ranks
+
+    def rank(self, digits: Sequence[Any], bits: int) -> list[Any]:
+        """Return the places of this invocation's keys in the ranked tile, by digits of so many bits.
+
+        `starts` then holds where each digit begins. All invocations take part, whether or not their keys count.
+        """
+        self.clear()
+        vc.barrier()
+        ranks = [self._ranked(digit, bits) for digit in digits]
+        vc.barrier()
+        self._sum_up()
+        vc.barrier()
+        base = (self.team * self.form.bins).to_register()
+        return [
+            (self.memory[base + digit] + rank).to_register("tile_place")
+            for digit, rank in zip(digits, ranks, strict=True)
+        ]
+
+    def clear(self) -> None:
+        """Set all tables to zero."""
+        size, group = self.form.teams * self.form.bins, self.form.group
+        for start in range(0, size, group):
+            with only(None if start + group <= size else self.index < size - start):
+                self.memory[self.index + start] = 0
+
+    def _ranked(self, digit: Any, bits: int) -> Any:
+        """Count a key in its subgroup's table; returns how many of its digit came before."""
+        entry = (self.team * self.form.bins + digit).to_register()
+        if self.lane is None:
+            before = self.memory[entry].to_register("tile_rank")
+            self.memory[entry] = before + 1
+            return before
+        peers = self._peers(digit, bits)
+        lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
+        lower = lower.to_register("tile_lower")
+        before = self.memory[entry].to_register("tile_rank")
+        vc.subgroup_memory_barrier_shared()
+        vc.subgroup_barrier()
+        with vc.if_block(lower == 0):
+            self.memory[entry] = before + _bit_count(peers)
+        vc.subgroup_memory_barrier_shared()
+        vc.subgroup_barrier()
+        return (before + lower).to_register("tile_rank")
+
+    def counted(self, digit: Any, bits: int, kept: Any, *, by_votes: bool) -> None:
+        """Count a key in its subgroup's table, where it is kept.
+
+        `by_votes` counts equal digits at once; else each key changes the table by an atomic.
+        """
+        entry = (self.team * self.form.bins + digit).to_register()
+        if not by_votes or self.lane is None:
+            with vc.if_block(kept):
+                vc.atomic_add(self.memory[entry], 1)
+            return
+        peers = self._peers(digit, bits)
+        votes = vc.subgroup_ballot(kept)
+        peers = [word & votes[i] for i, word in enumerate(peers)]
+        lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
+        with vc.if_block(vc.all(kept, lower == 0)):
+            vc.atomic_add(self.memory[entry], _bit_count(peers))
+
+    def _peers(self, digit: Any, bits: int) -> list[Any]:
+        """Return, as bits, the invocations of the subgroup whose key has the same digit."""
+        form = self.form
+        words = -(-form.subgroup // 32)
+        full = (1 << min(form.subgroup, 32)) - 1
+        peers = [vc.new_uint_register(full) for _ in range(words)]
+        for bit in range(bits):
+            one = ((digit >> bit) & 1).to_register()
+            vote = vc.subgroup_ballot(one != 0)
+            for word in range(words):
+                peers[word][:] = peers[word] & (vote[word] ^ (one - 1))
+        return peers
+
+    def _lanes_below(self) -> list[Any]:
+        if self.lane is None:
+            return []
+        mask = vc.subgroup_lt_mask()
+        return [mask[word].to_register("tile_below") for word in range(-(-self.form.subgroup // 32))]
+
+    # -- sums
+
+    def _sum_up(self) -> None:
+        """Turn counts in the tables into places, and note where each digit begins."""
+        form = self.form
+        owned = self.own_bins()
+        starts = self.running([self.total(digit, kept) for digit, kept in owned])
+        for (digit, kept), start in zip(owned, starts, strict=True):
+            with only(kept):
+                self.starts[digit] = start
+                place = start.to_register()
+                for team in range(form.teams):
+                    entry = digit + team * form.bins
+                    count = self.memory[entry].to_register()
+                    self.memory[entry] = place
+                    place += count
+
+    def total(self, digit: Any, kept: Any) -> Any:
+        """Return the sum of a digit over all tables; 0 where this invocation does not own it."""
+        total = vc.new_uint_register(0)
+        with only(kept):
+            for team in range(self.form.teams):
+                total += self.memory[digit + team * self.form.bins]
+        return total
+
+    def running(self, totals: Sequence[Any]) -> list[Any]:
+        """Return the sum of all digits' totals before each of those that this invocation owns.
+
+        Invocations that own none give zeros.
+        """
+        own = totals[0]
+        for total in totals[1:]:
+            own = own + total
+        before = self.across(own.to_register(), self.form.bins)
+        starts = []
+        for total in totals:
+            starts.append(before.to_register())
+            before = before + total
+        return starts
+
+    def across(self, value: Any, owners: int = 0) -> Any:
+        """Return the sum of a value over all invocations before this one.
+
+        Those from `owners` on, if it is given, give zero, and what they get is of no use.
+        """
+        form, kind = self.form, value.var_type
+        owners = min(owners or form.group, form.group)
+        if form.arithmetic and form.subgroup > 1 and kind is dtype.uint32:
+            inclusive = vc.subgroup_inclusive_add(value)
+            with vc.if_block(self.lane == form.subgroup - 1):
+                self._sums[self.team] = inclusive
+            vc.barrier()
+            before = (inclusive - value).to_register()
+            for team in range(-(-owners // form.subgroup) - 1):
+                before += vc.select(self.team > team, self._sums[team], 0)
+            vc.barrier()
+            return before
+        sums: Any = self._sums
+        if kind is not dtype.uint32:
+            sums = self._long_sums = self._long_sums or vc.shared_buffer(kind, form.group, "tile_long_sums")
+        total = value.to_register()
+        sums[self.index] = total
+        vc.barrier()
+        step = 1
+        while step < owners:
+            with vc.if_block(self.index >= step):
+                total += sums[self.index - step]
+            vc.barrier()
+            sums[self.index] = total
+            vc.barrier()
+            step *= 2
+        return (total - value).to_register()
+
+    # -- exchange
+
+    def exchanged(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+        """Return what this invocation's `sorted_places` hold, once every key is at its place.
+
+        `values` are of a raw type. All that the memory held before is lost.
+        """
+        kind = values[0].var_type
+        return self._fetched(values, places, self.sorted_places(), kind)
+
+    def _fetched(self, values: Sequence[Any], to: Sequence[Any], places: Sequence[Any], kind: Any) -> list[Any]:
+        columns = zip(*(words_of(value) for value in values), strict=True)
+        fetched = []
+        for words in columns:
+            vc.barrier()
+            for word, place in zip(words, to, strict=True):
+                self.memory[place] = word
+            vc.barrier()
+            fetched.append([self.memory[place].to_register() for place in places])
+        return [raw_of(kind, words).to_register() for words in zip(*fetched, strict=True)]
+
+    def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+        """Return what lies at this invocation's `places` once every key is at its place: to be ranked again."""
+        return self._fetched(values, places, self.places(), values[0].var_type)
+
+
+def _bit_count(words: Sequence[Any]) -> Any:
+    count = vc.bit_count(words[0])
+    for word in words[1:]:
+        count = count + vc.bit_count(word)
+    return count.to_dtype(dtype.uint32)
+
+
+def only(kept: Any) -> AbstractContextManager[Any]:
+    """Return a block of statements that is run where a condition holds; None: everywhere."""
+    return nullcontext() if kept is None else vc.if_block(kept)
