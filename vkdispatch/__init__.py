@@ -60,6 +60,7 @@ _NAMES = {
     "shader.profile": "Profile profile",
     "shader.raw": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",
+    "sorting.functions": "argsort sort sort_by_key",
 }
 # Submodules that programs reach as attributes; the rest are reached by importing them.
 _MODULES = (

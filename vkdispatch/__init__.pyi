@@ -173,6 +173,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, 
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
+from vkdispatch.sorting.functions import argsort, sort, sort_by_key
 
 __version__: str
 

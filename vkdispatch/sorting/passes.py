@@ -23,7 +23,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
 from vkdispatch.sorting.ranking import Tile, TileForm, only
 from vkdispatch.sorting.serial import SerialTile
-from vkdispatch.sorting.tracing import traced
+from vkdispatch.arrays.kernels import traced
 
 _U32: Any = vc.Const[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]
