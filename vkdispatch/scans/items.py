@@ -203,3 +203,47 @@ def value_of(kind: DType, words: Sequence[Any]) -> Any:
 def word_count(kind: DType) -> int:
     """Return how many words `words_of` gives."""
     return component_count(kind) * component_type(kind).item_size // 4
+
+
+def folded(algebra: Algebra, row: Sequence[Any], begins: Sequence[Any]) -> Item:
+    """Return what neighbouring elements come to.
+
+    `begins` tells of each whether a segment begins there: a GPU value, or None where none can.
+    """
+    value = row[0]
+    for each, begin in zip(row[1:], begins[1:], strict=True):
+        both = algebra.operation.combined(value, each)
+        value = both if begin is None else vc.select(begin, each, both).to_register()
+    if not algebra.segmented:
+        return Item(value)
+    known = [begin for begin in begins if begin is not None]
+    any_begins: Any = vc.any(*known) if len(known) > 1 else known[0]
+    return Item(value, vc.select(any_begins, 1, 0).to_dtype(uint32).to_register())
+
+
+def finish(
+    algebra: Algebra, prefix: Item, row: Sequence[Any], begins: Sequence[Any], *, exclusive: bool
+) -> None:
+    """Replace neighbouring elements, which are registers, by their results; `prefix` is what is before."""
+    operation = algebra.operation
+    running, present = prefix.value, prefix.present
+    for value, begin in zip(row, begins, strict=True):
+        own = value.to_register() if exclusive else value
+        both = own
+        if present is not False:
+            both = operation.combined(running, own)
+            if present is not True:
+                both = vc.select(present, both, own).to_register()
+            if begin is not None:
+                both = vc.select(begin, own, both).to_register()
+        if not exclusive:
+            value[:] = both
+            running, present = value, True
+            continue
+        neutral = operation.neutral()
+        if present is False:
+            value[:] = neutral
+        else:
+            before = running if present is True else vc.select(present, running, neutral)
+            value[:] = before if begin is None else vc.select(begin, neutral, before)
+        running, present = both, True

@@ -13,11 +13,13 @@ from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans import planning
+from vkdispatch.scans.columns import ColumnsForm, columns_kernel
 from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import board_size
 from vkdispatch.scans.operations import ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
+    columns_of,
     elements_each,
     facts_of,
     group_of,
@@ -26,7 +28,8 @@ from vkdispatch.scans.planning import (
     tile_ranges,
     whole_ranges,
 )
-from vkdispatch.scans.rows import RowsForm, result_view, rows_kernel
+from vkdispatch.scans.rows import RowsForm, rows_kernel
+from vkdispatch.scans.storing import result_view
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -69,7 +72,7 @@ def scan_rows(
         wish.exclusive,
         "",
         length % together == 0,
-        flags is not None,
+        None if flags is None else flags.var_type,
         False,
         False,
         facts,
@@ -88,7 +91,7 @@ def scan_rows(
         views = [x.arguments[position] for position, _ in source.views]
         given = [*own, *([flags] if flags is not None else []), *x.arguments, *views]
         if mode != "reduce":
-            results = [result, result] if result_view(chosen, out.sink) else [result]
+            results = [result, result] if result_view(together, out.sink) else [result]
             given = [*results, *given, *out.arguments]
         kernel(*given, *ranges.numbers(together, length), graph=graph)
 
@@ -119,6 +122,68 @@ def scan_rows(
         graph,
     )
     launch("scan", ranges, (scanned, *partials[1:]), carried=True)
+
+
+def scan_columns(
+    x: Operand,
+    out: Output,
+    result: Buffer[Any],
+    operation: ScanOp,
+    shape: tuple[int, int, int],
+    wish: Wish,
+    flags: Buffer[Any] | None,
+    graph: CommandGraph | None,
+    *,
+    whole: bool = False,
+) -> None:
+    """Scan along an axis with more than one element after each; `whole`: in one launch."""
+    outer, length, inner = shape
+    context, kind = x.context, operation.kind
+    source = x.source if inner % x.source.together == 0 else x.source.elementwise()
+    together = source.together
+    plan = columns_of(context, kind, outer, length, inner, together, whole=whole)
+    form = ColumnsForm(
+        "scan",
+        plan.group,
+        plan.side,
+        planning.tuning.rounds,
+        together,
+        wish.reverse,
+        wish.exclusive,
+        None if flags is None else flags.var_type,
+        False,
+    )
+
+    def launch(mode: str, own: tuple[Any, ...], *, carried: bool = False) -> None:
+        kernel = columns_kernel(replace(form, mode=mode, carried=carried), operation, source, out.sink)
+        views = [x.arguments[position] for position, _ in source.views]
+        given = [*own, *([flags] if flags is not None else []), *x.arguments, *views]
+        if mode != "reduce":
+            results = [result, result] if result_view(together, out.sink) else [result]
+            given = [*results, *given, *out.arguments]
+        kernel(*given, *plan.numbers, graph=graph)
+
+    if plan.segments == 1:
+        launch("scan", ())
+        return
+    count = outer * plan.segments * inner
+    partials: tuple[Any, ...] = (Buffer(count, kind, context=context),)
+    if flags is not None:
+        partials = (*partials, Buffer(count, uint32, context=context))
+    launch("reduce", partials)
+    scanned: Buffer[Any] = Buffer(count, kind, context=context)
+    scan_columns(
+        operand(partials[0]),
+        output(None, kind),
+        scanned,
+        operation,
+        (outer, plan.segments, inner),
+        Wish(reverse=False, exclusive=False),
+        partials[1] if flags is not None else None,
+        graph,
+        whole=True,
+    )
+    launch("scan", (scanned, *partials[1:]), carried=True)
 
 
 def _board(

@@ -1,23 +1,23 @@
 """What the tiles before come to, found out while they are at work: a scan in a single pass over the memory.
 
-After the decoupled look-back of Merrill and Garland (2016), but with a fixed tree in place of the walk back, so
-that floats have the same bits whoever is first:
+After the decoupled look-back of Merrill and Garland (2016), but with a fixed tree in place of the walk back,
+so that floats have the same bits whoever is first:
 
 tiles     0 1 2 3 ... 31 | 32 ...    | ...      each leaves what it comes to as soon as it knows
 blocks    of 32 tiles    | ...       | ...      the last tile of each leaves what its block comes to
 sections  of 32 blocks                 | ...    the last tile of each: what all up to its end come to
 
-before tile t = (all sections before its own) * (blocks before its own, in its section) * (tiles, in its block)
+before tile t = (all sections before) * (blocks before, of its section) * (tiles before, of its block)
 
-32 stands for the size of a subgroup, whose invocations look at 32 of these at once, and join what they find in
-an order given by their lanes. A tile waits for three words each, whatever the number of tiles; only sections
-form a chain, with a link for each 1024 tiles.
+32 stands for the size of a subgroup, whose invocations look at as many of these at once, and join what they
+find in an order given by their lanes. A tile looks at three words an invocation, whatever the number of tiles;
+only sections form a chain, with a link for each 1024 tiles.
 
-Invariants: words go from 0 (not there) to their value once, in a launch; they are cleared before it. Tiles are
-numbered as their workgroups start, by a counter: so whoever is waited for has been started, and waits for
-earlier ones only. A word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs
-to be ordered; a value of several words is there when all its words are. Where devices lack atomics of 64 bits,
-tags are words of their own, released after the value and acquired before it.
+Invariants: words go from 0 (not there) to their value once in a launch; they are cleared before it. Tiles are
+numbered as their workgroups start, by a counter: whoever is waited for has been started, and waits for earlier
+ones only. A word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs to be
+ordered; a value of several words is there when all its words are. Where devices lack atomics of 64 bits, tags
+are words of their own, released after the value and acquired before it.
 """
 
 from typing import Any
@@ -36,11 +36,17 @@ def board_size(tiles: int, subgroup: int) -> tuple[int, int]:
 class Board:
     """The words that tiles leave for those after them."""
 
-    def __init__(self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any) -> None:
+    def __init__(
+        self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any, plain: bool = False
+    ) -> None:
         self._algebra = algebra
         self._lanes = lanes
         self._status = status
         self._values = words
+        self._plain = plain
+        if plain:
+            with vc.if_block(tiles == 0):
+                vc.memory_barrier_buffer()
         self._size = word_count(algebra.kind)
         fan = lanes.size
         self._blocks_at = tiles
@@ -66,7 +72,9 @@ class Board:
         of_section = (block % fan).to_register()
         tiles = _Slots(self, block * fan + lane, lane < place)
         blocks = _Slots(self, self._blocks_at + (section * fan + lane), lane < of_section)
-        sections = _Slots(self, self._sections_at + vc.max(section, 1) - 1, section > 0)
+        # all tiles ask for the same one: a lane of each will do
+        of_first = vc.all(section > 0, lane == 0)
+        sections = _Slots(self, self._sections_at + vc.max(section, 1) - 1, of_first)
         for slots in (tiles, blocks, sections):
             slots.look()
         tiles.wait(patience)
@@ -81,7 +89,7 @@ class Board:
         in_section = self._present(lanes.item_at(joined, vc.max(of_section, 1) - 1), of_section > 0)
         own_section = lanes.item_at(joined, fan - 1)
         sections.wait(patience)
-        earlier = self._present(sections.item(), section > 0)
+        earlier = self._present(lanes.item_at(sections.item(), 0), section > 0)
         with vc.if_block(vc.all(last, of_section == fan - 1)):
             self._put(self._sections_at + section, algebra.joined(earlier, own_section))
         return algebra.joined(algebra.joined(earlier, in_section), in_block)
@@ -113,7 +121,8 @@ class Board:
             return
         tags = []
         for i, word in enumerate(words):
-            loaded = vc.atomic_load(self._status[slot * self._size + (1 + i)], relaxed=True)
+            place = self._status[slot * self._size + (1 + i)]
+            loaded = place.to_register() if self._plain else vc.atomic_load(place, relaxed=True)
             pair = vc.unpack_uint2x32(loaded).to_register()
             word[:] = pair.x
             tags.append(pair.y)
@@ -129,7 +138,9 @@ class Board:
     def item_of(self, words: list[Any], tag: Any) -> Item:
         """Return the item that these words are."""
         value = value_of(self._algebra.kind, words).to_register()
-        return Item(value, vc.select(tag > 1, 1, 0).to_dtype(uint32).to_register() if self._algebra.segmented else None)
+        if not self._algebra.segmented:
+            return Item(value)
+        return Item(value, vc.select(tag > 1, 1, 0).to_dtype(uint32).to_register())
 
 
 class _Slots:

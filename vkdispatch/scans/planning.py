@@ -21,6 +21,7 @@ from vkdispatch.shader.observation import checks_of
 _MOST_NARROW = 0xFFFFFFFF
 _SHUFFLE = 0x30
 _CPU_GROUP = 64
+_COLUMNS_GROUP = 256
 
 
 @record
@@ -65,7 +66,7 @@ tuning = Tuning()
 
 @record
 class Ranges:
-    """The ranges of a launch: `groups` of `size` elements each, of which the last has `last`, in `rounds` tiles.
+    """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
 
     `rows` is how rows lie in them: "", "inside" or "across".
     """
@@ -81,7 +82,7 @@ class Ranges:
         numbers = (self.groups, self.size // together, self.last, self.rounds, length if self.rows else 1)
         if max(*numbers, self.size) > _MOST_NARROW:
             raise ArgumentValueError(
-                f"axis: rows of {length} elements, of which there are several, are too long; at most 2**32 - 1"
+                f"axis: rows of {length} elements are too long where there are several; at most 2**32 - 1"
             )
         return numbers
 
@@ -148,7 +149,8 @@ def whole_ranges(context: Context, outer: int, length: int, tile: int, together:
     groups = -(-outer // rows)
     if rows * length > _MOST_NARROW or groups < min(enough, tiles // 2):
         return None
-    return Ranges(groups, rows * length, size - (groups - 1) * rows * length, -(-rows * length // tile), "inside")
+    each = rows * length
+    return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
 
 
 def tile_ranges(outer: int, length: int, tile: int) -> Ranges:
@@ -168,3 +170,50 @@ def shared_ranges(context: Context, outer: int, length: int, tile: int) -> Range
     return Ranges(
         groups, rounds * tile, size - (groups - 1) * rounds * tile, rounds, "across" if outer > 1 else ""
     )
+
+
+@record
+class Columns:
+    """A launch over columns: `group` invocations take `side` of them; the numbers are those of `columns`."""
+
+    group: int
+    side: int
+    segments: int
+    numbers: tuple[int, ...]
+
+
+def columns_of(
+    context: Context, kind: DType, outer: int, length: int, inner: int, together: int, *, whole: bool
+) -> Columns:
+    """Lay out a scan along an axis; `whole`: no column is shared.
+
+    Raises
+    ------
+    ValueError
+        A number needs more than 32 bits.
+    """
+    cpu = on_cpu(context)
+    enough = tuning.enough_cpu if cpu else tuning.enough
+    most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+    held = component_count(kind) * component_type(kind).item_size + 4
+    most = min(most, context.max_shared_memory // (2 * held * together))
+    group = 1 << (min(_CPU_GROUP if cpu else _COLUMNS_GROUP, most).bit_length() - 1)
+    columns = outer * inner // together
+    side = min(group, 1 << max(columns - 1, 0).bit_length())
+    if length > tuning.rounds and -(-columns // group) < enough:
+        side = min(side, tuning.columns)
+    chunk = group // side * tuning.rounds
+    blocks = -(-columns // side)
+    turns = -(-length // chunk)
+    segments = 1
+    if not whole and turns > tuning.few and 2 * blocks <= enough:
+        segments = min(turns, -(-enough // blocks))
+    turns = -(-turns // segments)
+    segments = -(-length // (turns * chunk))
+    last = columns - (blocks - 1) * side
+    numbers = (blocks, last, segments, turns * chunk, length, inner // together, turns)
+    if max(numbers) > _MOST_NARROW:
+        raise ArgumentValueError(
+            f"axis: an axis of {length} elements, with {inner} after each, is too long; at most 2**32 - 1"
+        )
+    return Columns(group, side, segments, numbers)

@@ -25,16 +25,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import view_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.output import Sink
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base.dtype import DType, component_type, uint32, uint64
+from vkdispatch.base.dtype import DType, bool_, uint32, uint64
 from vkdispatch.base.record import record
-from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, words_of
+from vkdispatch.scans.items import Algebra, Item, Lanes, finish, folded
 from vkdispatch.scans.lookback import Board
 from vkdispatch.scans.operations import Facts, ScanOp
+from vkdispatch.scans.storing import Stores, result_view
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NUMBERS = ("groups", "range", "last", "rounds", "length")
@@ -59,7 +59,7 @@ class RowsForm:
     aligned
         Whether rows are of whole vectors.
     flagged
-        Whether a buffer tells where segments begin.
+        What a buffer holds that tells where segments begin; None: there is none.
     carried
         Whether there are partial results of the ranges before.
     looped
@@ -76,7 +76,7 @@ class RowsForm:
     exclusive: bool
     rows: str
     aligned: bool
-    flagged: bool
+    flagged: DType | None
     carried: bool
     looped: bool
     facts: Facts
@@ -85,21 +85,12 @@ class RowsForm:
     @property
     def segmented(self) -> bool:
         """Whether segments begin other than with the first element."""
-        return bool(self.rows) or self.flagged
+        return bool(self.rows) or self.flagged is not None
 
     @property
     def tile(self) -> int:
         """Elements of a tile."""
         return self.group * self.vectors * self.together
-
-
-def result_view(form: RowsForm, sink: Sink) -> tuple[DType, int] | None:
-    """Return as what vectors are stored, and how many elements of them at once; None: one by one."""
-    if sink.mapping is not None or component_type(sink.out_type).item_size < 4:
-        return None
-    count = min(form.together, 16 // sink.out_type.item_size)
-    view = view_type(sink.out_type, count) if count > 1 else None
-    return None if view is None else (view, count)
 
 
 @remembered
@@ -115,7 +106,7 @@ def rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -
     kind = operation.kind
     if form.mode != "reduce":
         arguments.append(("scan_result", buffer[sink.out_type]))
-        view = result_view(form, sink)
+        view = result_view(form.together, sink)
         if view is not None:
             arguments.append(("scan_result_view", buffer[view[0]]))
     if form.mode == "reduce" or form.carried:
@@ -126,10 +117,10 @@ def rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -
         arguments.append(("scan_status", buffer[uint64 if form.facts.longs else uint32]))
         if not form.facts.longs:
             arguments.append(("scan_words", buffer[uint32]))
-    if form.flagged:
-        arguments.append(("scan_flags", buffer[FLAGS]))
+    if form.flagged is not None:
+        arguments.append(("scan_flags", buffer[form.flagged]))
     arguments += zip(source.names, source.annotations, strict=True)
-    arguments += [(f"scan_{source.names[position]}_{view.name}", buffer[view]) for position, view in source.views]
+    arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
     if form.mode != "reduce":
         arguments += zip(sink.names, sink.annotations, strict=True)
     constant: Any = vc.Const
@@ -149,9 +140,7 @@ class RowsWork:
         self, form: RowsForm, operation: ScanOp, source: Source, sink: Sink, variables: Sequence[Any]
     ) -> None:
         self._form = form
-        self._operation = operation
         self._source = source
-        self._sink = sink
         self._algebra = Algebra(operation, segmented=form.segmented)
         left = list(variables)
 
@@ -161,19 +150,20 @@ class RowsWork:
             return taken
 
         scans = form.mode != "reduce"
-        self._result = take(1)[0] if scans else None
-        self._view = result_view(form, sink) if scans else None
-        self._result_view = take(1)[0] if self._view else None
+        view = result_view(form.together, sink) if scans else None
+        result = take(1)[0] if scans else None
+        result_as_view = take(1)[0] if view else None
         partial = form.mode == "reduce" or form.carried
         self._partials = take(1)[0] if partial else None
         self._partial_flags = take(1)[0] if partial and form.segmented else None
         lookback = form.mode == "lookback"
         self._status = take(1)[0] if lookback else None
         self._words = take(1)[0] if lookback and not form.facts.longs else None
-        self._flags = take(1)[0] if form.flagged else None
+        self._flags = take(1)[0] if form.flagged is not None else None
         self._arguments = take(len(source.annotations))
         self._views = take(len(source.views))
-        self._extra = take(len(sink.annotations)) if scans else []
+        extra = take(len(sink.annotations)) if scans else []
+        self._stores = Stores(sink, view, result, result_as_view, extra, form.together)
         self._number = dict(zip(NUMBERS, left, strict=True))
 
     def run(self) -> None:
@@ -186,7 +176,7 @@ class RowsWork:
         self._subgroup = (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
         self._memory: Any = None
         if form.mode == "lookback":
-            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"])
+            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"], form.patience < 0)
             self._group = self._board.ticket()
         else:
             self._group = vc.workgroup_id().x
@@ -244,10 +234,11 @@ class RowsWork:
         ]
         self._full = (start + form.group * form.vectors) * form.together <= self._count
         values = self._loaded()
-        masks = [self._mask(place) for place in self._places] if form.segmented else None
+        masks = [self._mask(place) if form.segmented else None for place in self._places]
+        begins = [self._begins_of(mask) for mask in masks]
         scanned, totals = [], []
         for k in range(form.vectors):
-            item = self._folded(values[k], masks[k] if masks else None)
+            item = folded(algebra, values[k], begins[k])
             item = lanes.inclusive(algebra, item)
             scanned.append(item)
             totals.append(lanes.item_at(item, size - 1))
@@ -263,7 +254,7 @@ class RowsWork:
                 shifted = lanes.item_up(scanned[k], 1)
                 prefix = algebra.chosen(lanes.lane > 0, algebra.joined(base, shifted), base)
                 base = algebra.joined(base, totals[k])
-                self._finish(prefix, values[k], masks[k] if masks else None)
+                finish(algebra, prefix, values[k], begins[k], exclusive=form.exclusive)
             self._store(values)
         return algebra.joined(carry, whole)
 
@@ -328,36 +319,22 @@ class RowsWork:
         return value if value.var_type is kind else value.to_dtype(kind)
 
     def _store(self, values: list[list[Any]]) -> None:
-        form = self._form
-        if self._view is not None:
-            with vc.if_block(self._full):
-                for row, place in zip(values, self._places, strict=True):
-                    self._store_together(row[::-1] if form.reverse else row, self._vector(place).to_register())
-            with vc.else_block():
-                self._store_singly(values)
+        if self._stores.view is None:
+            self._store_singly(values)
             return
-        self._store_singly(values)
-
-    def _store_together(self, row: list[Any], position: Any) -> None:
-        assert self._view is not None
-        view, count = self._view
-        steps = self._form.together // count
-        kind = self._sink.out_type
-        for step in range(steps):
-            part = [
-                value if value.var_type is kind else value.to_dtype(kind)
-                for value in row[step * count : (step + 1) * count]
-            ]
-            words = [word for value in part for word in words_of(value)]
-            place = position * steps + step if steps > 1 else position
-            self._result_view[place] = value_of(view, words)
+        with vc.if_block(self._full):
+            for row, place in zip(values, self._places, strict=True):
+                turned = row[::-1] if self._form.reverse else row
+                self._stores.store(self._vector(place).to_register(), turned)
+        with vc.else_block():
+            self._store_singly(values)
 
     def _store_singly(self, values: list[list[Any]]) -> None:
         for row, place in zip(values, self._places, strict=True):
             for i, value in enumerate(row):
                 inside, local = self._inside(place, i)
                 with vc.if_block(inside):
-                    self._sink.store(self._result, self._extra, self._element(local), value)
+                    self._stores.store_one(self._element(local), value)
 
     # -- segments
 
@@ -375,7 +352,7 @@ class RowsWork:
                     begins = (position * form.together + i) % number["length"] == 0
                     bit = vc.select(begins, 1 << i, 0)
                     mask = bit if mask is None else mask | bit
-        if form.flagged:
+        if form.flagged is not None:
             for i in range(form.together):
                 bit = vc.select(self._begins(place, i), 1 << i, 0)
                 mask = bit if mask is None else mask | bit
@@ -386,50 +363,23 @@ class RowsWork:
         _, local = self._inside(place, i)
         first = vc.all(self._group == 0, local == 0)
         if not self._form.reverse:
-            return vc.any(first, self._flags[self._element(local)] != 0)
+            return vc.any(first, self._set(self._element(local)))
         # the one after it begins a segment, and it ends one
         after = vc.select(first, self._element(local), self._element(local) + 1)
-        return vc.any(first, self._flags[after] != 0)
+        return vc.any(first, self._set(after))
+
+    def _set(self, place: Any) -> Any:
+        flag = self._flags[place]
+        return flag if self._form.flagged is bool_ else flag != 0
 
     # -- values
 
-    def _folded(self, row: list[Any], mask: Any) -> Item:
-        """Return what a vector comes to."""
-        value = row[0]
-        for i, each in enumerate(row[1:], 1):
-            both = self._operation.combined(value, each)
-            if mask is not None and self._may_begin(i):
-                both = vc.select((mask & (1 << i)) != 0, each, both).to_register()
-            value = both
-        return Item(value, None if mask is None else vc.select(mask != 0, 1, 0).to_dtype(uint32).to_register())
-
-    def _may_begin(self, i: int) -> bool:
-        return self._form.flagged or not self._form.aligned or i == 0
-
-    def _finish(self, prefix: Item, row: list[Any], mask: Any) -> None:
-        """Replace a vector's elements by their results."""
+    def _begins_of(self, mask: Any) -> list[Any]:
         form = self._form
-        running, present = prefix.value, prefix.present
-        for i, value in enumerate(row):
-            own = value.to_register() if form.exclusive else value
-            begins = (mask & (1 << i)) != 0 if mask is not None and self._may_begin(i) else None
-            both = own
-            if present is not False:
-                both = self._operation.combined(running, own)
-                if present is not True:
-                    both = vc.select(present, both, own).to_register()
-                if begins is not None:
-                    both = vc.select(begins, own, both).to_register()
-            if form.exclusive:
-                neutral = self._operation.neutral()
-                if present is False:
-                    value[:] = neutral
-                else:
-                    before = running if present is True else vc.select(present, running, neutral)
-                    value[:] = before if begins is None else vc.select(begins, neutral, before)
-            else:
-                value[:] = both
-            running, present = (both if form.exclusive else value), True
+        if mask is None:
+            return [None] * form.together
+        anywhere = form.flagged is not None or not form.aligned
+        return [(mask & (1 << i)) != 0 if anywhere or i == 0 else None for i in range(form.together)]
 
     def _among_subgroups(self, own: Item) -> tuple[Item, Item]:
         """Return what the tile's subgroups before come to, and all of them."""
@@ -474,5 +424,3 @@ class RowsWork:
         present = True if self._form.segmented else (self._group > 0).to_register()
         return Item(memory[0].to_register(), flag, present)
 
-
-from vkdispatch.scans.segments import FLAGS  # noqa: E402
