@@ -115,6 +115,49 @@ def test_exchange_hands_every_value_on(kind: DType) -> None:
     same(np.sort(seen), np.arange(501))
 
 
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
+def test_loads_and_stores_that_all_workgroups_see(kind: DType, relaxed: bool) -> None:
+    if not has("exchange", kind, shared=False):
+        pytest.skip("the device has no such atomic")
+
+    @vd.shader("words.size", local_size=64)
+    def kernel(words: Buff[kind], copies: Buff[kind]) -> None:  # type: ignore[valid-type]
+        i = vc.global_invocation_id().x
+        vc.atomic_store(words[i], vc.atomic_load(words[i], relaxed=relaxed) + 1, relaxed=relaxed)
+        copies[i] = vc.atomic_load(words[i], relaxed=relaxed)
+
+    words, copies = buffer_of(kind, np.arange(500)), filled(500, kind)
+    kernel(words, copies)
+    same(words.read(0), np.arange(1, 501))
+    same(copies.read(0), np.arange(1, 501))
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
+def test_a_flag_hands_on_what_was_written_before(shared: bool) -> None:
+    """One invocation waits for another of its workgroup, of a subgroup of its own."""
+
+    @vd.shader(workgroups=1, local_size=256)
+    def kernel(data: Buff[i32], flags: Buff[u32], out: Buff[i32]) -> None:
+        lane = vc.local_invocation_id().x
+        place = vc.shared_buffer(u32, 1)
+        flag = place[0] if shared else flags[0]
+        with vc.if_block(lane == 0):
+            vc.atomic_store(flag, 0)
+        vc.barrier()
+        with vc.if_block(lane == 255):
+            data[0] = 42
+            vc.atomic_store(flag, 7)
+        vc.barrier()
+        with vc.if_block(lane == 0):
+            out[1] = vc.atomic_load(flag).to_dtype(i32)
+            out[0] = data[0]
+
+    out = filled(2, i32)
+    kernel(filled(1, i32), filled(1, u32), out)
+    same(out.read(0), [42, 7])
+
+
 @pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
 def test_compare_exchange_chooses_one(kind: DType) -> None:
     if not has("exchange", kind, shared=False):

@@ -84,4 +84,6 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
     names += [name for kinds, name in _TYPES if scalars.intersection(kinds)]
     names += [name for kinds, name in _STORED if used.stored.intersection(kinds)]
     atomic = {atomic_extension(function, kind) for function, kind, _ in used.atomics}
+    if any(function.startswith(("atomicLoad", "atomicStore")) for function, _, _ in used.atomics):
+        atomic.add("GL_KHR_memory_scope_semantics")
     return names + sorted(name for name in atomic if name)

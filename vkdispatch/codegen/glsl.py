@@ -34,6 +34,7 @@ from vkdispatch.codegen.ir import (
     For,
     ImageBinding,
     Kernel,
+    Op,
     Storage,
 )
 from vkdispatch.codegen.layout import GROUP_COUNT, ArgumentLayout, argument_layout, resource_bindings
@@ -166,9 +167,14 @@ def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
 
 
 def _orders_buffers(kernel: Kernel) -> bool:
-    """Whether workgroups may pass data to each other: barriers of memory order coherent accesses only."""
+    """Whether workgroups may pass data to each other: what orders memory orders coherent accesses only."""
     barriers = ("memoryBarrier", "memoryBarrierBuffer")
-    return any(isinstance(each, Effect) and each.function in barriers for each in contents(kernel).statements)
+    ordering = ("atomicLoad", "atomicStore")
+    return any(
+        (isinstance(each, Effect) and each.function in barriers)
+        or (isinstance(each, Declare) and each.value.op is Op.ATOMIC and each.value.value in ordering)
+        for each in contents(kernel).statements
+    )
 
 
 def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str:

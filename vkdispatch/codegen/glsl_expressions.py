@@ -34,6 +34,7 @@ from vkdispatch.codegen.ir import (
     Register,
     SharedArray,
     Storage,
+    root_of,
 )
 from vkdispatch.codegen.naming import NamingPlan
 
@@ -397,7 +398,20 @@ def _call(expr: Expr, names: Names) -> tuple[str, int]:
 def _atomic(expr: Expr, names: Names) -> tuple[str, int]:
     place, *operands = expr.args
     texts = [place_text(place, names), *(full_text(operand, names) for operand in operands)]
-    return f"{expr.value}({', '.join(texts)})", _POSTFIX
+    function = str(expr.value)
+    if function.startswith(("atomicLoad", "atomicStore")):
+        texts += _order(function, shared=isinstance(root_of(place).value, SharedArray))
+        function = function.removesuffix("Relaxed")
+    return f"{function}({', '.join(texts)})", _POSTFIX
+
+
+def _order(function: str, *, shared: bool) -> tuple[str, str, str]:
+    """Return who sees an atomic load or store, and what else it orders."""
+    scope = "gl_ScopeWorkgroup" if shared else "gl_ScopeDevice"
+    if function.endswith("Relaxed"):
+        return scope, "gl_StorageSemanticsNone", "gl_SemanticsRelaxed"
+    semantics = "gl_SemanticsAcquire" if function == "atomicLoad" else "gl_SemanticsRelease"
+    return scope, "gl_StorageSemanticsShared" if shared else "gl_StorageSemanticsBuffer", semantics
 
 
 def _select(expr: Expr, names: Names) -> tuple[str, int]:

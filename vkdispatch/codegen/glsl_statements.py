@@ -4,6 +4,7 @@ from vkdispatch.base.dtype import (
     component_count,
     component_type,
 )
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.glsl_expressions import (
     COMPONENT_NAMES,
     GVEC,
@@ -42,6 +43,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.location import Loc
 from vkdispatch.codegen.naming import NamingPlan, local_names
+from vkdispatch.codegen.reports import read
 
 INDENT = "    "
 
@@ -107,8 +109,7 @@ class BodyWriter:
     def _statement(self, statement: Statement) -> None:
         loc = statement.loc
         if isinstance(statement, Declare):
-            register = statement.register
-            self.line(f"{register.dtype.glsl_type} {register.name} = {self._text(statement.value)};", loc)
+            self._declare(statement)
         elif isinstance(statement, Store):
             self.line(f"{self._assignment(statement)};", loc)
         elif isinstance(statement, ImageStore):
@@ -149,6 +150,17 @@ class BodyWriter:
         elif isinstance(statement, RawStatement):
             for text in self._names.raw(statement.text).splitlines():
                 self.line(text, loc)
+
+    def _declare(self, statement: Declare) -> None:
+        register, value = statement.register, statement.value
+        declared = f"{register.dtype.glsl_type} {register.name} = "
+        if value.op is Op.ATOMIC and str(value.value).startswith("atomicStore"):
+            # the one atomic that gives no value
+            self.line(f"{declared}{self._text(value.args[1])};", statement.loc)
+            stored = replace(value, args=(value.args[0], read(register)))
+            self.line(f"{self._text(stored)};", statement.loc)
+            return
+        self.line(f"{declared}{self._text(value)};", statement.loc)
 
     def _assignment(self, statement: Store) -> str:
         place = statement.place

@@ -61,9 +61,13 @@ _LONG_INDEX_TYPES = (*_INDEX_TYPES, int64, uint64)
 _ARITHMETIC = frozenset("+-*/")
 _INTEGER = frozenset(("%", "&", "|", "^", "<<", ">>"))
 _ORDER = frozenset(("<", "<=", ">", ">="))
-_ATOMICS = frozenset(
-    f"atomic{name}" for name in ("Add", "Min", "Max", "And", "Or", "Xor", "Exchange", "CompSwap")
-)
+# Operands of atomics beside their target.
+_ATOMICS = {
+    **{f"atomic{name}": 1 for name in ("Add", "Min", "Max", "And", "Or", "Xor", "Exchange")},
+    **{f"atomicStore{order}": 1 for order in ("", "Relaxed")},
+    **{f"atomicLoad{order}": 0 for order in ("", "Relaxed")},
+    "atomicCompSwap": 2,
+}
 
 
 def verify(kernel: Kernel) -> None:
@@ -266,7 +270,7 @@ def _length(expr: Expr) -> bool:
 
 def _atomic(expr: Expr) -> bool:
     place, *operands = expr.args
-    known = expr.value in _ATOMICS and len(operands) == (2 if expr.value == "atomicCompSwap" else 1)
+    known = len(operands) == _ATOMICS.get(str(expr.value))
     alike = all(operand.dtype is expr.dtype for operand in operands)
     return known and alike and stored_to(place) and is_scalar(expr.dtype) and place.dtype is expr.dtype
 

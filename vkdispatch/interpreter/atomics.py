@@ -23,7 +23,12 @@ def atomic(function: str, place: Place, operands: Sequence[Array], rows: int, lo
     """Run an atomic for `rows` invocations and return what each found; 0 where the place does not exist."""
     cells = place.cells
     values = [place.kept(spread(operand, rows)) for operand in operands]
-    result = np.zeros(rows, values[0].dtype)
+    result = np.zeros(rows, cells.data.dtype if not values else values[0].dtype)
+    if function.startswith("atomicLoad"):
+        result[slice(None) if place.rows is None else place.rows] = cells.load(place.index)
+        return result
+    if function.startswith("atomicStore"):
+        function = "atomicExchange"
     count = len(values[0])
     if not count:
         return result

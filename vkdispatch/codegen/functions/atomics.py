@@ -134,6 +134,28 @@ atomic_xor = _function("atomic_xor", "atomicXor", "Flip the bits of the target t
 atomic_exchange = _function("atomic_exchange", "atomicExchange", "Make the target y.", kinds=_ALL)
 
 
+def atomic_load(target: Any, *, relaxed: bool = False) -> ShaderVariable:
+    """Read the target as it is now for all workgroups; a register.
+
+    What an invocation that stored the value by `vc.atomic_store` had written to buffers before is seen by
+    what this one reads after; not if `relaxed`: then the value is as fresh, and nothing is said of others.
+    Takes int32, uint32, int64, uint64. Raises TypeError for other targets.
+    """
+    place = _target("atomic_load", target, _INTEGERS)
+    return _atomic("atomicLoadRelaxed" if relaxed else "atomicLoad", place)
+
+
+def atomic_store(target: Any, y: Any, *, relaxed: bool = False) -> None:
+    """Make the target y, for all workgroups: see `vc.atomic_load`.
+
+    What this invocation wrote to buffers before is seen by those who load the value; not if `relaxed`. Takes
+    int32, uint32, int64, uint64. Raises TypeError if the target is no such element, or y is of another kind.
+    """
+    place = _target("atomic_store", target, _INTEGERS)
+    value = _operand("atomic_store", "y", y, place.dtype)
+    _atomic("atomicStoreRelaxed" if relaxed else "atomicStore", place, value)
+
+
 def atomic_compare_exchange(target: Any, expected: Any, desired: Any) -> ShaderVariable:
     """Make the target `desired` if it is `expected`; returns a register with the value before.
 

@@ -1,0 +1,177 @@
+"""`vd.cumsum`, `vd.cumprod`, `vd.cummax`, `vd.cummin`: running sums, products and extremes, as NumPy's."""
+
+from typing import Any
+
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer, checked_dtype
+from vkdispatch.base.dtype import DType, bool_, uint32
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.scans.launching import Wish
+from vkdispatch.scans.operations import (
+    OURS,
+    ScanOp,
+    check_ours,
+    identity_parts,
+    make_operation,
+    sum_type,
+)
+from vkdispatch.scans.scan_function import check_convertible, run_scan
+
+_COMMON = """
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments.
+    axis
+        Along which axis; None takes all elements as one row.
+    dtype
+        Of the {what}; None: {default}.
+    out
+        Where they go: a buffer of the result's shape and dtype, which may be x.
+    exclusive
+        Whether each is of the elements before, without the element itself; the first is {identity}.
+    reverse
+        Whether to begin with the last element.
+    segments
+        Begin anew where a segment begins: a buffer of bool, of x's shape, with true there; or, for one row,
+        of integers: the places where segments begin.
+    output_map
+        A `vd.map` of each result.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    A buffer of x's shape, or of its size without `axis`; its dtype is `dtype`, or what the output map returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not what it should be, or the dtype has no such {what}.
+    """
+
+
+@remembered
+def _ours(name: str, kind: DType) -> ScanOp:
+    function, identity = OURS[name]
+    return make_operation(name, function, kind, identity_parts(identity, kind))
+
+
+def _scanned(
+    name: str,
+    x: Any,
+    axis: int | None,
+    dtype: Any,
+    out: Buffer[Any] | None,
+    wish: Wish,
+    segments: Buffer[Any] | None,
+    output_map: Any,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    values = operand(x)
+    sums = name in ("cumsum", "cumprod")
+    if dtype is not None:
+        kind = checked_dtype(dtype)
+    elif sums:
+        kind = sum_type(values.var_type)
+    else:
+        kind = values.var_type
+    check_ours(name, kind)
+    check_convertible(name, values.var_type, kind)
+    combined = uint32 if kind is bool_ else wide_type(kind)
+    operation = _ours(name, combined)
+    return run_scan(name, operation, values, kind, axis, out, wish, segments, output_map, graph)
+
+
+@array_function
+def cumsum(
+    x: Any,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Buffer[Any] | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    segments: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
+    return _scanned("cumsum", x, axis, dtype, out, wish, segments, output_map, graph)
+
+
+@array_function
+def cumprod(
+    x: Any,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Buffer[Any] | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    segments: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
+    return _scanned("cumprod", x, axis, dtype, out, wish, segments, output_map, graph)
+
+
+@array_function
+def cummax(
+    x: Any,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Buffer[Any] | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    segments: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
+    return _scanned("cummax", x, axis, dtype, out, wish, segments, output_map, graph)
+
+
+@array_function
+def cummin(
+    x: Any,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Buffer[Any] | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    segments: Buffer[Any] | None = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
+    return _scanned("cummin", x, axis, dtype, out, wish, segments, output_map, graph)
+
+
+def _describe(function: Any, title: str, what: str, default: str, identity: str) -> None:
+    function.__doc__ = title + "\n" + _COMMON.format(what=what, default=default, identity=identity)
+
+
+_SUM_TYPE = "x's, but int64 or uint64 for integers of fewer bits and truth values"
+_describe(cumsum, "Return running sums, as `numpy.cumsum`.", "sums", _SUM_TYPE, "0")
+_describe(cumprod, "Return running products, as `numpy.cumprod`.", "products", _SUM_TYPE, "1")
+_describe(
+    cummax,
+    "Return the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on.",
+    "maxima",
+    "x's",
+    "-infinity, or the smallest number",
+)
+_describe(
+    cummin,
+    "Return the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on.",
+    "minima",
+    "x's",
+    "infinity, or the largest number",
+)

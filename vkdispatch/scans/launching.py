@@ -1,0 +1,212 @@
+"""Scans of arrays: which kernels, with which arguments and scratch memory."""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, uint32, uint64
+from vkdispatch.base.record import record, replace
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.scans import planning
+from vkdispatch.scans.columns import ColumnsForm, columns_kernel
+from vkdispatch.scans.items import word_count
+from vkdispatch.scans.lookback import board_size
+from vkdispatch.scans.operations import ScanOp
+from vkdispatch.scans.planning import (
+    Ranges,
+    columns_of,
+    elements_each,
+    facts_of,
+    group_of,
+    looks_back,
+    shared_ranges,
+    tile_ranges,
+    whole_ranges,
+)
+from vkdispatch.scans.rows import RowsForm, rows_kernel
+from vkdispatch.scans.storing import result_view
+from vkdispatch.shader.shader_function import ShaderFunction
+
+
+@record
+class Wish:
+    """How a scan goes: which way, and whether elements count for themselves."""
+
+    reverse: bool
+    exclusive: bool
+
+
+def scan_rows(
+    x: Operand,
+    out: Output,
+    result: Buffer[Any],
+    operation: ScanOp,
+    outer: int,
+    length: int,
+    wish: Wish,
+    flags: Buffer[Any] | None,
+    graph: CommandGraph | None,
+) -> None:
+    """Scan `outer` rows of `length` elements."""
+    context = x.context
+    kind = operation.kind
+    facts = facts_of(context, kind)
+    source = x.source
+    together = source.together
+    if wish.reverse and outer * length % together:
+        together = 1
+    if together == 1:
+        source = source.elementwise()
+    group = group_of(context, kind, facts.subgroup if facts.shuffles else 0)
+    form = RowsForm(
+        "scan",
+        group,
+        elements_each(kind, together),
+        together,
+        wish.reverse,
+        wish.exclusive,
+        "",
+        length % together == 0,
+        None if flags is None else flags.var_type,
+        False,
+        False,
+        facts,
+    )
+
+    def launch(mode: str, ranges: Ranges, own: tuple[Any, ...], *, carried: bool = False) -> None:
+        chosen = replace(
+            form,
+            mode=mode,
+            rows=ranges.rows,
+            carried=carried,
+            looped=ranges.rounds > 1,
+            patience=planning.tuning.patience if mode == "lookback" else 0,
+        )
+        kernel = rows_kernel(chosen, operation, source, out.sink)
+        views = [x.arguments[position] for position, _ in source.views]
+        given = [*own, *([flags] if flags is not None else []), *x.arguments, *views]
+        if mode != "reduce":
+            results = [result, result] if result_view(together, out.sink) else [result]
+            given = [*results, *given, *out.arguments]
+        kernel(*given, *ranges.numbers(together, length), graph=graph)
+
+    ranges = whole_ranges(context, outer, length, form.tile, together)
+    if ranges is not None:
+        launch("scan", ranges, ())
+        return
+    if looks_back(context, facts):
+        ranges = tile_ranges(outer, length, form.tile)
+        launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs, graph))
+        return
+    ranges = shared_ranges(context, outer, length, form.tile)
+    partials: tuple[Any, ...] = (Buffer(ranges.groups, kind, context=context),)
+    segmented = bool(ranges.rows) or flags is not None
+    if segmented:
+        partials = (*partials, Buffer(ranges.groups, uint32, context=context))
+    launch("reduce", ranges, partials)
+    scanned: Buffer[Any] = Buffer(ranges.groups, kind, context=context)
+    scan_rows(
+        operand(partials[0]),
+        output(None, kind),
+        scanned,
+        operation,
+        1,
+        ranges.groups,
+        Wish(reverse=False, exclusive=False),
+        partials[1] if segmented else None,
+        graph,
+    )
+    launch("scan", ranges, (scanned, *partials[1:]), carried=True)
+
+
+def scan_columns(
+    x: Operand,
+    out: Output,
+    result: Buffer[Any],
+    operation: ScanOp,
+    shape: tuple[int, int, int],
+    wish: Wish,
+    flags: Buffer[Any] | None,
+    graph: CommandGraph | None,
+    *,
+    whole: bool = False,
+) -> None:
+    """Scan along an axis with more than one element after each; `whole`: in one launch."""
+    outer, length, inner = shape
+    context, kind = x.context, operation.kind
+    source = x.source if inner % x.source.together == 0 else x.source.elementwise()
+    together = source.together
+    plan = columns_of(context, kind, outer, length, inner, together, whole=whole)
+    form = ColumnsForm(
+        "scan",
+        plan.group,
+        plan.side,
+        planning.tuning.rounds,
+        together,
+        wish.reverse,
+        wish.exclusive,
+        None if flags is None else flags.var_type,
+        False,
+    )
+
+    def launch(mode: str, own: tuple[Any, ...], *, carried: bool = False) -> None:
+        kernel = columns_kernel(replace(form, mode=mode, carried=carried), operation, source, out.sink)
+        views = [x.arguments[position] for position, _ in source.views]
+        given = [*own, *([flags] if flags is not None else []), *x.arguments, *views]
+        if mode != "reduce":
+            results = [result, result] if result_view(together, out.sink) else [result]
+            given = [*results, *given, *out.arguments]
+        kernel(*given, *plan.numbers, graph=graph)
+
+    if plan.segments == 1:
+        launch("scan", ())
+        return
+    count = outer * plan.segments * inner
+    partials: tuple[Any, ...] = (Buffer(count, kind, context=context),)
+    if flags is not None:
+        partials = (*partials, Buffer(count, uint32, context=context))
+    launch("reduce", partials)
+    scanned: Buffer[Any] = Buffer(count, kind, context=context)
+    scan_columns(
+        operand(partials[0]),
+        output(None, kind),
+        scanned,
+        operation,
+        (outer, plan.segments, inner),
+        Wish(reverse=False, exclusive=False),
+        partials[1] if flags is not None else None,
+        graph,
+        whole=True,
+    )
+    launch("scan", (scanned, *partials[1:]), carried=True)
+
+
+def _board(
+    context: Context, kind: DType, tiles: int, subgroup: int, longs: bool, graph: CommandGraph | None
+) -> tuple[Any, ...]:
+    """Return cleared words for a look-back."""
+    slots, counters = board_size(tiles, subgroup)
+    words = slots * word_count(kind)
+    if longs:
+        status: Buffer[Any] = Buffer(counters + words, uint64, context=context)
+        cleared(uint64)(status, graph=graph)
+        return (status,)
+    status = Buffer(counters + slots, uint32, context=context)
+    cleared(uint32)(status, graph=graph)
+    return status, Buffer(words, uint32, context=context)
+
+
+@remembered
+def cleared(kind: DType) -> ShaderFunction:
+    """Return the kernel that makes all elements 0."""
+
+    def clear(words: Any) -> None:
+        words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
+
+    buffer: Any = vc.Buff
+    return traced(f"clear_{kind.name}", clear, [("words", buffer[kind])], 256, exec_size="words.size")

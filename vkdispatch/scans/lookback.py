@@ -1,0 +1,174 @@
+"""What the tiles before come to, found out while they are at work: a scan in a single pass over the memory.
+
+After the decoupled look-back of Merrill and Garland (2016), but with a fixed tree in place of the walk back,
+so that floats have the same bits whoever is first:
+
+tiles     0 1 2 3 ... 31 | 32 ...    | ...      each leaves what it comes to as soon as it knows
+blocks    of 32 tiles    | ...       | ...      the last tile of each leaves what its block comes to
+sections  of 32 blocks                 | ...    the last tile of each: what all up to its end come to
+
+before tile t = (all sections before) * (blocks before, of its section) * (tiles before, of its block)
+
+32 stands for the size of a subgroup, whose invocations look at as many of these at once, and join what they
+find in an order given by their lanes. A tile looks at three words an invocation, whatever the number of tiles;
+only sections form a chain, with a link for each 1024 tiles.
+
+Invariants: words go from 0 (not there) to their value once in a launch; they are cleared before it. Tiles are
+numbered as their workgroups start, by a counter: whoever is waited for has been started, and waits for earlier
+ones only. A word is a tag and 32 bits of a value, stored and loaded at once, so that nothing else needs to be
+ordered; a value of several words is there when all its words are. Where devices lack atomics of 64 bits, tags
+are words of their own, released after the value and acquired before it.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import uint32
+from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, word_count, words_of
+
+
+def board_size(tiles: int, subgroup: int) -> tuple[int, int]:
+    """Return how many slots of words there are for so many tiles, and how many counters after them."""
+    blocks = -(-tiles // subgroup)
+    return tiles + blocks + -(-blocks // subgroup), 1
+
+
+class Board:
+    """The words that tiles leave for those after them."""
+
+    def __init__(
+        self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any, plain: bool = False
+    ) -> None:
+        self._algebra = algebra
+        self._lanes = lanes
+        self._status = status
+        self._values = words
+        self._plain = plain
+        if plain:
+            with vc.if_block(tiles == 0):
+                vc.memory_barrier_buffer()
+        self._size = word_count(algebra.kind)
+        fan = lanes.size
+        self._blocks_at = tiles
+        blocks = (tiles + (fan - 1)) // fan
+        self._sections_at = tiles + blocks
+
+    def ticket(self) -> Any:
+        """Return the number of this workgroup's tile: they start in this order."""
+        memory = vc.shared_buffer(uint32, 1)
+        with vc.if_block(vc.local_invocation_index() == 0):
+            memory[0] = vc.atomic_add(self._status[0], 1).to_dtype(uint32)
+        vc.barrier()
+        return memory[0].to_register("scan_tile")
+
+    def before(self, tile: Any, whole: Item, patience: int) -> Item:
+        """Return what the tiles before come to; runs in one subgroup. `whole` is what this one comes to."""
+        algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
+        lane = lanes.lane
+        self._put(tile, whole)
+        block = (tile // fan).to_register()
+        section = (block // fan).to_register()
+        place = (tile % fan).to_register()
+        of_section = (block % fan).to_register()
+        tiles = _Slots(self, block * fan + lane, lane < place)
+        blocks = _Slots(self, self._blocks_at + (section * fan + lane), lane < of_section)
+        # all tiles ask for the same one: a lane of each will do
+        of_first = vc.all(section > 0, lane == 0)
+        sections = _Slots(self, self._sections_at + vc.max(section, 1) - 1, of_first)
+        for slots in (tiles, blocks, sections):
+            slots.look()
+        tiles.wait(patience)
+        last = place == fan - 1
+        joined = lanes.inclusive(algebra, algebra.chosen(lane < place, tiles.item(), whole))
+        in_block = self._present(lanes.item_at(joined, vc.max(place, 1) - 1), place > 0)
+        own_block = lanes.item_at(joined, fan - 1)
+        with vc.if_block(last):
+            self._put(self._blocks_at + block, own_block)
+        blocks.wait(patience)
+        joined = lanes.inclusive(algebra, algebra.chosen(lane < of_section, blocks.item(), own_block))
+        in_section = self._present(lanes.item_at(joined, vc.max(of_section, 1) - 1), of_section > 0)
+        own_section = lanes.item_at(joined, fan - 1)
+        sections.wait(patience)
+        earlier = self._present(lanes.item_at(sections.item(), 0), section > 0)
+        with vc.if_block(vc.all(last, of_section == fan - 1)):
+            self._put(self._sections_at + section, algebra.joined(earlier, own_section))
+        return algebra.joined(algebra.joined(earlier, in_section), in_block)
+
+    def _present(self, item: Item, condition: Any) -> Item:
+        return Item(item.value, item.flag, condition.to_register())
+
+    def _put(self, slot: Any, item: Item) -> None:
+        """Leave an item, by one invocation."""
+        tag: Any = item.flag + 1 if self._algebra.segmented else vc.to_dtype(uint32, 1)
+        with vc.if_block(self._lanes.lane == 0):
+            words = words_of(item.value)
+            for i, word in enumerate(words):
+                if self._values is None:
+                    pair = vc.pack_uint2x32(vc.to_uvec2(word, tag))
+                    vc.atomic_store(self._status[slot * self._size + (1 + i)], pair, relaxed=True)
+                else:
+                    vc.atomic_store(self._values[slot * self._size + i], word, relaxed=True)
+            if self._values is not None:
+                vc.atomic_store(self._status[slot + 1], tag)
+
+    def look(self, slot: Any, words: list[Any], tag: Any) -> None:
+        """Load an item, as far as it is there."""
+        if self._values is not None:
+            tag[:] = vc.atomic_load(self._status[slot + 1])
+            with vc.if_block(tag != 0):
+                for i, word in enumerate(words):
+                    word[:] = vc.atomic_load(self._values[slot * self._size + i], relaxed=True)
+            return
+        tags = []
+        for i, word in enumerate(words):
+            place = self._status[slot * self._size + (1 + i)]
+            loaded = place.to_register() if self._plain else vc.atomic_load(place, relaxed=True)
+            pair = vc.unpack_uint2x32(loaded).to_register()
+            word[:] = pair.x
+            tags.append(pair.y)
+        found = tags[0]
+        for each in tags[1:]:
+            found = vc.min(found, each)
+        tag[:] = found
+
+    def new_words(self) -> list[Any]:
+        """Return registers for an item's words."""
+        return [vc.new_uint_register(0) for _ in range(self._size)]
+
+    def item_of(self, words: list[Any], tag: Any) -> Item:
+        """Return the item that these words are."""
+        value = value_of(self._algebra.kind, words).to_register()
+        if not self._algebra.segmented:
+            return Item(value)
+        return Item(value, vc.select(tag > 1, 1, 0).to_dtype(uint32).to_register())
+
+
+class _Slots:
+    """A slot for each lane, of those that are wanted."""
+
+    def __init__(self, board: Board, slot: Any, wanted: Any) -> None:
+        self._board = board
+        self._slot = slot.to_register()
+        self._words = board.new_words()
+        # nothing is waited for where nothing is wanted
+        self._tag = vc.select(wanted, 0, 1).to_dtype(uint32).to_register()
+
+    def look(self) -> None:
+        """Load what is wanted and not there yet."""
+        with vc.if_block(self._tag == 0):
+            self._board.look(self._slot, self._words, self._tag)
+
+    def wait(self, patience: int) -> None:
+        """Look until all is there."""
+        tries = vc.new_uint_register(0)
+        waiting: Any = vc.subgroup_any(self._tag == 0)
+        if patience:
+            waiting = vc.all(waiting, tries < patience)
+        with vc.while_block(waiting):
+            self.look()
+            if patience:
+                tries += 1
+
+    def item(self) -> Item:
+        """Return what was found; anything where nothing was wanted."""
+        return self._board.item_of(self._words, self._tag)

@@ -1,0 +1,219 @@
+"""How a scan's work is laid out: in which ranges, and how these learn of those before.
+
+one range                  a workgroup does it all, tile after tile
+ranges of whole rows       they need not know of each other
+look-back                  ranges are single tiles, which pass on what they come to; one pass over the memory
+partial results            reduce each range; scan what they come to; scan each range: two passes
+
+Look-back wants workgroups that go on once they have started, though others wait: GPUs are like that. The CPU
+drivers of Vulkan may lay a workgroup aside for long, and leave long loops; they get partial results.
+"""
+
+from math import gcd
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, component_count, component_type
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.scans.operations import Facts
+from vkdispatch.shader.observation import checks_of
+
+_MOST_NARROW = 0xFFFFFFFF
+_SHUFFLE = 0x30
+_CPU_GROUP = 64
+_COLUMNS_GROUP = 256
+
+
+@record
+class Tuning:
+    """Numbers that were found by measurement.
+
+    Attributes
+    ----------
+    group
+        Invocations of a workgroup.
+    bytes_each, most_elements
+        What an invocation has of a tile, and how many elements at most.
+    enough, enough_cpu
+        Ranges that keep a device busy, on GPUs and on processors.
+    few
+        Tiles that one workgroup does rather than several.
+    columns, rounds
+        Columns side by side in a workgroup, and elements of each that an invocation takes at once.
+    lookback
+        Whether tiles look back: 1, or 0, which is partial results; -1 chooses.
+    packed
+        Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
+    patience
+        How often a look-back looks for what is not there before it computes that itself; 0: without end.
+    """
+
+    group: int = 512
+    bytes_each: int = 64
+    most_elements: int = 32
+    enough: int = 528
+    enough_cpu: int = 8
+    few: int = 4
+    columns: int = 32
+    rounds: int = 8
+    lookback: int = -1
+    packed: int = -1
+    patience: int = 0
+
+
+tuning = Tuning()
+
+
+@record
+class Ranges:
+    """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
+
+    `rows` is how rows lie in them: "", "inside" or "across".
+    """
+
+    groups: int
+    size: int
+    last: int
+    rounds: int
+    rows: str
+
+    def numbers(self, together: int, length: int) -> tuple[int, ...]:
+        """Return what a kernel is launched with. Raises ValueError where one needs more than 32 bits."""
+        numbers = (self.groups, self.size // together, self.last, self.rounds, length if self.rows else 1)
+        if max(*numbers, self.size) > _MOST_NARROW:
+            raise ArgumentValueError(
+                f"axis: rows of {length} elements are too long where there are several; at most 2**32 - 1"
+            )
+        return numbers
+
+
+def facts_of(context: Context, kind: DType) -> Facts:
+    """Return what kernels depend on of a context's devices."""
+    infos = context.device_infos
+    features = frozenset.intersection(*(info.features for info in infos))
+    sizes = {info.sub_group_size for info in infos}
+    able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE == _SHUFFLE for info in infos)
+    shuffles = able and len(sizes) == 1 and min(sizes) >= 4
+    extended = "shaderSubgroupExtendedTypes" in features
+    longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= features
+    if tuning.packed >= 0:
+        longs = longs and bool(tuning.packed)
+    return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs)
+
+
+def group_of(context: Context, kind: DType, subgroup: int) -> int:
+    """Return how many invocations a workgroup has; `subgroup` 0: they exchange values by its memory."""
+    most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+    wanted = _CPU_GROUP if on_cpu(context) or not subgroup else tuning.group
+    if not subgroup:
+        size = component_count(kind) * component_type(kind).item_size + 4
+        most = min(most, context.max_shared_memory // (2 * size))
+        return 1 << (min(wanted, most).bit_length() - 1)
+    return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
+
+
+def on_cpu(context: Context) -> bool:
+    """Whether kernels run on processors."""
+    return any(info.is_cpu() for info in context.device_infos)
+
+
+def looks_back(context: Context, facts: Facts) -> bool:
+    """Whether tiles pass on what they come to while they are at work."""
+    if not facts.shuffles:
+        return False
+    if tuning.lookback >= 0:
+        return bool(tuning.lookback)
+    # a check that ends invocations early would leave others waiting
+    return not on_cpu(context) and not checks_of(None)
+
+
+def elements_each(kind: DType, together: int) -> int:
+    """Return how many vectors an invocation has of a tile."""
+    size = component_count(kind) * component_type(kind).item_size
+    return max(1, min(tuning.bytes_each // size, tuning.most_elements) // together)
+
+
+def whole_ranges(context: Context, outer: int, length: int, tile: int, together: int) -> Ranges | None:
+    """Return ranges of whole rows, or one range; None where these are not enough to keep a device busy."""
+    size = outer * length
+    tiles = -(-size // tile)
+    enough = tuning.enough_cpu if on_cpu(context) else tuning.enough
+    if tiles <= tuning.few:
+        return Ranges(1, -(-size // together) * together, size, tiles, "inside" if outer > 1 else "")
+    if outer == 1:
+        return None
+    # rows that fill whole vectors together
+    step = together // gcd(length, together)
+    turns = 1 if tiles < 2 * enough else 2
+    rows = max(1, turns * tile // length // step) * step
+    groups = -(-outer // rows)
+    if rows * length > _MOST_NARROW or groups < min(enough, tiles // 2):
+        return None
+    each = rows * length
+    return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
+
+
+def tile_ranges(outer: int, length: int, tile: int) -> Ranges:
+    """Return a range for each tile."""
+    size = outer * length
+    groups = -(-size // tile)
+    return Ranges(groups, tile, size - (groups - 1) * tile, 1, "across" if outer > 1 else "")
+
+
+def shared_ranges(context: Context, outer: int, length: int, tile: int) -> Ranges:
+    """Return ranges of several tiles, as many as keep a device busy."""
+    size = outer * length
+    tiles = -(-size // tile)
+    groups = min(tiles, 4 * tuning.enough_cpu if on_cpu(context) else tuning.enough)
+    rounds = -(-tiles // groups)
+    groups = -(-tiles // rounds)
+    return Ranges(
+        groups, rounds * tile, size - (groups - 1) * rounds * tile, rounds, "across" if outer > 1 else ""
+    )
+
+
+@record
+class Columns:
+    """A launch over columns: `group` invocations take `side` of them; the numbers are those of `columns`."""
+
+    group: int
+    side: int
+    segments: int
+    numbers: tuple[int, ...]
+
+
+def columns_of(
+    context: Context, kind: DType, outer: int, length: int, inner: int, together: int, *, whole: bool
+) -> Columns:
+    """Lay out a scan along an axis; `whole`: no column is shared.
+
+    Raises
+    ------
+    ValueError
+        A number needs more than 32 bits.
+    """
+    cpu = on_cpu(context)
+    enough = tuning.enough_cpu if cpu else tuning.enough
+    most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+    held = component_count(kind) * component_type(kind).item_size + 4
+    most = min(most, context.max_shared_memory // (2 * held * together))
+    group = 1 << (min(_CPU_GROUP if cpu else _COLUMNS_GROUP, most).bit_length() - 1)
+    columns = outer * inner // together
+    side = min(group, 1 << max(columns - 1, 0).bit_length())
+    if length > tuning.rounds and -(-columns // group) < enough:
+        side = min(side, tuning.columns)
+    chunk = group // side * tuning.rounds
+    blocks = -(-columns // side)
+    turns = -(-length // chunk)
+    segments = 1
+    if not whole and turns > tuning.few and 2 * blocks <= enough:
+        segments = min(turns, -(-enough // blocks))
+    turns = -(-turns // segments)
+    segments = -(-length // (turns * chunk))
+    last = columns - (blocks - 1) * side
+    numbers = (blocks, last, segments, turns * chunk, length, inner // together, turns)
+    if max(numbers) > _MOST_NARROW:
+        raise ArgumentValueError(
+            f"axis: an axis of {length} elements, with {inner} after each, is too long; at most 2**32 - 1"
+        )
+    return Columns(group, side, segments, numbers)

@@ -1,0 +1,82 @@
+"""Where segments begin: flags, or the places of their first elements."""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.scans.launching import cleared
+from vkdispatch.shader.parameters import given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_PLACES = (int32, uint32, int64, uint64)
+
+
+def flags_of(
+    segments: object,
+    shape: tuple[int, ...],
+    around: tuple[int, int, int],
+    context: Context,
+    graph: CommandGraph | None,
+) -> Buffer[Any] | None:
+    """Return a buffer of truth values that tells where segments begin; None for no segments.
+
+    Parameters
+    ----------
+    segments
+        Such a buffer, of `shape`; or integers: the places of the first elements, in one row.
+    around
+        Elements before, along and after the axis that is scanned.
+
+    Raises
+    ------
+    TypeError
+        It is none of these.
+    ValueError
+        Its shape does not fit, or there is more than one row.
+    """
+    if segments is None:
+        return None
+    if not isinstance(segments, Buffer) or segments.var_type not in (bool_, *_PLACES):
+        what = f"a buffer of {segments.var_type.name}" if isinstance(segments, Buffer) else given(segments)
+        raise ArgumentTypeError(
+            "segments: expected a vd.Buffer of bool (true where a segment begins) or of int32, uint32, int64 or "
+            f"uint64 (where they begin), got {what}"
+        )
+    segments.require_alive()
+    if segments.var_type is bool_:
+        if segments.shape != shape and not (segments.size == around[1] and around[0] == around[2] == 1):
+            raise ArgumentValueError(
+                f"segments: expected flags of the shape {shape}, as x has, got {segments.shape}"
+            )
+        return segments
+    if around[0] != 1 or around[2] != 1:
+        raise ArgumentValueError(
+            "segments: places of first elements go with one row; give flags (a buffer of bool) of the shape "
+            f"{shape}"
+        )
+    flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
+    cleared(bool_)(flags, graph=graph)
+    if segments.size:
+        _marking(segments.var_type)(flags, segments, graph=graph)
+    return flags
+
+
+@remembered
+def _marking(kind: DType) -> ShaderFunction:
+    """Return the kernel that sets flags at places; those beyond the end are left out."""
+
+    def mark(flags: Any, places: Any) -> None:
+        place = places[vc.global_invocation_id().x].to_register()
+        size = flags.shape.w.to_dtype(kind)
+        with vc.if_block(vc.all(place >= 0, place < size)):
+            flags[place] = place >= 0
+
+    buffer: Any = vc.Buff
+    arguments = [("flags", buffer[bool_]), ("places", buffer[kind])]
+    return traced(f"mark_{kind.name}", mark, arguments, 256, exec_size="places.size")
