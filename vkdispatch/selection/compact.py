@@ -11,8 +11,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.operand import Operand, operand, plain_source
+from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
@@ -23,6 +23,7 @@ from vkdispatch.selection.sizes import checked_size
 from vkdispatch.selection.streams import is_recorded
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.sorting.moving import moved_type
 
 _ZERO = np.zeros(1, np.uint32)
 
@@ -77,7 +78,7 @@ def compact(
             f"condition: expected at most {values.size} elements, as x has, got {deciding.size}"
         )
     sink = output(output_map, values.var_type)
-    writer = Values(values.source.elementwise(), sink.sink)
+    writer = _moving(values, sink)
     given = (*values.arguments, *sink.arguments)
     if deciding.size == 0:
         return _nothing((sink.out_type,), values, size, fill_value, graph, counted=True)
@@ -127,6 +128,14 @@ def nonzero(
     flags = flagged(values, _refused(size, graph))
     writer = Indices(len(values.shape))
     return _kept(flags, writer, values.shape[1:], kinds, values, size, fill_value, graph)
+
+
+def _moving(x: Operand, to: Output) -> "Values":
+    """Return a writer of elements, which moves bits as they are where no map asks for numbers."""
+    if x.source.plain and to.sink.mapping is None:
+        kind = moved_type(x.var_type)
+        return Values(plain_source(kind).elementwise(), output(None, kind).sink)
+    return Values(x.source.elementwise(), to.sink)
 
 
 def _asked(condition: MappingFunction, x: Any) -> MappedArray:

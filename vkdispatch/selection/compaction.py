@@ -25,7 +25,7 @@ from vkdispatch.arrays.operand import Operand, plain_source
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, compute_type, is_complex, is_matrix, is_vector
+from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -93,11 +93,13 @@ class Decision:
     """What decides on elements: `act(variables, index)` returns whether one is kept.
 
     `source` gives values, of which the true ones (not 0) are kept; without `differs`. With it, elements are
-    kept that differ from the one before: the heads of runs in sorted arrays, of which NaNs are one.
+    kept that differ from the one before: the heads of runs in sorted arrays, of which NaNs are one if they
+    are `equal_nan`.
     """
 
     source: Source
     differs: bool = False
+    equal_nan: bool = True
 
     def of_value(self, value: Any) -> Any:
         """Return whether an element of this value is kept."""
@@ -112,25 +114,38 @@ class Decision:
         """Return whether the element at an index is kept."""
         if not self.differs:
             return self.of_value(self.source.value(arguments, index))
-        kept = (index == 0).to_register()
-        with vc.if_block(~kept):
-            here, before = arguments[0][index].to_register(), arguments[0][index - 1].to_register()
-            kept[:] = are_different(here, before)
-        return kept
+        return self.of_run(arguments, index, [arguments[0][index].to_register()])[0]
+
+    def of_run(self, arguments: Sequence[Any], index: Any, values: Sequence[Any]) -> list[Any]:
+        """Return whether each of some neighbours, from an index on, differs from the one before."""
+        before = arguments[0][vc.select(index == 0, 0, index - 1)].to_register()
+        first = vc.any(index == 0, are_different(values[0], before, self.equal_nan))
+        rest = zip(values[1:], values, strict=False)
+        return [first, *(are_different(value, last, self.equal_nan) for value, last in rest)]
 
 
-def are_different(a: Any, b: Any) -> Any:
-    """Whether two values differ, where NaNs do not differ from one another."""
+def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
+    """Whether two values differ; NaNs differ from numbers, and from one another as it is said."""
     if is_complex(a.var_type):
-        real = vc.any(vc.isnan(a.real), vc.isnan(a.imag))
-        other = vc.any(vc.isnan(b.real), vc.isnan(b.imag))
-        return vc.all(vc.any(a.real != b.real, a.imag != b.imag), ~vc.all(real, other))
-    if a.var_type in (dtype.float16, dtype.float32, dtype.float64):
-        return vc.all(a != b, ~vc.all(vc.isnan(a), vc.isnan(b)))
-    return a != b
+        nan_a = vc.any(vc.isnan(a.real), vc.isnan(a.imag))
+        nan_b = vc.any(vc.isnan(b.real), vc.isnan(b.imag))
+        numbers_differ = vc.any(a.real != b.real, a.imag != b.imag)
+    elif is_float_dtype(a.var_type):
+        nan_a, nan_b = vc.isnan(a), vc.isnan(b)
+        numbers_differ = a != b
+    else:
+        return a != b
+    # what comparisons say of NaN is not asked
+    if equal_nan:
+        either = vc.any(vc.all(nan_a, ~nan_b), vc.all(~nan_a, nan_b))
+    else:
+        either = vc.any(nan_a, nan_b)
+    return vc.any(either, vc.all(~nan_a, ~nan_b, numbers_differ))
 
 
-def flagged(x: Operand, graph: CommandGraph | None, *, differs: bool = False) -> Flags:
+def flagged(
+    x: Operand, graph: CommandGraph | None, *, differs: bool = False, equal_nan: bool = True
+) -> Flags:
     """Find out which elements are kept.
 
     Raises
@@ -144,13 +159,11 @@ def flagged(x: Operand, graph: CommandGraph | None, *, differs: bool = False) ->
     if tiles > _MOST_TILES:
         raise ArgumentValueError(f"x: {x.size} elements are more than can be compacted")
     source = _bytewise(x.source)
-    if differs:
-        source = source.elementwise()
     bits: Buffer[Any] = Buffer(tiles * group, dtype.uint32, context=x.context)
     sums: Buffer[Any] = Buffer(tiles, dtype.uint32, context=x.context)
     views = tuple(x.arguments[position] for position, _ in source.views)
     whole, rest = divmod(x.size, tile)
-    kernel = _flagging(Decision(source, differs), group)
+    kernel = _flagging(Decision(source, differs, equal_nan), group)
     kernel(bits, sums, *x.arguments, *views, whole, rest, tiles, graph=graph)
     return Flags(bits, exclusive_sum(sums, graph=graph), x.size, group)
 
@@ -214,16 +227,21 @@ def _whole_tile(
     source, together = decision.source, decision.source.together
     loads = _WORD // together
     flight = min(loads, max(1, tuning.flight))
-    for begin in range(0, loads, flight):
-        offsets = [lane + u * group for u in range(begin, min(begin + flight, loads))]
+    with vc.for_block(0, loads // flight) as number:
+        offsets = [(lane + (number * flight + u) * group).to_register() for u in range(flight)]
         places = [tile * (group * loads) + offset for offset in offsets]
-        if decision.differs or together == 1:
+        if together == 1:
             flags = [[decision.at(own, place).to_register()] for place in places]
         else:
             words = [source.loaded(views, place) for place in places]
             flags = [
-                [decision.of_value(value) for value in source.values(own, place, word)]
-                for place, word in zip(places, words, strict=True)
+                decision.of_run(own, place * together, values)
+                if decision.differs
+                else [decision.of_value(value) for value in values]
+                for place, values in (
+                    (place, source.values(own, place, word))
+                    for place, word in zip(places, words, strict=True)
+                )
             ]
         for offset, each in zip(offsets, flags, strict=True):
             mask: Any = vc.new_uint_register(0)
