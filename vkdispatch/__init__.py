@@ -54,6 +54,12 @@ _NAMES = {
     "execution_pipeline.command_graph": (
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
     ),
+    "selection.bincount": "bincount",
+    "selection.compact": "compact nonzero",
+    "selection.histogram": "histogram",
+    "selection.searching": "searchsorted",
+    "selection.topk": "topk",
+    "selection.unique": "unique",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

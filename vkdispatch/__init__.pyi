@@ -167,13 +167,18 @@ from vkdispatch.execution_pipeline.command_graph import (
     global_graph,
     set_global_graph,
 )
+from vkdispatch.selection.bincount import bincount
+from vkdispatch.selection.compact import compact, nonzero
+from vkdispatch.selection.histogram import histogram
+from vkdispatch.selection.searching import searchsorted
+from vkdispatch.selection.topk import topk
+from vkdispatch.selection.unique import unique
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
-from vkdispatch.sorting.functions import argsort, sort, sort_by_key
 
 __version__: str
 
@@ -234,6 +239,7 @@ __all__ = [
     "asbuffer",
     "asrfftbuffer",
     "bfloat16",
+    "bincount",
     "bool_",
     "buffer_c64",
     "buffer_dv2",
@@ -264,6 +270,7 @@ __all__ = [
     "buffer_v2",
     "buffer_v3",
     "buffer_v4",
+    "compact",
     "complex32",
     "complex64",
     "complex128",
@@ -287,6 +294,7 @@ __all__ = [
     "get_devices",
     "global_graph",
     "glsl_kernel",
+    "histogram",
     "hvec2",
     "hvec3",
     "hvec4",
@@ -323,6 +331,7 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
+    "nonzero",
     "optional_device_features",
     "orders",
     "profile",
@@ -330,12 +339,14 @@ __all__ = [
     "record_event",
     "reduce",
     "required_device_features",
+    "searchsorted",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
     "set_log_level",
     "shader",
     "spirv_kernel",
+    "topk",
     "uhvec2",
     "uhvec3",
     "uhvec4",
@@ -343,6 +354,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unique",
     "use_context",
     "uvec2",
     "uvec3",

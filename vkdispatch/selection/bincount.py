@@ -76,7 +76,9 @@ def bincount(
     weighing = None if weights is None else operand(weights, "weights")
     if weighing is not None:
         if not is_scalar(weighing.var_type):
-            raise ArgumentTypeError(f"weights: expected real numbers, got {weighing.var_type.name}; map parts")
+            raise ArgumentTypeError(
+                f"weights: expected real numbers, got {weighing.var_type.name}; map parts"
+            )
         if weighing.shape != values.shape:
             raise ArgumentValueError(
                 f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
@@ -113,5 +115,7 @@ def _length(x: Operand, least: int, graph: CommandGraph | None) -> int:
     if low < 0:
         raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
     if int(high) >= _MOST_BINS - 1:
-        raise ArgumentValueError(f"x: {int(high)} would need as many counts; expected numbers below 2**32 - 1")
+        raise ArgumentValueError(
+            f"x: {int(high)} would need as many counts; expected numbers below 2**32 - 1"
+        )
     return max(int(high) + 1, least)

@@ -204,11 +204,10 @@ def _flagging(decision: Decision, group: int) -> ShaderFunction:
         vc.barrier()
         with vc.if_block(tile < whole):
             _whole_tile(decision, own, views, tile, lane, group, memory)
-        with vc.else_block():
-            with vc.for_block(lane, rest, group) as offset:
-                kept = decision.at(own, tile * (group * _WORD) + offset)
-                with vc.if_block(kept):
-                    vc.atomic_or(memory[offset // _WORD], vc.to_dtype(dtype.uint32, 1) << (offset % _WORD))
+        with vc.else_block(), vc.for_block(lane, rest, group) as offset:
+            kept = decision.at(own, tile * (group * _WORD) + offset)
+            with vc.if_block(kept):
+                vc.atomic_or(memory[offset // _WORD], vc.to_dtype(dtype.uint32, 1) << (offset % _WORD))
         vc.barrier()
         word = memory[lane].to_register()
         bits[tile * group + lane] = word

@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.binning import Binning, Bins, converted
-from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, tuning, visit
+from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Sizes of workgroup memory that kernels are written for, in counts.

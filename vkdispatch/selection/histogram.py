@@ -147,7 +147,9 @@ def _binned(
     common = np.result_type(host_type(x.var_type), host.dtype)
     kind = wide_type(from_numpy_dtype(common))
     compared = asbuffer(host.astype(to_numpy_dtype(kind)), context=x.context)
-    edges = compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
+    edges = (
+        compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
+    )
     return edges, compared, Binning("search", kind), host.size - 1
 
 

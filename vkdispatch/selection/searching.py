@@ -31,7 +31,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.binning import converted, is_below
 from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.streams import group_size
-from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -182,7 +181,9 @@ def _searching(form: _Form) -> ShaderFunction:
     def trace(*variables: Any) -> None:
         _search(form, sources, variables)
 
-    return traced(f"searchsorted_{'right' if form.right else 'left'}", trace, arguments, form.group, numbers[2])
+    return traced(
+        f"searchsorted_{'right' if form.right else 'left'}", trace, arguments, form.group, numbers[2]
+    )
 
 
 def _search(form: _Form, sources: list[Source], variables: Any) -> None:

@@ -162,9 +162,7 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
 
     def consume(place: Any, words: Sequence[list[Any]]) -> None:
         values = [
-            word
-            if together == 1 and source.plain
-            else source.values(own, place, word)
+            word if together == 1 and source.plain else source.values(own, place, word)
             for source, own, word in zip(stream.sources, split, words, strict=True)
         ]
         for i in range(together):
@@ -176,10 +174,9 @@ def visit(stream: Streamed, variables: Sequence[Any], act: Callable[..., None]) 
         places = [chunk * (group * unroll) + (lane + u * group) for u in range(unroll)]
         for place, words in zip(places, loads(places), strict=True):
             consume(place, words)
-    with vc.if_block(mine == full % groups):
-        with vc.for_block(lane, rest, group) as offset:
-            place = full * (group * unroll) + offset
-            consume(place, loads([place])[0])
+    with vc.if_block(mine == full % groups), vc.for_block(lane, rest, group) as offset:
+        place = full * (group * unroll) + offset
+        consume(place, loads([place])[0])
     if together > 1:
         with vc.if_block(vc.all(mine == 0, lane < tail)):
             index = (full * (group * unroll) + rest) * together + lane

@@ -1,13 +1,13 @@
 """`vd.unique`: the elements that there are, each once.
 
-    elements   3 1 3 2 1          sorted, with where they were:    1 1 2 3 3    positions  1 4 3 0 2
-    heads      elements that differ from the one before            1 0 1 1 0    flags
-    unique     what is flagged, put together                       1   2 3      (see `compaction`)
-    index      positions of the heads: the first of each, for      1   3 0
-               sorts are stable
-    counts     from each head to the next                          2   1 2
-    inverse    number of heads up to an element, less one,         2 0 2 1 0
-               stored where the element was
+elements   3 1 3 2 1          sorted, with where they were:    1 1 2 3 3    positions  1 4 3 0 2
+heads      elements that differ from the one before            1 0 1 1 0    flags
+unique     what is flagged, put together                       1   2 3      (see `compaction`)
+index      positions of the heads: the first of each, for      1   3 0
+sorts are stable
+counts     from each head to the next                          2   1 2
+inverse    number of heads up to an element, less one,         2 0 2 1 0
+stored where the element was
 """
 
 from collections.abc import Sequence
@@ -169,7 +169,9 @@ def _of_nothing(
 ) -> Any:
     count = size or 0
     if count and fill_value is None:
-        raise ArgumentValueError("fill_value: needed, for an array of no elements has none to fill a size with")
+        raise ArgumentValueError(
+            "fill_value: needed, for an array of no elements has none to fill a size with"
+        )
     found = _results(x, asked, kind, count)
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
