@@ -179,6 +179,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, 
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
+from vkdispatch.sorting.functions import argsort, sort, sort_by_key
 
 __version__: str
 
@@ -236,6 +237,7 @@ __all__ = [
     "VulkanError",
     "WaitTimeoutError",
     "__version__",
+    "argsort",
     "asbuffer",
     "asrfftbuffer",
     "bfloat16",
@@ -345,6 +347,8 @@ __all__ = [
     "set_global_graph",
     "set_log_level",
     "shader",
+    "sort",
+    "sort_by_key",
     "spirv_kernel",
     "topk",
     "uhvec2",

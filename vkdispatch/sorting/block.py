@@ -10,17 +10,17 @@ Invariants: each step is stable, so the whole is; a tile is read before it is wr
 may be sorted in place. Keys beyond the last row have the largest of all digits, and stay behind it.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
 from vkdispatch.sorting.ranking import Tile, TileForm
 from vkdispatch.sorting.serial import SerialTile
-from vkdispatch.arrays.kernels import traced
 
 _U32: Any = vc.Const[dtype.uint32]
 _ROWS = Order(dtype.uint32)
@@ -52,12 +52,12 @@ class BlockForm:
     positions: bool
 
 
-@lru_cache(maxsize=256)
+@remembered
 def block_kernel(form: BlockForm) -> ShaderFunction:
     """Return the kernel of small rows.
 
-    Its arguments are the keys; what is written of keys and positions (uint32); then how many rows there are, how
-    many keys one has, and how many rows a tile takes.
+    Its arguments are the keys; what is written of keys and positions (uint32); then how many rows there are,
+    how many keys one has, and how many rows a tile takes.
     """
 
     def body(keys: Any, *others: Any) -> None:
@@ -192,12 +192,12 @@ def _run_serially(
                 rest[-1][base + place] = origin % length if form.several else origin
 
 
-@lru_cache(maxsize=256)
+@remembered
 def short_kernel(order: Order, keys: bool, positions: bool, group: int) -> ShaderFunction:
     """Return the kernel of rows of a few keys, an invocation for each key.
 
-    Its arguments are the keys, what is written, how many rows there are and how many keys one has. It does not
-    sort in place.
+    Its arguments are the keys, what is written, how many rows there are and how many keys one has. It does
+    not sort in place.
     """
     parts = len(order.part_bits)
 

@@ -81,9 +81,9 @@ def sort(
     stable
         As in NumPy. Sorts here are stable, whatever it says.
     segments
-        Where segments of the axis begin, as ints in ascending order: each segment is sorted for itself. The row
-        starts of a CSR matrix, say, of which the last may be the end, or be left out. What lies before the
-        first is a segment too. An array that holds them, or a buffer of (u)int32 or (u)int64.
+        Where segments of the axis begin, as ints in ascending order: each segment is sorted for itself. The
+        row starts of a CSR matrix, say, of which the last may be the end, or be left out. What lies before
+        the first is a segment too. An array that holds them, or a buffer of (u)int32 or (u)int64.
     out
         Where the result goes: a buffer of its shape and dtype; `x` itself sorts in place. None: a new one.
     output_map
@@ -165,10 +165,9 @@ def argsort(
     if keys.nothing:
         return positions_to
     stored = position_type(keys.along.length)
-    if to.sink.mapping is None and keys.along.in_place and kind.item_size == stored.item_size:
-        if not any(argument is positions_to for argument in keys.x.arguments):
-            _positions(keys, graph, positions_to)
-            return positions_to
+    read = any(argument is positions_to for argument in keys.x.arguments)
+    if to.sink.mapping is None and keys.along.in_place and kind.item_size == stored.item_size and not read:
+        return _positions(keys, graph, positions_to)
     stored_positions(positions_to, _positions(keys, graph), to, keys.along, graph)
     return positions_to
 
@@ -309,16 +308,16 @@ def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) 
     out_of_rows(target, source, output(None, source.var_type), Along(1, source.size, 1), graph)
 
 
-def _keys(
-    x: object, name: str, axis: int | None, descending: bool, stable: bool, segments: object
-) -> _Keys:
+def _keys(x: object, name: str, axis: int | None, descending: bool, stable: bool, segments: object) -> _Keys:
     """Check what all functions take."""
     keys = operand(x, name)
+    shape: tuple[int, ...]
     if not is_sortable(keys.var_type):
         raise ArgumentTypeError(
             f"{name}: {keys.var_type.name} has no order; sort by a component of it, or by its length"
         )
-    for flag, what in ((descending, "descending"), (stable, "stable")):
+    flags: list[tuple[object, str]] = [(descending, "descending"), (stable, "stable")]
+    for flag, what in flags:
         if not isinstance(flag, (bool, np.bool_)) and not (flag is None and what == "stable"):
             raise ArgumentTypeError(f"{what}: expected True or False, got {given(flag)}")
     if axis is None:
@@ -404,7 +403,7 @@ def _positions(
 ) -> Buffer[Any]:
     """Return the positions of the sorted keys in their rows, in a buffer of rows."""
     along, kind = keys.along, position_type(keys.along.length)
-    positions: Buffer[Any] = positions_to or Buffer(keys.x.size, kind)
+    positions: Buffer[Any] = Buffer(keys.x.size, kind) if positions_to is None else positions_to
     source = _rows(keys, graph)
     if keys.starts is None or keys.starts.size == 0:
         sort_rows(source, keys.order, along.rows, positions_to=positions, graph=graph)

@@ -29,7 +29,7 @@ _RAW: dict[int, DType] = {
 }
 _FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
-_MANTISSA = {dtype.float16: 10, dtype.bfloat16: 7, dtype.float32: 23, dtype.float64: 52}
+_MANTISSA: dict[DType, int] = {dtype.float16: 10, dtype.bfloat16: 7, dtype.float32: 23, dtype.float64: 52}
 _ALL = 0xFFFFFFFF
 
 
@@ -172,8 +172,8 @@ def _code(kind: DType, words: Sequence[Any], number: int) -> Any:
 def _float_code(kind: DType, words: Sequence[Any], number: int, bits: int) -> Any:
     """Return word `number` of the code of a float.
 
-    That is the number itself with its sign flipped, or 0 minus a negative one: of -0.0 what 0.0 has. NaNs have
-    all bits set, which not even infinity has.
+    That is the number itself with its sign flipped, or 0 minus a negative one: of -0.0 what 0.0 has. NaNs
+    have all bits set, which not even infinity has.
     """
     top, every = 1 << (bits - 1), (1 << bits) - 1
     word, last = words[number], words[-1]

@@ -164,12 +164,14 @@ def _sort_long(
 
 def _ways(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
     """Return where each pass writes: the last to `end`, and others by turns there and to another buffer."""
-    other: AnyBuffer | None = Buffer(size, kind) if passes > 1 else None
-    if end is None:
-        # the last pass leaves nothing
-        end = Buffer(size, kind) if passes > 2 else other
-    ways = [end if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
-    return ways  # type: ignore[return-value]
+    if passes == 1 and end is not None:
+        return [end]
+    other: AnyBuffer = Buffer(size, kind)
+    # the last pass leaves nothing where nothing is asked for
+    last = end
+    if last is None:
+        last = Buffer(size, kind) if passes > 2 else other
+    return [last if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
 
 
 def copied(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:

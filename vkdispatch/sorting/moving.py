@@ -11,9 +11,9 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
-from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -56,8 +56,8 @@ class Moving:
     Attributes
     ----------
     what
-        "in": elements into rows; "sorted": elements of rows to where they belong; "taken": those at positions;
-        "positions": the positions.
+        "in": elements into rows; "sorted": elements of rows to where they belong; "taken": those at
+        positions; "positions": the positions.
     source, sink
         Where elements come from and go; for positions no source.
     positions
@@ -94,9 +94,9 @@ def moving_kernel(form: Moving) -> ShaderFunction:
     ]
 
     def body(result: Any, *others: Any) -> None:
-        *others, _, length, after = others
-        inputs = others[: len(source_types)]
-        extras = others[len(source_types) + bool(form.positions) :]
+        *buffers, _, length, after = others
+        inputs = buffers[: len(source_types)]
+        extras = buffers[len(source_types) + bool(form.positions) :]
         element = vc.global_invocation_id().x
         place: Any = element  # of the element in rows
         if form.after:
@@ -110,7 +110,7 @@ def moving_kernel(form: Moving) -> ShaderFunction:
             assert form.source is not None
             form.sink.store(result, extras, element, form.source.value(inputs, place))
             return
-        found = others[len(source_types)][place].to_register("sort_position")
+        found = buffers[len(source_types)][place].to_register("sort_position")
         if form.what == "positions":
             form.sink.store(result, extras, element, _position(found, form.sink.value_type))
             return

@@ -12,10 +12,11 @@ Invariants: a pass is stable (see `ranking`); rows do not mix, for each counts f
 integers, so no order of execution shows in them.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -23,7 +24,6 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
 from vkdispatch.sorting.ranking import Tile, TileForm, only
 from vkdispatch.sorting.serial import SerialTile
-from vkdispatch.arrays.kernels import traced
 
 _U32: Any = vc.Const[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]
@@ -75,9 +75,7 @@ class TileOfRow:
 
     def loaded(self, buffer: Any, places: list[Any]) -> list[Any]:
         """Load the elements at some places of the tile; beyond its end that of another place."""
-        return [
-            buffer[self.base + vc.select(place < self.count, place, 0)].to_register() for place in places
-        ]
+        return [buffer[self.base + vc.select(place < self.count, place, 0)].to_register() for place in places]
 
     def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any]) -> list[Any]:
         """Return the keys' digits; beyond the tile's end the largest, so that nothing is ranked behind."""
@@ -88,7 +86,7 @@ class TileOfRow:
         ]
 
 
-@lru_cache(maxsize=256)
+@remembered
 def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     """Return the kernel that counts each tile's digits: keys, counts, and the numbers of `SHAPE`.
 
@@ -134,7 +132,7 @@ def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, til
         counts[entry] = tile.total(digit).to_dtype(form.counter)
 
 
-@lru_cache(maxsize=32)
+@remembered
 def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along the tiles, a workgroup for each row and digit.
 
@@ -173,12 +171,10 @@ def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
         with vc.if_block(tile.index == 0):
             totals[line] = before
 
-    return traced(
-        "sort_offsets", body, _offset_arguments(counter), form.group, "sort_rows * sort_bins"
-    )
+    return traced("sort_offsets", body, _offset_arguments(counter), form.group, "sort_rows * sort_bins")
 
 
-@lru_cache(maxsize=32)
+@remembered
 def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along few tiles, an invocation for each row and digit."""
 
@@ -202,13 +198,14 @@ def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     )
 
 
-@lru_cache(maxsize=256)
+@remembered
 def move_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys, and what goes with them, to their places by one digit.
 
     Its arguments are the keys, the offsets, the totals, the moved keys where they are written, the payload
     where it is read, the moved payload, and the numbers of `SHAPE`.
     """
+
     def body(keys: Any, offsets: Any, totals: Any, *others: Any) -> None:
         *buffers, _, tiles, last = others
         here = TileOfRow(form.tile, tiles, last)

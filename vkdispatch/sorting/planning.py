@@ -1,8 +1,8 @@
 """How a sort's work is laid out: which kernels, how large their tiles are.
 
-    rows of up to `short` keys        an invocation for each key, which counts those before it
-    rows that fit a tile              a workgroup for as many rows as fit
-    longer rows                       a launch or three for each digit, over all tiles of all rows
+rows of up to `short` keys        an invocation for each key, which counts those before it
+rows that fit a tile              a workgroup for as many rows as fit
+longer rows                       a launch or three for each digit, over all tiles of all rows
 """
 
 from vkdispatch.base import dtype

@@ -69,11 +69,11 @@ class Tile:
     def __init__(self, form: TileForm) -> None:
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
+        self.team: Any = self.index
+        self.lane: Any = None
         if form.subgroup > 1:
             self.team = vc.subgroup_id().to_register("tile_team")
             self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
-        else:
-            self.team, self.lane = self.index, None
         self.memory: Any = vc.shared_buffer(
             dtype.uint32, max(form.teams * form.bins, form.tile), "tile_memory"
         )
@@ -97,9 +97,9 @@ class Tile:
         return [self.index + i * self.form.group for i in range(self.form.items)]
 
     def own_bins(self) -> list[tuple[Any, Any]]:
-        """Return the digits of which this invocation sums up the tables, each with the condition that it does.
+        """Return the digits of which this invocation sums up the tables, and whether it does.
 
-        None for the condition where all of them do.
+        None where all invocations do.
         """
         form = self.form
         count = max(1, form.bins // form.group)
@@ -111,7 +111,7 @@ class Tile:
     def rank(self, digits: Sequence[Any], bits: int) -> list[Any]:
         """Return the places of this invocation's keys in the ranked tile, by digits of so many bits.
 
-        `starts` then holds where each digit begins. All invocations take part, whether or not their keys count.
+        `starts` then holds where each digit begins. All take part, whether or not their keys count.
         """
         self.clear()
         vc.barrier()
@@ -270,7 +270,9 @@ class Tile:
         kind = values[0].var_type
         return self._fetched(values, places, self.sorted_places(), kind)
 
-    def _fetched(self, values: Sequence[Any], to: Sequence[Any], places: Sequence[Any], kind: Any) -> list[Any]:
+    def _fetched(
+        self, values: Sequence[Any], to: Sequence[Any], places: Sequence[Any], kind: Any
+    ) -> list[Any]:
         columns = zip(*(words_of(value) for value in values), strict=True)
         fetched = []
         for words in columns:
@@ -282,7 +284,7 @@ class Tile:
         return [raw_of(kind, words).to_register() for words in zip(*fetched, strict=True)]
 
     def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
-        """Return what lies at this invocation's `places` once every key is at its place: to be ranked again."""
+        """Return what lies at this invocation's `places` once every key is at its place: for a next step."""
         return self._fetched(values, places, self.places(), values[0].var_type)
 
 

@@ -64,9 +64,7 @@ class SerialTile:
 
     def get(self, column: int, place: Any) -> Any:
         """Return an element after a step; within one, while digits are asked for, before it."""
-        parts = [
-            self._from[place + word * self.form.tile].to_register() for word in self._words[column]
-        ]
+        parts = [self._from[place + word * self.form.tile].to_register() for word in self._words[column]]
         return raw_of(self._kinds[column], parts)
 
     def count(self, digit: Any) -> None:
