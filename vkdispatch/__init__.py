@@ -60,6 +60,8 @@ _NAMES = {
     "selection.searching": "searchsorted",
     "selection.topk": "topk",
     "selection.unique": "unique",
+    "scans.functions": "cummax cummin cumprod cumsum",
+    "scans.scan_function": "ScanFunction scan",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",

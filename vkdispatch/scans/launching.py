@@ -85,7 +85,8 @@ def scan_rows(
             rows=ranges.rows,
             carried=carried,
             looped=ranges.rounds > 1,
-            patience=planning.tuning.patience if mode == "lookback" else 0,
+            tickets=bool(planning.tuning.tickets),
+            pause=planning.tuning.pause if mode == "lookback" else 0,
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
         views = [x.arguments[position] for position, _ in source.views]

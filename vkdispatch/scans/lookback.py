@@ -36,17 +36,11 @@ def board_size(tiles: int, subgroup: int) -> tuple[int, int]:
 class Board:
     """The words that tiles leave for those after them."""
 
-    def __init__(
-        self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any, plain: bool = False
-    ) -> None:
+    def __init__(self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any) -> None:
         self._algebra = algebra
         self._lanes = lanes
         self._status = status
         self._values = words
-        self._plain = plain
-        if plain:
-            with vc.if_block(tiles == 0):
-                vc.memory_barrier_buffer()
         self._size = word_count(algebra.kind)
         fan = lanes.size
         self._blocks_at = tiles
@@ -61,36 +55,57 @@ class Board:
         vc.barrier()
         return memory[0].to_register("scan_tile")
 
-    def before(self, tile: Any, whole: Item, patience: int) -> Item:
-        """Return what the tiles before come to; runs in one subgroup. `whole` is what this one comes to."""
+    def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int, pause: int) -> Item:
+        """Return what the tiles before come to. `whole` is what this one comes to."""
         algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
         lane = lanes.lane
-        self._put(tile, whole)
         block = (tile // fan).to_register()
         section = (block // fan).to_register()
         place = (tile % fan).to_register()
         of_section = (block % fan).to_register()
-        tiles = _Slots(self, block * fan + lane, lane < place)
-        blocks = _Slots(self, self._blocks_at + (section * fan + lane), lane < of_section)
-        # all tiles ask for the same one: a lane of each will do
-        of_first = vc.all(section > 0, lane == 0)
-        sections = _Slots(self, self._sections_at + vc.max(section, 1) - 1, of_first)
-        for slots in (tiles, blocks, sections):
-            slots.look()
-        tiles.wait(patience)
         last = place == fan - 1
-        joined = lanes.inclusive(algebra, algebra.chosen(lane < place, tiles.item(), whole))
-        in_block = self._present(lanes.item_at(joined, vc.max(place, 1) - 1), place > 0)
-        own_block = lanes.item_at(joined, fan - 1)
-        with vc.if_block(last):
-            self._put(self._blocks_at + block, own_block)
-        blocks.wait(patience)
-        joined = lanes.inclusive(algebra, algebra.chosen(lane < of_section, blocks.item(), own_block))
+        near = min(subgroups - 1, fan) if subgroups > 1 else 1
+        shared = _Shared(algebra, fan + 2)
+        looks = subgroup == 0 if subgroups > 1 else None
+        with vc.if_block(looks) if looks is not None else vc.scope_block():
+            self._put(tile, whole)
+            far = of_section + 1 - near
+            wanted = vc.all(of_section + 1 > near, lane < far) if near < fan else None
+            blocks = _Slots(self, self._blocks_at + (section * fan + lane), wanted) if near < fan else None
+            # all tiles ask for the same one: a lane of each will do
+            sections = _Slots(self, self._sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0))
+            if blocks is not None and wanted is not None:
+                blocks.wait(pause)
+                with vc.if_block(wanted):
+                    shared.leave(lane, blocks.item())
+            sections.wait(pause)
+            with vc.if_block(lane == 0):
+                shared.leave(fan + 1, sections.item())
+        with vc.if_block(subgroup > 0) if subgroups > 1 else vc.scope_block():
+            back = subgroup - 1 if subgroups > 1 else 0
+            with vc.if_block(vc.all(back <= of_section, back < near)) if subgroups > 1 else vc.scope_block():
+                own = of_section - back
+                here = vc.select(back == 0, place, fan).to_dtype(uint32).to_register() if subgroups > 1 else place
+                wanted = lane < here
+                tiles = _Slots(self, (section * fan + own) * fan + lane, wanted)
+                tiles.wait(pause)
+                joined = lanes.inclusive(algebra, algebra.chosen(wanted, tiles.item(), whole))
+                in_block = lanes.item_at(joined, vc.max(here, 1) - 1)
+                own_block = lanes.item_at(joined, fan - 1)
+                with vc.if_block(lane == 0):
+                    shared.leave(own, own_block)
+                with vc.if_block(vc.all(here < fan, lane == 0)):
+                    shared.leave(fan, in_block)
+                with vc.if_block(here == fan - 1):
+                    self._put(self._blocks_at + block, own_block)
+        vc.barrier()
+        joined = lanes.inclusive(algebra, shared.found(vc.min(lane, of_section)))
         in_section = self._present(lanes.item_at(joined, vc.max(of_section, 1) - 1), of_section > 0)
         own_section = lanes.item_at(joined, fan - 1)
-        sections.wait(patience)
-        earlier = self._present(lanes.item_at(sections.item(), 0), section > 0)
-        with vc.if_block(vc.all(last, of_section == fan - 1)):
+        earlier = self._present(shared.found(fan + 1), section > 0)
+        in_block = self._present(shared.found(fan), place > 0)
+        ends = vc.all(last, of_section == fan - 1)
+        with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
             self._put(self._sections_at + section, algebra.joined(earlier, own_section))
         return algebra.joined(algebra.joined(earlier, in_section), in_block)
 
@@ -121,8 +136,7 @@ class Board:
             return
         tags = []
         for i, word in enumerate(words):
-            place = self._status[slot * self._size + (1 + i)]
-            loaded = place.to_register() if self._plain else vc.atomic_load(place, relaxed=True)
+            loaded = vc.atomic_load(self._status[slot * self._size + (1 + i)], relaxed=True)
             pair = vc.unpack_uint2x32(loaded).to_register()
             word[:] = pair.x
             tags.append(pair.y)
@@ -158,17 +172,40 @@ class _Slots:
         with vc.if_block(self._tag == 0):
             self._board.look(self._slot, self._words, self._tag)
 
-    def wait(self, patience: int) -> None:
+    def wait(self, pause: int) -> None:
         """Look until all is there."""
-        tries = vc.new_uint_register(0)
-        waiting: Any = vc.subgroup_any(self._tag == 0)
-        if patience:
-            waiting = vc.all(waiting, tries < patience)
-        with vc.while_block(waiting):
+        self.look()
+        with vc.while_block(vc.subgroup_any(self._tag == 0)):
+            if pause:
+                # those who look all the time are in the way of those who are looked for
+                spent = vc.new_uint_register(0)
+                spent[:] = self._tag + 1
+                with vc.for_block(0, pause):
+                    spent[:] = spent * 1664525 + 1013904223
+                # never so: what is spent is needed, as far as compilers know
+                with vc.if_block(spent == 0x9E3779B9):
+                    self._tag[:] = self._tag & 1
             self.look()
-            if patience:
-                tries += 1
 
     def item(self) -> Item:
         """Return what was found; anything where nothing was wanted."""
         return self._board.item_of(self._words, self._tag)
+
+
+class _Shared:
+    """Items in the workgroup's memory."""
+
+    def __init__(self, algebra: Algebra, count: int) -> None:
+        self._values = vc.shared_buffer(algebra.kind, count)
+        self._flags = vc.shared_buffer(uint32, count) if algebra.segmented else None
+
+    def leave(self, place: Any, item: Item) -> None:
+        """Keep an item."""
+        self._values[place] = item.value
+        if self._flags is not None:
+            self._flags[place] = item.flag
+
+    def found(self, place: Any) -> Item:
+        """Return an item, when a barrier has been passed since it was left."""
+        flag = None if self._flags is None else self._flags[place].to_register()
+        return Item(self._values[place].to_register(), flag)

@@ -44,8 +44,10 @@ class Tuning:
         Whether tiles look back: 1, or 0, which is partial results; -1 chooses.
     packed
         Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
-    patience
-        How often a look-back looks for what is not there before it computes that itself; 0: without end.
+    tickets
+        Whether tiles are numbered as their workgroups start: 1 or 0; -1: where these may start in any order.
+    pause
+        How long a look-back rests between looks, in rounds of a loop.
     """
 
     group: int = 512
@@ -58,7 +60,8 @@ class Tuning:
     rounds: int = 8
     lookback: int = -1
     packed: int = -1
-    patience: int = 0
+    tickets: int = 1
+    pause: int = 0
 
 
 tuning = Tuning()

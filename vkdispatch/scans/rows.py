@@ -64,8 +64,10 @@ class RowsForm:
         Whether there are partial results of the ranges before.
     looped
         Whether ranges may have several tiles.
-    patience
-        How often the look-back looks for one that is not there; 0: without end.
+    tickets
+        Whether tiles are numbered as their workgroups start; else they are known to start in order.
+    pause
+        How long, in rounds of a loop, a look-back rests between looks.
     """
 
     mode: str
@@ -80,7 +82,8 @@ class RowsForm:
     carried: bool
     looped: bool
     facts: Facts
-    patience: int = 0
+    tickets: bool = True
+    pause: int = 0
 
     @property
     def segmented(self) -> bool:
@@ -176,8 +179,8 @@ class RowsWork:
         self._subgroup = (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
         self._memory: Any = None
         if form.mode == "lookback":
-            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"], form.patience < 0)
-            self._group = self._board.ticket()
+            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"])
+            self._group = self._board.ticket() if form.tickets else vc.workgroup_id().x
         else:
             self._group = vc.workgroup_id().x
         number, together = self._number, form.together
@@ -410,17 +413,7 @@ class RowsWork:
 
     def _looked_back(self, whole: Item) -> Item:
         """Return what the tiles before come to."""
-        board = self._board
-        memory = vc.shared_buffer(self._algebra.kind, 1)
-        flags = vc.shared_buffer(uint32, 1) if self._form.segmented else None
-        with vc.if_block(self._subgroup == 0) if self._subgroups > 1 else vc.scope_block():
-            found = board.before(self._group, whole, self._form.patience)
-            with vc.if_block(self._lanes.lane == 0):
-                memory[0] = found.value
-                if flags is not None:
-                    flags[0] = found.flag
-        vc.barrier()
-        flag = None if flags is None else flags[0].to_register()
-        present = True if self._form.segmented else (self._group > 0).to_register()
-        return Item(memory[0].to_register(), flag, present)
-
+        item = self._board.before(self._group, whole, self._subgroup, self._subgroups, self._form.pause)
+        if self._form.segmented:
+            return Item(item.value, item.flag)
+        return Item(item.value, None, (self._group > 0).to_register())

@@ -44,7 +44,12 @@ def run_scan(
         sizes = around(shape, checked_axis(axis, len(shape)))
     target = output(output_map, kind)
     results = result(out, shape, target.out_type, values.context)
-    if segments is not None and isinstance(segments, Buffer) and axis is None and segments.size == values.size:
+    if (
+        segments is not None
+        and isinstance(segments, Buffer)
+        and axis is None
+        and segments.size == values.size
+    ):
         shape = segments.shape if segments.var_type is bool_ else shape
     flags = flags_of(segments, shape, sizes, values.context, graph) if values.size else None
     if not values.size:
@@ -132,7 +137,14 @@ class ScanFunction:
             An argument is not what it should be, or `exclusive` lacks an identity.
         """
         return _called(
-            self, x, axis, out, Wish(reverse=bool(reverse), exclusive=bool(exclusive)), segments, output_map, graph
+            self,
+            x,
+            axis,
+            out,
+            Wish(reverse=bool(reverse), exclusive=bool(exclusive)),
+            segments,
+            output_map,
+            graph,
         )
 
     def operation(self) -> ScanOp:
