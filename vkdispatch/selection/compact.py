@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
@@ -58,8 +58,8 @@ def compact(
 
     Returns
     -------
-    A buffer of one axis. With `size` a tuple: that buffer, and one of an int64: how many elements were kept, in
-    the buffer or beyond its end.
+    A buffer of one axis. With `size` a tuple: that buffer, and one of an int64: how many elements were kept,
+    in the buffer or beyond its end.
 
     Raises
     ------
@@ -107,7 +107,8 @@ def nonzero(
 
     Returns
     -------
-    A tuple of buffers of one axis, int64: for each axis of `x` the indices along it, in the order of the elements.
+    A tuple of buffers of one axis, int64: for each axis of `x` the indices along it, in the order of the
+    elements.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def _total_of(starts: Buffer[Any], x: Operand, graph: CommandGraph | None) -> Bu
     return found
 
 
-@lru_cache(1)
+@remembered
 def _totalling() -> ShaderFunction:
     buffer: Any = vc.Buff
 

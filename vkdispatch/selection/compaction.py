@@ -4,24 +4,25 @@
     flags      1 1 0 1   0 0 0 1   1 1 0 0           first pass: one bit an element, and the sum of each tile
     sums       3         1         2
     starts     0         3         4                 exclusive sum over all tiles
-    result     x x x     x         x x               second pass: an element's place is its tile's start and the
-                                                     number of flags before it in the tile
+    result     x x x     x         x x               second pass: an element's place is its tile's start
+                                                     and the number of flags before it in the tile
 
 Elements are looked at once, whatever decides on them; the second pass reads bits, and those elements that it
-keeps. Invariants: bit i of word w of a tile is element 32 w + i of the tile; bits beyond the last element are 0.
+keeps. Invariants: bit i of word w of a tile is element 32 w + i of the tile; bits beyond the last element are
+0.
 
 Tiles that keep much go element by element, so that neighbours write to neighbours; those that keep little go
 bit by bit.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
@@ -136,10 +137,7 @@ def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
     else:
         return a != b
     # what comparisons say of NaN is not asked
-    if equal_nan:
-        either = vc.any(vc.all(nan_a, ~nan_b), vc.all(~nan_a, nan_b))
-    else:
-        either = vc.any(nan_a, nan_b)
+    either = vc.any(vc.all(nan_a, ~nan_b), vc.all(~nan_a, nan_b)) if equal_nan else vc.any(nan_a, nan_b)
     return vc.any(either, vc.all(~nan_a, ~nan_b, numbers_differ))
 
 
@@ -180,7 +178,7 @@ def is_countable(x: Operand) -> bool:
     return not (is_vector(x.var_type) or is_matrix(x.var_type))
 
 
-@lru_cache(512)
+@remembered
 def _flagging(decision: Decision, group: int) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -286,7 +284,7 @@ def summed_before(value: Any, lane: Any, group: int) -> Any:
 
 
 class Writer:
-    """What is written of the elements that are kept. Equal writers have one kernel: they are frozen dataclasses."""
+    """What is written of the elements that are kept. Equal writers, frozen dataclasses, have one kernel."""
 
     name = "compact"
     # whether `number` is to be called
@@ -314,7 +312,7 @@ def compacted(
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
-@lru_cache(512)
+@remembered
 def _writing(writer: Writer, group: int) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -398,7 +396,7 @@ def filled(result: Buffer[Any], starts: Buffer[Any], value: Any, graph: CommandG
     _filling(result.var_type)(result, starts, value, graph=graph)
 
 
-@lru_cache(64)
+@remembered
 def _filling(kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const

@@ -5,17 +5,17 @@
 
 Several copies, each of some subgroups of the workgroup, keep those apart that would wait for one another at
 the same bin. Where the bins do not fit in workgroup memory, elements are counted in the buffer at once.
-Counts are integers, so that the order in which they are added up, which is the device's choice, is nothing that
-the result could depend on.
+Counts are integers, so that the order in which they are added up, which is the device's choice, is nothing
+that the result could depend on.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
@@ -62,7 +62,7 @@ def counted(
     clear(counts, graph)
     stream = streamed(x)
     words = shared_words(bins)
-    groups, arguments = stream_arguments(stream, (x,))
+    _, arguments = stream_arguments(stream, (x,))
     copies = max(1, min(words // (bins | 1), stream.group // get_context().subgroup_size)) if words else 1
     own = () if edges is None else (edges,)
     kernel = _counting(_Form(stream, binning, words, kind))
@@ -70,7 +70,7 @@ def counted(
     return counts
 
 
-@lru_cache(1024)
+@remembered
 def _counting(form: _Form) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -134,7 +134,7 @@ def clear(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
     _clearing()(buffer, graph=graph, exec_size=words)
 
 
-@lru_cache(1)
+@remembered
 def _clearing() -> ShaderFunction:
     buffer: Any = vc.Buff
 
@@ -152,7 +152,7 @@ def stored(
     return result
 
 
-@lru_cache(256)
+@remembered
 def _storing(kind: DType, sink: Sink) -> ShaderFunction:
     buffer: Any = vc.Buff
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]

@@ -1,6 +1,5 @@
 """The smallest and the largest element of an array, in one pass: where histograms begin and end."""
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, to_vector
@@ -45,7 +45,8 @@ def extremes(x: Operand, graph: CommandGraph | None) -> tuple[Buffer[Any], ...]:
     """Return what `extremes_read`, or a kernel, finds the extremes in.
 
     That is the smallest element, and the largest one with its order reversed (negated; of integers, with all
-    bits flipped), as the two components of one element; of 64-bit integers as two buffers. NaN where there is one.
+    bits flipped), as the two components of one element; of 64-bit integers as two buffers. NaN where there is
+    one.
     """
     return tuple(reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source))
 
@@ -57,7 +58,7 @@ def extremes_read(found: tuple[Buffer[Any], ...], kind: DType) -> tuple[Any, Any
     return low, (-high if is_float_dtype(wide_type(kind)) else ~high)
 
 
-@lru_cache(256)
+@remembered
 def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
     kind = wide_type(source.out_type)
     if kind is dtype.bool_:

@@ -1,6 +1,5 @@
 """`vd.histogram`: how many elements lie between edges."""
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import identity_map
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
@@ -53,11 +53,11 @@ def histogram(
     x
         A buffer, or a map called with its arguments; of integers, floats or truth values, of any shape.
     bins
-        How many bins of equal width; or the edges, rising, as a sequence or a buffer of one axis (whose values
-        are not looked at).
+        How many bins of equal width; or the edges, rising, as a sequence or a buffer of one axis (whose
+        values are not looked at).
     range
-        The outer edges, two finite numbers, for bins of equal width. None: the smallest and the largest element,
-        for which the call waits. In a graph nothing is waited for, and the edges stay on the device.
+        The outer edges, two finite numbers, for bins of equal width. None: the smallest and the largest
+        element, for which the call waits. In a graph nothing is waited for, and the edges stay on the device.
     density
         Whether the result is that of a density, of which the integral is 1.
     weights
@@ -73,8 +73,8 @@ def histogram(
     counts
         int64; with weights their type (int64 of truth values); float64 with `density`.
     edges
-        float64, but of the type of `x` where that is a float and bins are of equal width; edges that were given
-        as a buffer are that buffer.
+        float64, but of the type of `x` where that is a float and bins are of equal width; edges that were
+        given as a buffer are that buffer.
 
     Raises
     ------
@@ -140,7 +140,8 @@ def _binned(
     host = np.asarray(bins)
     if host.ndim != 1 or host.dtype.kind not in "biuf" or host.size < 2:
         raise ArgumentValueError(
-            f"bins: expected how many, or at least 2 edges along one axis, got {given(bins)} of the shape {host.shape}"
+            f"bins: expected how many, or at least 2 edges along one axis, got {given(bins)} of the shape "
+            f"{host.shape}"
         )
     if np.any(host[:-1] > host[1:]):
         raise ArgumentValueError("bins: expected edges that rise")
@@ -244,12 +245,12 @@ def _density(
     return dense
 
 
-@lru_cache(1)
+@remembered
 def _total() -> ReduceFunction:
     return ReduceFunction(SubgroupAdd, None, None, identity_map(dtype.float64), name="total", plain=True)
 
 
-@lru_cache(64)
+@remembered
 def _dividing(kind: DType, sink: Sink) -> ShaderFunction:
     buffer: Any = vc.Buff
     arguments = [

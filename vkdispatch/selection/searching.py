@@ -9,7 +9,6 @@ for several values at once, so that as many loads are under way. Invariant: the 
 [base, base + length].
 """
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -102,8 +102,8 @@ def searchsorted(
 
     Returns
     -------
-    A buffer of the shape of `values`, int64, of places from 0 to the length of `sorted`. Types are compared as
-    NumPy promotes them.
+    A buffer of the shape of `values`, int64, of places from 0 to the length of `sorted`. Types are compared
+    as NumPy promotes them.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def _checked(array: Any, name: str) -> Operand:
     found = operand(array, name)
     if not is_scalar(found.var_type):
         raise ArgumentTypeError(
-            f"{name}: expected integers, floats or truth values, got {found.var_type.name}, which have no order"
+            f"{name}: expected integers, floats or truth values, got {found.var_type.name}, not ordered"
         )
     return found
 
@@ -166,7 +166,7 @@ def _checked_sorter(sorter: Any, length: int) -> Operand:
     return found
 
 
-@lru_cache(256)
+@remembered
 def _searching(form: _Form) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const

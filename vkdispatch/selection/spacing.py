@@ -3,17 +3,17 @@
     extremes  ->  first, last  ->  number * step   ->  + first   ->  the last edge is the last one exactly
                                    one kernel          another
 
-The product goes through memory, so that no compiler makes one operation of it and the sum. float32 is computed
-in float64 and rounded after each operation, which gives what float32 would, also where a device's own quotients
-are less exact.
+The product goes through memory, so that no compiler makes one operation of it and the sum. float32 is
+computed in float64 and rounded after each operation, which gives what float32 would, also where a device's
+own quotients are less exact.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
@@ -39,7 +39,7 @@ def spaced(
     return edges
 
 
-@lru_cache(64)
+@remembered
 def _outer_kernel(stored: DType, count: int, source: DType, kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
 
@@ -68,7 +68,7 @@ def _rounded(value: Any, kind: DType) -> Any:
     return value if kind is dtype.float64 else value.to_dtype(kind).to_register().to_dtype(dtype.float64)
 
 
-@lru_cache(8)
+@remembered
 def _steps_kernel(kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -88,7 +88,7 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
     return traced("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
 
 
-@lru_cache(8)
+@remembered
 def _edges_kernel(kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const

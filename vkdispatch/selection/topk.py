@@ -7,7 +7,6 @@
 Sorts are stable, so that of equal elements those come first that lie first.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -17,6 +16,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -52,8 +52,8 @@ def topk(
     Parameters
     ----------
     x
-        A buffer of scalars or complex numbers (ordered by their real parts, then their imaginary ones), or a map
-        called with its arguments.
+        A buffer of scalars or complex numbers (ordered by their real parts, then their imaginary ones), or a
+        map called with its arguments.
     k
         How many, from 0 to the length of the axis.
     axis
@@ -154,7 +154,7 @@ def _take(
     to: Output,
     graph: CommandGraph | None,
 ) -> None:
-    """Store the first k positions of each row, and what is there; rows of positions have a length of `pitch`."""
+    """Store the first k positions of each row, and what is there; `pitch` is from row to row of positions."""
     source, sink = x.source.elementwise(), to.sink
     if x.source.plain and sink.mapping is None:
         # bits are moved as they are
@@ -167,7 +167,7 @@ def _take(
     kernel(values, indices, positions, *x.arguments, *to.arguments, *numbers, graph=graph)
 
 
-@lru_cache(512)
+@remembered
 def _taking(form: _Taking) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const

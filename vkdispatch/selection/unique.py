@@ -12,7 +12,6 @@ stored where the element was
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
@@ -59,8 +59,8 @@ def unique(
     Parameters
     ----------
     x
-        A buffer of scalars or complex numbers, or a map called with its arguments. All of its axes are taken as
-        one.
+        A buffer of scalars or complex numbers, or a map called with its arguments. All of its axes are taken
+        as one.
     return_index
         Whether to return where in `x` each is found first.
     return_inverse
@@ -70,8 +70,8 @@ def unique(
     equal_nan
         Whether all NaNs are one element, the last; else each is one of its own.
     size
-        How many elements the result has, of more the first ones; None: as many as there are, for which the call
-        waits. Graphs need it.
+        How many elements the result has, of more the first ones; None: as many as there are, for which the
+        call waits. Graphs need it.
     fill_value
         With `size`: the number behind all elements; None: the smallest element. Indices there are that one's,
         and counts 0.
@@ -82,8 +82,8 @@ def unique(
 
     Returns
     -------
-    A buffer of one axis. If anything else is asked for a tuple: that buffer, indices, inverse (of the shape of
-    `x`), counts, those that are; int64.
+    A buffer of one axis. If anything else is asked for a tuple: that buffer, indices, inverse (of the shape
+    of `x`), counts, those that are; int64.
 
     Raises
     ------
@@ -252,7 +252,7 @@ class Heads(Writer):
         own["unique_inverse"][self._position(own, index)] = (rank - 1).to_dtype(dtype.int64)
 
 
-@lru_cache(64)
+@remembered
 def _counting(kind: DType) -> ShaderFunction:
     """Return the kernel that makes counts of heads."""
     buffer: Any = vc.Buff
@@ -288,7 +288,7 @@ def _pad(found: _Found, flags: Flags, fill_value: Any, graph: CommandGraph | Non
             _padding(moved_type(each.var_type))(each, flags.starts, graph=graph)
 
 
-@lru_cache(64)
+@remembered
 def _padding(kind: DType) -> ShaderFunction:
     """Return the kernel that fills places with the first element."""
     buffer: Any = vc.Buff

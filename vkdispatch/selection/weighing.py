@@ -6,13 +6,12 @@
                       ^ the top's leading bit                                       of two int64 each
     sum of a bin   = (upper + lower * 2 ** -H) * 2 ** (its top's place)             rounded once
 
-H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off at
-2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself has
-53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of floats
+H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off
+at 2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself
+has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of floats
 by atomics has that property. Weights that are integers are summed up as int64.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -20,6 +19,7 @@ from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
@@ -39,7 +39,7 @@ _PLUS, _MINUS, _NAN = 1, 2, 4
 
 @record
 class _Layout:
-    """How a float is stored: bits of its fraction, its largest biased exponent, and the bias of 1.0's last bit."""
+    """How a float is stored: bits of its fraction, its largest exponent, and the bias of 1.0's last bit."""
 
     word: DType
     fraction: int
@@ -79,7 +79,7 @@ def weighed(
     """Fill the result with each bin's sum of weights, as its type or mapped."""
     context = x.context
     stream = streamed(x, weights)
-    groups, arguments = stream_arguments(stream, (x, weights))
+    _, arguments = stream_arguments(stream, (x, weights))
     own = (bins,) if edges is None else (bins, edges)
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
@@ -118,7 +118,7 @@ def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     return negative, vc.max(exponent, 1).to_register(), mantissa
 
 
-@lru_cache(256)
+@remembered
 def _top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the largest exponent of each bin, and what there is beside numbers."""
     buffer: Any = vc.Buff
@@ -160,7 +160,7 @@ def _top_kernel(form: _Form) -> ShaderFunction:
     return traced(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
-@lru_cache(256)
+@remembered
 def _sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point below its top."""
     buffer: Any = vc.Buff
@@ -236,7 +236,7 @@ def _shifted_right(value: Any, count: Any) -> Any:
     return vc.select(count < 64, value >> vc.min(count, 63), 0)
 
 
-@lru_cache(256)
+@remembered
 def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
     buffer: Any = vc.Buff
     mapped = list(zip(sink.names, sink.annotations, strict=True))
