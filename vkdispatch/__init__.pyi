@@ -199,6 +199,12 @@ from vkdispatch.rearrange import (
     where,
 )
 from vkdispatch.matrices.product import matmul
+from vkdispatch.selection.bincount import bincount
+from vkdispatch.selection.compact import compact, nonzero
+from vkdispatch.selection.histogram import histogram
+from vkdispatch.selection.searching import searchsorted
+from vkdispatch.selection.topk import topk
+from vkdispatch.selection.unique import unique
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
@@ -270,6 +276,7 @@ __all__ = [
     "asbuffer",
     "asrfftbuffer",
     "bfloat16",
+    "bincount",
     "bool_",
     "buffer_c64",
     "buffer_dv2",
@@ -300,6 +307,8 @@ __all__ = [
     "buffer_v2",
     "buffer_v3",
     "buffer_v4",
+    "compact",
+    "complex128",
     "complex32",
     "complex64",
     "complex128",
@@ -331,6 +340,7 @@ __all__ = [
     "get_devices",
     "global_graph",
     "glsl_kernel",
+    "histogram",
     "hvec2",
     "hvec3",
     "hvec4",
@@ -370,6 +380,7 @@ __all__ = [
     "mean",
     "norm",
     "matmul",
+    "nonzero",
     "optional_device_features",
     "orders",
     "prod",
@@ -382,6 +393,7 @@ __all__ = [
     "reduce",
     "repeat",
     "required_device_features",
+    "searchsorted",
     "scan",
     "roll",
     "select_queue_families",
@@ -398,6 +410,7 @@ __all__ = [
     "take_along_axis",
     "tile",
     "transpose",
+    "topk",
     "uhvec2",
     "uhvec3",
     "uhvec4",
@@ -405,6 +418,8 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unique",
+    "uint8",
     "use_context",
     "uvec2",
     "uvec3",

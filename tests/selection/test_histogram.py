@@ -1,0 +1,174 @@
+"""vd.histogram against NumPy: edges, counts, weights, what lies outside."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vkdispatch as vd
+
+RNG = np.random.default_rng(7)
+KINDS = ["float32", "int32", "uint8", "bool", "float64", "int64", "uint64", "int16", "float16"]
+
+
+def same(found: tuple[vd.Buffer[Any], vd.Buffer[Any]], expected: Any) -> None:
+    counts, edges = (buffer.read(0) for buffer in found)
+    np.testing.assert_array_equal(counts, expected[0])
+    np.testing.assert_array_equal(edges, expected[1])
+    assert counts.dtype == expected[0].dtype
+    assert edges.dtype == expected[1].dtype
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_type(kind: str) -> None:
+    data = RNG.integers(0, 2 if kind == "bool" else 100, 3001).astype(kind)
+    expected_of = data.astype(np.uint8) if kind == "bool" else data
+    buffer = vd.asbuffer(data)
+    same(vd.histogram(buffer, 13), np.histogram(expected_of, 13))
+    same(vd.histogram(buffer, 7, (3, 50)), np.histogram(expected_of, 7, (3, 50)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 257, 4095, 4096, 4099, 70_001])
+def test_sizes(size: int) -> None:
+    data = RNG.standard_normal(size).astype(np.float32)
+    same(vd.histogram(vd.asbuffer(data), 10), np.histogram(data, 10))
+
+
+@pytest.mark.parametrize("bins", [1, 2, 255, 256, 1000, 5000, 100_000])
+def test_numbers_of_bins(bins: int) -> None:
+    data = RNG.random(20_001).astype(np.float32)
+    same(vd.histogram(vd.asbuffer(data), bins, (0, 1)), np.histogram(data, bins, (0, 1)))
+
+
+def test_elements_on_edges_belong_where_numpy_puts_them() -> None:
+    edges = np.linspace(0, 1, 11)
+    for kind in (np.float32, np.float64):
+        near = np.concatenate([np.nextafter(edges.astype(kind), kind(side)) for side in (-9, 9)])
+        data = np.concatenate([edges.astype(kind), near])
+        same(vd.histogram(vd.asbuffer(data), 10, (0, 1)), np.histogram(data, 10, (0, 1)))
+        same(vd.histogram(vd.asbuffer(data), list(edges)), np.histogram(data, list(edges)))
+
+
+def test_what_is_no_number_or_lies_outside_is_not_counted() -> None:
+    data = np.array([np.nan, np.inf, -np.inf, -0.0, 0.5, 1, 1.5, -1e-30], np.float32)
+    same(vd.histogram(vd.asbuffer(data), 4, (0, 1)), np.histogram(data, 4, (0, 1)))
+    counts, _ = vd.histogram(vd.asbuffer(data), np.array([0.0, 0.5, 1.0]))
+    assert list(counts.read(0)) == [1, 2]
+
+
+def test_edges_of_any_width() -> None:
+    data = RNG.integers(-50, 50, 5001).astype(np.int32)
+    edges = [-40, -40, -3, 0, 0.5, 17, 49]
+    same(vd.histogram(vd.asbuffer(data), edges), np.histogram(data, edges))
+    on_device = vd.asbuffer(np.array(edges))
+    counts, returned = vd.histogram(vd.asbuffer(data), on_device)
+    assert returned is on_device
+    np.testing.assert_array_equal(counts.read(0), np.histogram(data, edges)[0])
+
+
+def test_extremes_of_types() -> None:
+    data = np.array([-(2**63), 2**63 - 1, 0, 5], np.int64)
+    same(vd.histogram(vd.asbuffer(data), 3), np.histogram(data, 3))
+    far = np.array([2**63 - 1, 2**63 - 2, 2**63 - 3], np.int64)
+    edges = np.array([2**63 - 3, 2**63 - 2, 2**63 - 1])
+    same(vd.histogram(vd.asbuffer(far), edges), np.histogram(far, edges))
+
+
+def test_no_elements() -> None:
+    none = vd.asbuffer(np.zeros((0, 3), np.float32))
+    same(vd.histogram(none, 4), np.histogram(np.zeros(0, np.float32), 4))
+    counts, _ = vd.histogram(none, 3, (0, 1), weights=none)
+    assert list(counts.read(0)) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32", "float64", "bool"])
+def test_weights(kind: str) -> None:
+    data = RNG.random(5003).astype(np.float32)
+    weights = RNG.integers(-99, 99, data.size).astype(kind)
+    counts, edges = vd.histogram(vd.asbuffer(data), 9, (0, 1), weights=vd.asbuffer(weights))
+    expected, expected_edges = np.histogram(data, 9, (0, 1), weights=weights.astype(np.float64))
+    np.testing.assert_array_equal(counts.read(0), expected)
+    np.testing.assert_array_equal(edges.read(0), expected_edges.astype(np.float32))
+
+
+def test_sums_of_weights_are_exact_and_the_same_each_time() -> None:
+    data = RNG.integers(0, 5, 40_001).astype(np.int32)
+    weights = (RNG.standard_normal(data.size) * 10.0 ** RNG.integers(-12, 12, data.size)).astype(np.float64)
+
+    def call() -> Any:
+        return vd.histogram(vd.asbuffer(data), 5, (0, 5), weights=vd.asbuffer(weights))[0].read(0)
+
+    first = call()
+    exact = [math.fsum(weights[data == number]) for number in range(5)]
+    np.testing.assert_allclose(first, exact, rtol=3e-16)
+    for _ in range(3):
+        assert call().tobytes() == first.tobytes()
+
+
+def test_weights_that_are_no_numbers() -> None:
+    data = np.repeat(np.arange(5), 3).astype(np.float32)
+    weights = np.array([1, np.inf, 2, -np.inf, 1, 1, np.inf, -np.inf, 0, np.nan, 1, 1, 1, 2, 3], np.float32)
+    counts = vd.histogram(vd.asbuffer(data), 5, (0, 5), weights=vd.asbuffer(weights))[0].read(0)
+    np.testing.assert_array_equal(counts, np.array([np.inf, -np.inf, np.nan, np.nan, 6], np.float32))
+
+
+def test_density() -> None:
+    data = RNG.standard_normal(3001).astype(np.float32)
+    for bins in (11, [-3, -1, 0.5, 4]):
+        found = vd.histogram(vd.asbuffer(data), bins, density=True)[0].read(0)
+        np.testing.assert_allclose(found, np.histogram(data, bins, density=True)[0], rtol=1e-6)
+
+
+def test_maps() -> None:
+    data = RNG.random(3001).astype(np.float32)
+
+    @vd.map
+    def squared(value: vd.float32) -> vd.float32:
+        return value * value
+
+    @vd.map
+    def halved(count: vd.int64) -> vd.float32:
+        return count.to_dtype(vd.float32) / 2
+
+    counts, _ = vd.histogram(squared(vd.asbuffer(data)), 10, (0, 1), output_map=halved)
+    np.testing.assert_array_equal(counts.read(0), np.histogram(data * data, 10, (0, 1))[0] / 2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(-30, 30), min_size=1, max_size=300),
+    st.integers(1, 40),
+    st.tuples(st.integers(-40, 40), st.integers(1, 60)),
+)
+def test_any_integers(data: list[int], bins: int, around: tuple[int, int]) -> None:
+    outer = (around[0], around[0] + around[1])
+    array = np.array(data, np.float32)
+    same(vd.histogram(vd.asbuffer(array), bins, outer), np.histogram(array, bins, outer))
+    same(vd.histogram(vd.asbuffer(array), bins), np.histogram(array, bins))
+
+
+def test_what_is_refused() -> None:
+    x = vd.asbuffer(np.arange(4, dtype=np.float32))
+    with pytest.raises(TypeError, match=r"vd\.asbuffer"):
+        vd.histogram(np.arange(3), 3)
+    with pytest.raises(ValueError, match="positive"):
+        vd.histogram(x, 0)
+    with pytest.raises(TypeError, match="bins"):
+        vd.histogram(x, 2.5)
+    with pytest.raises(ValueError, match="rise"):
+        vd.histogram(x, [3, 2, 1])
+    with pytest.raises(ValueError, match="finite"):
+        vd.histogram(x, 3, (0, np.inf))
+    with pytest.raises(ValueError, match="before the first"):
+        vd.histogram(x, 3, (2, 1))
+    with pytest.raises(ValueError, match="weights"):
+        vd.histogram(x, 3, weights=vd.asbuffer(np.arange(3, dtype=np.float32)))
+    with pytest.raises(ValueError, match="range"):
+        vd.histogram(vd.asbuffer(np.array([1, np.nan], np.float32)), 3)
+    with pytest.raises(TypeError, match="complex64"):
+        vd.histogram(vd.asbuffer(np.zeros(3, np.complex64)), 3)

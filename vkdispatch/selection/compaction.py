@@ -1,0 +1,411 @@
+"""What is kept of an array goes together, in its order.
+
+    elements   x x . x | . . . x | x x . . | ...     tiles of 32 elements for each invocation of a workgroup
+    flags      1 1 0 1   0 0 0 1   1 1 0 0           first pass: one bit an element, and the sum of each tile
+    sums       3         1         2
+    starts     0         3         4                 exclusive sum over all tiles
+    result     x x x     x         x x               second pass: an element's place is its tile's start
+                                                     and the number of flags before it in the tile
+
+Elements are looked at once, whatever decides on them; the second pass reads bits, and those elements that it
+keeps. Invariants: bit i of word w of a tile is element 32 w + i of the tile; bits beyond the last element are
+0.
+
+Tiles that keep much go element by element, so that neighbours write to neighbours; those that keep little go
+bit by bit.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.operand import Operand, plain_source
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.scans.sums import exclusive_sum
+from vkdispatch.selection.streams import group_size
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_WORD = 32
+_MOST_TILES = 1 << 31
+
+
+@record(frozen=False)
+class Tuning:
+    """Numbers that were found by measurement, on GPUs.
+
+    Attributes
+    ----------
+    group
+        Invocations of a workgroup; a tile has 32 elements for each.
+    flight
+        Loads that an invocation has under way.
+    sparse
+        Tiles that keep fewer than one of so many elements go bit by bit.
+    """
+
+    group: int = 256
+    flight: int = 8
+    sparse: int = 16
+
+
+tuning = Tuning()
+
+
+@record(eq=False)
+class Flags:
+    """Which elements are kept.
+
+    Attributes
+    ----------
+    bits
+        A word for every 32 elements.
+    starts
+        How many are kept before each tile; last, how many in all.
+    size, group
+        How many elements there are, and the invocations of a workgroup whose tiles these are.
+    """
+
+    bits: Buffer[Any]
+    starts: Buffer[Any]
+    size: int
+    group: int
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are."""
+        return self.starts.size - 1
+
+    def total(self) -> int:
+        """Return how many elements are kept; waits for the device."""
+        return int(self.starts.read_range(self.tiles, self.tiles + 1, 0)[0])
+
+
+@record
+class Decision:
+    """What decides on elements: `act(variables, index)` returns whether one is kept.
+
+    `source` gives values, of which the true ones (not 0) are kept; without `differs`. With it, elements are
+    kept that differ from the one before: the heads of runs in sorted arrays, of which NaNs are one if they
+    are `equal_nan`.
+    """
+
+    source: Source
+    differs: bool = False
+    equal_nan: bool = True
+
+    def of_value(self, value: Any) -> Any:
+        """Return whether an element of this value is kept."""
+        kind = value.var_type
+        if kind is dtype.bool_:
+            return value
+        if is_complex(kind):
+            return vc.any(value.real != 0, value.imag != 0)
+        return value != 0
+
+    def at(self, arguments: Sequence[Any], index: Any) -> Any:
+        """Return whether the element at an index is kept."""
+        if not self.differs:
+            return self.of_value(self.source.value(arguments, index))
+        return self.of_run(arguments, index, [arguments[0][index].to_register()])[0]
+
+    def of_run(self, arguments: Sequence[Any], index: Any, values: Sequence[Any]) -> list[Any]:
+        """Return whether each of some neighbours, from an index on, differs from the one before."""
+        before = arguments[0][vc.select(index == 0, 0, index - 1)].to_register()
+        first = vc.any(index == 0, are_different(values[0], before, self.equal_nan))
+        rest = zip(values[1:], values, strict=False)
+        return [first, *(are_different(value, last, self.equal_nan) for value, last in rest)]
+
+
+def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
+    """Whether two values differ; NaNs differ from numbers, and from one another as it is said."""
+    if is_complex(a.var_type):
+        nan_a = vc.any(vc.isnan(a.real), vc.isnan(a.imag))
+        nan_b = vc.any(vc.isnan(b.real), vc.isnan(b.imag))
+        numbers_differ = vc.any(a.real != b.real, a.imag != b.imag)
+    elif is_float_dtype(a.var_type):
+        nan_a, nan_b = vc.isnan(a), vc.isnan(b)
+        numbers_differ = a != b
+    else:
+        return a != b
+    # what comparisons say of NaN is not asked
+    either = vc.any(vc.all(nan_a, ~nan_b), vc.all(~nan_a, nan_b)) if equal_nan else vc.any(nan_a, nan_b)
+    return vc.any(either, vc.all(~nan_a, ~nan_b, numbers_differ))
+
+
+def flagged(
+    x: Operand, graph: CommandGraph | None, *, differs: bool = False, equal_nan: bool = True
+) -> Flags:
+    """Find out which elements are kept.
+
+    Raises
+    ------
+    TypeError
+        The array is one of vectors or matrices, which are neither true nor false.
+    """
+    group = max(group_size(tuning.group), _WORD)
+    tile = group * _WORD
+    tiles = -(-x.size // tile)
+    if tiles > _MOST_TILES:
+        raise ArgumentValueError(f"x: {x.size} elements are more than can be compacted")
+    source = _bytewise(x.source)
+    bits: Buffer[Any] = Buffer(tiles * group, dtype.uint32, context=x.context)
+    sums: Buffer[Any] = Buffer(tiles, dtype.uint32, context=x.context)
+    views = tuple(x.arguments[position] for position, _ in source.views)
+    whole, rest = divmod(x.size, tile)
+    kernel = _flagging(Decision(source, differs, equal_nan), group)
+    kernel(bits, sums, *x.arguments, *views, whole, rest, tiles, graph=graph)
+    return Flags(bits, exclusive_sum(sums, graph=graph), x.size, group)
+
+
+def _bytewise(source: Source) -> Source:
+    """Return a source of truth values in a buffer as one of bytes, of which a load takes many."""
+    if source.plain and source.out_type is dtype.bool_:
+        return plain_source(dtype.uint8)
+    return source
+
+
+def is_countable(x: Operand) -> bool:
+    """Whether elements are true or false."""
+    return not (is_vector(x.var_type) or is_matrix(x.var_type))
+
+
+@remembered
+def _flagging(decision: Decision, group: int) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+    source = decision.source
+    arguments = [
+        ("flag_bits", buffer[dtype.uint32]),
+        ("flag_sums", buffer[dtype.uint32]),
+        *zip(source.names, source.annotations, strict=True),
+        *((f"view{i}_{view.name}", buffer[view]) for i, view in source.views),
+        *((name, constant[dtype.uint32]) for name in ("flag_whole", "flag_rest", "flag_tiles")),
+    ]
+    count = len(source.annotations)
+
+    def trace(bits: Any, sums: Any, *variables: Any) -> None:
+        own, views = variables[:count], variables[count:-3]
+        whole, rest = variables[-3:-1]
+        lane = vc.local_invocation_id().x
+        tile = vc.workgroup_id().x
+        memory = vc.shared_buffer(dtype.uint32, group)
+        memory[lane] = 0
+        vc.barrier()
+        with vc.if_block(tile < whole):
+            _whole_tile(decision, own, views, tile, lane, group, memory)
+        with vc.else_block(), vc.for_block(lane, rest, group) as offset:
+            kept = decision.at(own, tile * (group * _WORD) + offset)
+            with vc.if_block(kept):
+                vc.atomic_or(memory[offset // _WORD], vc.to_dtype(dtype.uint32, 1) << (offset % _WORD))
+        vc.barrier()
+        word = memory[lane].to_register()
+        bits[tile * group + lane] = word
+        total = summed(vc.bit_count(word).to_dtype(dtype.uint32), lane, group)
+        with vc.if_block(lane == 0):
+            sums[tile] = total
+
+    name = "flag_heads" if decision.differs else "flag"
+    return traced(name, trace, arguments, group, "flag_tiles")
+
+
+def _whole_tile(
+    decision: Decision, own: Any, views: Any, tile: Any, lane: Any, group: int, memory: Any
+) -> None:
+    """Put the flags of a whole tile into memory: 32 elements of each invocation, some loads at once."""
+    source, together = decision.source, decision.source.together
+    loads = _WORD // together
+    flight = min(loads, max(1, tuning.flight))
+    with vc.for_block(0, loads // flight) as number:
+        offsets = [(lane + (number * flight + u) * group).to_register() for u in range(flight)]
+        places = [tile * (group * loads) + offset for offset in offsets]
+        if together == 1:
+            flags = [[decision.at(own, place).to_register()] for place in places]
+        else:
+            words = [source.loaded(views, place) for place in places]
+            flags = [
+                decision.of_run(own, place * together, values)
+                if decision.differs
+                else [decision.of_value(value) for value in values]
+                for place, values in (
+                    (place, source.values(own, place, word))
+                    for place, word in zip(places, words, strict=True)
+                )
+            ]
+        for offset, each in zip(offsets, flags, strict=True):
+            mask: Any = vc.new_uint_register(0)
+            for i, flag in enumerate(each):
+                mask |= vc.select(flag, 1 << i, 0)
+            with vc.if_block(mask != 0):
+                first = offset * together
+                vc.atomic_or(memory[first // _WORD], mask << (first % _WORD))
+
+
+def summed(value: Any, lane: Any, group: int) -> Any:
+    """Return the sum of a value over the workgroup, known to its first invocation."""
+    subgroup = get_context().subgroup_size
+    part = vc.subgroup_add(value).to_register()
+    count = max(1, group // subgroup)
+    memory = vc.shared_buffer(dtype.uint32, count)
+    with vc.if_block(lane % subgroup == 0):
+        memory[lane // subgroup] = part
+    vc.barrier()
+    total = vc.new_uint_register(0)
+    with vc.if_block(lane == 0):
+        for i in range(count):
+            total += memory[i]
+    return total
+
+
+def summed_before(value: Any, lane: Any, group: int) -> Any:
+    """Return the sum of a value over the invocations of the workgroup before each."""
+    subgroup = get_context().subgroup_size
+    own = vc.subgroup_exclusive_add(value).to_register()
+    count = max(1, group // subgroup)
+    memory = vc.shared_buffer(dtype.uint32, count)
+    with vc.if_block(lane % subgroup == subgroup - 1):
+        memory[lane // subgroup] = own + value
+    vc.barrier()
+    before = vc.new_uint_register(0)
+    for i in range(count - 1):
+        before += vc.select(lane // subgroup > i, memory[i], 0)
+    return (own + before).to_register()
+
+
+# -- the second pass
+
+
+class Writer:
+    """What is written of the elements that are kept. Equal writers, frozen dataclasses, have one kernel."""
+
+    name = "compact"
+    # whether `number` is to be called
+    numbers = False
+
+    def arguments(self) -> list[tuple[str, Any]]:
+        """Return names and annotations of the kernel's arguments for it."""
+        raise NotImplementedError
+
+    def write(self, variables: Sequence[Any], place: Any, index: Any) -> None:
+        """Write the element at an index to a place."""
+        raise NotImplementedError
+
+    def number(self, variables: Sequence[Any], rank: Any, index: Any) -> None:
+        """Do something with every element, kept or not; `rank` are kept up to it, itself included."""
+
+
+def compacted(
+    flags: Flags, writer: Writer, arguments: Sequence[Any], size: int, graph: CommandGraph | None
+) -> None:
+    """Write what is kept to the places from 0 to `size`; what is more is left out."""
+    kernel = _writing(writer, flags.group)
+    low, high = size & 0x7FFFFFFF, size >> 31
+    whole, rest = divmod(flags.size, flags.group * _WORD)
+    kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
+
+
+@remembered
+def _writing(writer: Writer, group: int) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+    names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
+    arguments = [
+        ("flag_bits", buffer[dtype.uint32]),
+        ("flag_starts", buffer[dtype.uint32]),
+        *writer.arguments(),
+        *((name, constant[dtype.uint32]) for name in names),
+    ]
+    tile_size = group * _WORD
+
+    def trace(bits: Any, starts: Any, *variables: Any) -> None:
+        own = variables[:-5]
+        low, high, whole, rest = variables[-5:-1]
+        lane = vc.local_invocation_id().x
+        tile = vc.workgroup_id().x
+        word = bits[tile * group + lane].to_register()
+        start = starts[tile].to_register("write_start")
+        kept = (starts[tile + 1] - start).to_register()
+        before = summed_before(vc.bit_count(word).to_dtype(dtype.uint32), lane, group)
+        words = vc.shared_buffer(dtype.uint32, group)
+        ranks = vc.shared_buffer(dtype.uint32, group)
+        words[lane] = word
+        ranks[lane] = before
+        vc.barrier()
+        # places beyond the size are those of a caller that wanted fewer
+        room = _room(low, high, start)
+
+        def act(offset: Any, rank: Any) -> None:
+            with vc.if_block(rank < room):
+                writer.write(own, start + rank, tile * tile_size + offset)
+
+        def bit_by_bit() -> None:
+            left = word.to_register()
+            rank = before.to_register()
+            with vc.while_block(left != 0):
+                bit = vc.find_lsb(left).to_dtype(dtype.uint32).to_register()
+                act(lane * _WORD + bit, rank)
+                left &= left - 1
+                rank += 1
+
+        def element_by_element() -> None:
+            inside = vc.select(tile < whole, tile_size, rest).to_register()
+            with vc.for_block(0, _WORD) as number:
+                offset = (lane + number * group).to_register()
+                mine = words[offset // _WORD].to_register()
+                bit = (offset % _WORD).to_register()
+                below = mine & ((vc.to_dtype(dtype.uint32, 1) << bit) - 1)
+                rank = (ranks[offset // _WORD] + vc.bit_count(below).to_dtype(dtype.uint32)).to_register()
+                flag = ((mine >> bit) & 1).to_register()
+                with vc.if_block(flag != 0):
+                    act(offset, rank)
+                if writer.numbers:
+                    with vc.if_block(offset < inside):
+                        writer.number(own, start + rank + flag, tile * tile_size + offset)
+
+        if writer.numbers:
+            element_by_element()
+            return
+        with vc.if_block(kept * tuning.sparse < tile_size):
+            bit_by_bit()
+        with vc.else_block():
+            element_by_element()
+
+    return traced(writer.name, trace, arguments, group, "write_tiles")
+
+
+def _room(low: Any, high: Any, start: Any) -> Any:
+    """Return how many places there are from a tile's start on, or more than any tile needs."""
+    size = (low + (high << 31)).to_register()
+    left = vc.select(size > start, size - start, 0)
+    return vc.select(high > 1, 0xFFFFFFFF, left).to_register()
+
+
+# -- what is not kept
+
+
+def filled(result: Buffer[Any], starts: Buffer[Any], value: Any, graph: CommandGraph | None) -> None:
+    """Fill the places behind all that is kept with a number."""
+    _filling(result.var_type)(result, starts, value, graph=graph)
+
+
+@remembered
+def _filling(kind: DType) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+
+    def trace(result: Any, starts: Any, value: Any) -> None:
+        index = vc.global_invocation_id().x
+        with vc.if_block(index >= starts[starts.shape.w - 1]):
+            result[index] = value
+
+    number = compute_type(kind)
+    arguments = [("result", buffer[kind]), ("starts", buffer[dtype.uint32]), ("value", constant[number])]
+    return traced("fill_rest", trace, arguments, 256, exec_size="result.size")

@@ -1,0 +1,165 @@
+"""How many elements each bin has.
+
+    elements  ->  counts of each workgroup, several copies      ->  counts of all   ->  result
+                  in its memory: atomics on integers there          atomics             converted, mapped
+
+Several copies, each of some subgroups of the workgroup, keep those apart that would wait for one another at
+the same bin. Where the bins do not fit in workgroup memory, elements are counted in the buffer at once.
+Counts are integers, so that the order in which they are added up, which is the device's choice, is nothing
+that the result could depend on.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.selection.binning import Binning, Bins, converted
+from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Sizes of workgroup memory that kernels are written for, in counts.
+_WORDS = (4096, 8192, 12288)
+# Counts of more elements than this need 64 bits.
+_MOST_NARROW = 0xFFFFFFFF
+_FILL = 256
+
+
+@record
+class _Form:
+    """What a counting kernel is specialised for; `words` is its workgroup memory, 0 for none."""
+
+    stream: Streamed
+    binning: Binning
+    words: int
+    count: DType
+
+
+def shared_words(bins: int, item_size: int = 4) -> int:
+    """Return the size of workgroup memory, in items, that holds so many; 0 where they do not fit."""
+    most = get_context().max_shared_memory // item_size
+    return next((words for words in _WORDS if bins <= words <= most), 0)
+
+
+def counted(
+    x: Operand,
+    binning: Binning,
+    edges: Buffer[Any] | None,
+    bins: int,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Return how many elements each bin has, as uint32, or uint64 where there are very many elements."""
+    kind = dtype.uint32 if x.size <= _MOST_NARROW else dtype.uint64
+    counts: Buffer[Any] = Buffer(bins, kind, context=x.context)
+    clear(counts, graph)
+    stream = streamed(x)
+    words = shared_words(bins)
+    _, arguments = stream_arguments(stream, (x,))
+    copies = max(1, min(words // (bins | 1), stream.group // get_context().subgroup_size)) if words else 1
+    own = () if edges is None else (edges,)
+    kernel = _counting(_Form(stream, binning, words, kind))
+    kernel(counts, copies, bins, *own, *arguments, graph=graph)
+    return counts
+
+
+@remembered
+def _counting(form: _Form) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+    arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
+    own = len(arguments)
+    body = _shared_body if form.words else _direct_body
+
+    def trace(*variables: Any) -> None:
+        body(form, variables[:own], variables[own:])
+
+    name = f"count_{form.binning.way}" + ("" if form.words else "_many")
+    return traced(name, trace, [*arguments, *form.stream.arguments], form.stream.group, "stream_groups")
+
+
+def _direct_body(form: _Form, own: Any, variables: Any) -> None:
+    counts = own[0]
+    bins = Bins(form.binning, own[2:])
+
+    def act(_: Any, element: Any) -> None:
+        inside, number = bins.of(element)
+        with vc.if_block(inside):
+            vc.atomic_add(counts[number], 1)
+
+    visit(form.stream, variables, act)
+
+
+def _shared_body(form: _Form, own: Any, variables: Any) -> None:
+    counts, copies = own[:2]
+    group = form.stream.group
+    lane = vc.local_invocation_id().x
+    memory = vc.shared_buffer(dtype.uint32, form.words)
+    bins = Bins(form.binning, own[2:])
+    # an odd stride: the same bin of two copies lies in two banks
+    stride = (bins.count | 1).to_register()
+    with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
+        memory[place] = 0
+    vc.barrier()
+    base = ((lane // get_context().subgroup_size) % copies * stride).to_register()
+
+    def act(_: Any, element: Any) -> None:
+        inside, number = bins.of(element)
+        with vc.if_block(inside):
+            vc.atomic_add(memory[base + number], 1)
+
+    visit(form.stream, variables, act)
+    vc.barrier()
+    with vc.for_block(lane, bins.count, group) as number:
+        total = vc.new_uint_register(0)
+        with vc.for_block(0, copies) as copy:
+            total += memory[copy * stride + number]
+        with vc.if_block(total > 0):
+            vc.atomic_add(counts[number], total)
+
+
+# -- small kernels around it
+
+
+def clear(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
+    """Fill a buffer of 4-byte or 8-byte elements with zeros."""
+    words = buffer.mem_size // 4
+    _clearing()(buffer, graph=graph, exec_size=words)
+
+
+@remembered
+def _clearing() -> ShaderFunction:
+    buffer: Any = vc.Buff
+
+    def trace(words: Any) -> None:
+        words[vc.global_invocation_id().x] = 0
+
+    return traced("clear", trace, [("words", buffer[dtype.uint32])], _FILL, exec_size="words.size")
+
+
+def stored(
+    counts: Buffer[Any], result: Buffer[Any], output: Output, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Fill the result with counts, as its type or mapped."""
+    _storing(counts.var_type, output.sink)(counts, result, *output.arguments, graph=graph)
+    return result
+
+
+@remembered
+def _storing(kind: DType, sink: Sink) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
+    mapped = list(zip(sink.names, sink.annotations, strict=True))
+
+    def trace(counts: Any, result: Any, *variables: Any) -> None:
+        index = vc.global_invocation_id().x
+        sink.store(result, variables, index, converted(counts[index].to_register(), sink.value_type))
+
+    return traced("store_counts", trace, [*arguments, *mapped], _FILL, exec_size="result.size")

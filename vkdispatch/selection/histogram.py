@@ -1,0 +1,274 @@
+"""`vd.histogram`: how many elements lie between edges."""
+
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Output, Sink, output
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.results import result
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.dtype import DType, from_numpy_dtype, is_float_dtype, is_scalar, to_numpy_dtype
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.reduce.operations import SubgroupAdd
+from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.selection.binning import Binning
+from vkdispatch.selection.counting import counted, stored
+from vkdispatch.selection.extremes import extremes, extremes_read
+from vkdispatch.selection.spacing import spaced
+from vkdispatch.selection.streams import is_recorded
+from vkdispatch.selection.weighing import weighed
+from vkdispatch.shader.parameters import given
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_GROUP = 256
+_MOST_BINS = 1 << 31
+
+
+@array_function
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Any = None,
+    *,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Count how many elements lie between edges: `np.histogram`, bin by bin the same.
+
+    A bin holds its left edge, and the last one both of its edges. Elements outside, and NaN, are not counted.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments; of integers, floats or truth values, of any shape.
+    bins
+        How many bins of equal width; or the edges, rising, as a sequence or a buffer of one axis (whose
+        values are not looked at).
+    range
+        The outer edges, two finite numbers, for bins of equal width. None: the smallest and the largest
+        element, for which the call waits. In a graph nothing is waited for, and the edges stay on the device.
+    density
+        Whether the result is that of a density, of which the integral is 1.
+    weights
+        An array of the shape of `x`: what each element counts for. Sums of floats are exact but for one
+        rounding, as far as their float64 can tell, and the same bits each time.
+    output_map
+        A map that is given each count, of the type said below.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    counts
+        int64; with weights their type (int64 of truth values); float64 with `density`.
+    edges
+        float64, but of the type of `x` where that is a float and bins are of equal width; edges that were
+        given as a buffer are that buffer.
+
+    Raises
+    ------
+    TypeError
+        `x` or `weights` is no array of real numbers, or `bins` is of another kind.
+    ValueError
+        Shapes differ, `bins` is not positive or not rising, `range` is not finite or falling; the smallest or
+        largest element is not finite (not in graphs); or there are more bins than numbers between the edges.
+    """
+    values = _real(operand(x, "x"), "x")
+    weighing = None if weights is None else _real(operand(weights, "weights"), "weights")
+    if weighing is not None and weighing.shape != values.shape:
+        raise ArgumentValueError(
+            f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
+        )
+    edges, compared, binning, count = _binned(values, bins, range, graph)
+    kind = _count_type(weighing)
+    if density:
+        kind = dtype.float64
+    sink = output(None if density else output_map, kind)
+    counts = result(None, (count,), sink.out_type, values.context)
+    if values.size == 0:
+        _cleared(counts, sink, graph)
+    elif weighing is None:
+        stored(counted(values, binning, compared, count, graph), counts, sink, graph)
+    else:
+        weighed(values, weighing, binning, compared, count, counts, sink, graph)
+    if density:
+        counts = _density(counts, edges, output(output_map, kind), graph)
+    return counts, edges
+
+
+def _real(values: Operand, name: str) -> Operand:
+    if not is_scalar(values.var_type):
+        raise ArgumentTypeError(
+            f"{name}: expected integers, floats or truth values, got {values.var_type.name}; map its parts"
+        )
+    return values
+
+
+def _count_type(weights: Operand | None) -> DType:
+    if weights is None or weights.var_type is dtype.bool_:
+        return dtype.int64
+    return weights.var_type
+
+
+def host_type(kind: DType) -> "np.dtype[Any]":
+    """Return NumPy's type for values of a dtype, as NumPy promotes them."""
+    if kind is dtype.bfloat16:
+        return np.dtype(np.float32)
+    return np.dtype(np.uint8) if kind is dtype.bool_ else np.dtype(to_numpy_dtype(kind))
+
+
+def _binned(
+    x: Operand, bins: Any, range: Any, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any], Binning, int]:
+    """Return the edges, those that elements are compared with, how, and the number of bins."""
+    if isinstance(bins, Buffer):
+        edges, compared = _given_on_device(x, bins, graph)
+        return edges, compared, Binning("search", compared.var_type), edges.size - 1
+    if np.ndim(bins) == 0:
+        return _equal(x, bins, range, graph)
+    host = np.asarray(bins)
+    if host.ndim != 1 or host.dtype.kind not in "biuf" or host.size < 2:
+        raise ArgumentValueError(
+            f"bins: expected how many, or at least 2 edges along one axis, got {given(bins)} of the shape "
+            f"{host.shape}"
+        )
+    if np.any(host[:-1] > host[1:]):
+        raise ArgumentValueError("bins: expected edges that rise")
+    common = np.result_type(host_type(x.var_type), host.dtype)
+    kind = wide_type(from_numpy_dtype(common))
+    compared = asbuffer(host.astype(to_numpy_dtype(kind)), context=x.context)
+    edges = (
+        compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
+    )
+    return edges, compared, Binning("search", kind), host.size - 1
+
+
+def _given_on_device(
+    x: Operand, edges: Buffer[Any], graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    if len(edges.shape) != 1 or edges.size < 2 or not is_scalar(edges.var_type):
+        raise ArgumentValueError(
+            f"bins: expected at least 2 edges along one axis, got a buffer of the shape {edges.shape} of "
+            f"{edges.var_type.name}"
+        )
+    common = np.result_type(host_type(x.var_type), host_type(edges.var_type))
+    kind = wide_type(from_numpy_dtype(common))
+    if edges.var_type is kind:
+        return edges, edges
+    compared: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
+    return edges, stored(edges, compared, output(None, kind), graph)
+
+
+def _equal(
+    x: Operand, bins: Any, range: Any, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any], Binning, int]:
+    if isinstance(bins, (bool, np.bool_)) or not hasattr(bins, "__index__"):
+        raise ArgumentTypeError(f"bins: expected an int, or edges, got {given(bins)}")
+    count: int = bins.__index__()
+    if not 0 < count < _MOST_BINS:
+        raise ArgumentValueError(f"bins: expected a positive int below 2**31, got {count}")
+    numbers = host_type(x.var_type)
+    # float64 is needed where the guess in float32 would be wrong for many elements
+    guess = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
+    if range is None and x.size and is_recorded(graph):
+        kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
+        edges = spaced(extremes(x, graph), x.var_type, count, wide_type(kind), graph)
+        binning = Binning("uniform", edges.var_type, guess)
+        if kind is edges.var_type:
+            return edges, edges, binning, count
+        narrow: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
+        return stored(edges, narrow, output(None, kind), graph), edges, binning, count
+    host = _host_edges(x, count, _checked_range(range), numbers, graph)
+    edges = asbuffer(host, context=x.context)
+    kind = wide_type(edges.var_type)
+    compared = edges if kind is edges.var_type else asbuffer(host.astype(np.float32), context=x.context)
+    if kind is dtype.float64 and np.diff(host).min() < 2.0**-20 * np.abs(host).max():
+        guess = dtype.float64
+    return edges, compared, Binning("uniform", kind, guess), count
+
+
+def _checked_range(range: Any) -> tuple[Any, Any] | None:
+    if range is None:
+        return None
+    try:
+        first, last = range
+        finite = bool(np.isfinite(first) and np.isfinite(last))
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"range: expected two numbers, got {range!r}") from None
+    if not finite:
+        raise ArgumentValueError(f"range: expected finite numbers, got {range!r}")
+    if first > last:
+        raise ArgumentValueError(f"range: the last edge lies before the first: {range!r}")
+    return first, last
+
+
+def _host_edges(
+    x: Operand, bins: int, range: tuple[Any, Any] | None, numbers: "np.dtype[Any]", graph: CommandGraph | None
+) -> "np.ndarray[Any, Any]":
+    """Return the edges as NumPy computes them: from the range, or from the array's extremes."""
+    sample = np.empty(0, numbers)
+    if range is None and x.size:
+        low, high = extremes_read(extremes(x, graph), x.var_type)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ArgumentValueError(
+                f"x: its elements range from {low} to {high}, which is no range for bins; give range="
+            )
+        sample = np.array([low, high]).astype(numbers)
+    try:
+        return np.histogram_bin_edges(sample, bins, range)
+    except ValueError as error:
+        raise ArgumentValueError(f"bins: {error}") from None
+
+
+def _cleared(counts: Buffer[Any], sink: Output, graph: CommandGraph | None) -> None:
+    zeros = asbuffer(np.zeros(counts.size, np.uint32), context=counts.context)
+    stored(zeros, counts, sink, graph)
+
+
+def _density(
+    counts: Buffer[Any], edges: Buffer[Any], sink: Output, graph: CommandGraph | None
+) -> Buffer[Any]:
+    total = _total()(counts, graph=graph)
+    dense = result(None, counts.shape, sink.out_type, counts.context)
+    _dividing(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
+    return dense
+
+
+@remembered
+def _total() -> ReduceFunction:
+    return ReduceFunction(SubgroupAdd, None, None, identity_map(dtype.float64), name="total", plain=True)
+
+
+@remembered
+def _dividing(kind: DType, sink: Sink) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    arguments = [
+        ("counts", buffer[dtype.float64]),
+        ("edges", buffer[kind]),
+        ("total", buffer[dtype.float64]),
+        ("dense", buffer[sink.out_type]),
+    ]
+    mapped = list(zip(sink.names, sink.annotations, strict=True))
+
+    def trace(counts: Any, edges: Any, total: Any, dense: Any, *variables: Any) -> None:
+        index = vc.global_invocation_id().x
+        wide = dtype.float64
+        if is_float_dtype(kind):
+            # the difference is rounded as the edges are
+            width = (edges[index + 1] - edges[index]).to_dtype(wide)
+        else:
+            width = edges[index + 1].to_dtype(wide) - edges[index].to_dtype(wide)
+        sink.store(dense, variables, index, (counts[index] / width / total[0]).to_register())
+
+    return traced("density", trace, [*arguments, *mapped], _GROUP, exec_size="dense.size")

@@ -1,0 +1,102 @@
+"""Edges of bins of equal width, on the device: NumPy's numbers, where nobody can wait for the range.
+
+    extremes  ->  first, last  ->  number * step   ->  + first   ->  the last edge is the last one exactly
+                                   one kernel          another
+
+The product goes through memory, so that no compiler makes one operation of it and the sum. float32 is
+computed in float64 and rounded after each operation, which gives what float32 would, also where a device's
+own quotients are less exact.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, is_float_dtype
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_GROUP = 256
+
+
+def spaced(
+    found: tuple[Buffer[Any], ...], source: DType, bins: int, kind: DType, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Return the edges of bins of equal width between extremes of elements of type `source`.
+
+    `kind` is float32 or float64. Where the extremes are not finite, the edges are not either.
+    """
+    context = found[0].context
+    outer: Buffer[Any] = Buffer(2, kind, context=context)
+    edges: Buffer[Any] = Buffer(bins + 1, kind, context=context)
+    _outer_kernel(found[0].var_type, len(found), wide_type(source), kind)(*found, outer, graph=graph)
+    _steps_kernel(kind)(outer, edges, bins, graph=graph)
+    _edges_kernel(kind)(outer, edges, bins, graph=graph)
+    return edges
+
+
+@remembered
+def _outer_kernel(stored: DType, count: int, source: DType, kind: DType) -> ShaderFunction:
+    buffer: Any = vc.Buff
+
+    def trace(*variables: Any) -> None:
+        outer = variables[count]
+        if count == 1:
+            pair = variables[0][0].to_register()
+            low, high = pair.x, pair.y
+        else:
+            low, high = variables[0][0], variables[1][0]
+        high = -high if is_float_dtype(source) else ~high
+        first = low.to_dtype(kind).to_register()
+        last = high.to_dtype(kind).to_register()
+        with vc.if_block(first == last):
+            first -= 0.5
+            last += 0.5
+        outer[0] = first
+        outer[1] = last
+
+    arguments = [(f"found{i}", buffer[stored]) for i in range(count)]
+    return traced("outer_edges", trace, [*arguments, ("outer", buffer[kind])], 1, 1)
+
+
+def _rounded(value: Any, kind: DType) -> Any:
+    """Return a float64 rounded to the type, as a float64."""
+    return value if kind is dtype.float64 else value.to_dtype(kind).to_register().to_dtype(dtype.float64)
+
+
+@remembered
+def _steps_kernel(kind: DType) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+
+    def trace(outer: Any, edges: Any, bins: Any) -> None:
+        index = vc.global_invocation_id().x
+        first, last = (outer[i].to_dtype(dtype.float64) for i in range(2))
+        delta = _rounded(last - first, kind).to_register()
+        step = _rounded(delta / bins.to_dtype(dtype.float64), kind).to_register()
+        number = index.to_dtype(dtype.float64)
+        product = (number * step).to_register()
+        with vc.if_block(step == 0.0):
+            product[:] = _rounded(number / bins.to_dtype(dtype.float64), kind) * delta
+        edges[index] = product.to_dtype(kind)
+
+    arguments = [("outer", buffer[kind]), ("edges", buffer[kind]), ("bins", constant[dtype.uint32])]
+    return traced("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
+
+
+@remembered
+def _edges_kernel(kind: DType) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    constant: Any = vc.Const
+
+    def trace(outer: Any, edges: Any, bins: Any) -> None:
+        index = vc.global_invocation_id().x
+        edge = edges[index].to_dtype(dtype.float64) + outer[0].to_dtype(dtype.float64)
+        edges[index] = vc.select(index == bins, outer[1], edge.to_dtype(kind))
+
+    arguments = [("outer", buffer[kind]), ("edges", buffer[kind]), ("bins", constant[dtype.uint32])]
+    return traced("edges", trace, arguments, _GROUP, exec_size="edges.size")

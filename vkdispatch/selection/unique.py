@@ -1,0 +1,302 @@
+"""`vd.unique`: the elements that there are, each once.
+
+elements   3 1 3 2 1          sorted, with where they were:    1 1 2 3 3    positions  1 4 3 0 2
+heads      elements that differ from the one before            1 0 1 1 0    flags
+unique     what is flagged, put together                       1   2 3      (see `compaction`)
+index      positions of the heads: the first of each, for      1   3 0
+sorts are stable
+counts     from each head to the next                          2   1 2
+inverse    number of heads up to an element, less one,         2 0 2 1 0
+stored where the element was
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.results import result
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.selection.compaction import Flags, Writer, compacted, filled, flagged
+from vkdispatch.selection.counting import clear
+from vkdispatch.selection.sizes import checked_size
+from vkdispatch.selection.streams import is_recorded
+from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.sorting.keys import Order, is_sortable, raw_type
+from vkdispatch.sorting.launching import position_type, sort_rows
+from vkdispatch.sorting.moving import Along, into_rows, moved_type
+
+_GROUP = 256
+
+
+@array_function
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    output_map: Any = None,
+    graph: CommandGraph | None = None,
+) -> Any:
+    """Find the elements that there are, sorted, each once: `np.unique`.
+
+    Parameters
+    ----------
+    x
+        A buffer of scalars or complex numbers, or a map called with its arguments. All of its axes are taken
+        as one.
+    return_index
+        Whether to return where in `x` each is found first.
+    return_inverse
+        Whether to return which of them each element of `x` is.
+    return_counts
+        Whether to return how often each is there.
+    equal_nan
+        Whether all NaNs are one element, the last; else each is one of its own.
+    size
+        How many elements the result has, of more the first ones; None: as many as there are, for which the
+        call waits. Graphs need it.
+    fill_value
+        With `size`: the number behind all elements; None: the smallest element. Indices there are that one's,
+        and counts 0.
+    output_map
+        A map that is given each of the elements found.
+    graph
+        Where to record; None takes the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    A buffer of one axis. If anything else is asked for a tuple: that buffer, indices, inverse (of the shape
+    of `x`), counts, those that are; int64.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers or truth values.
+    ValueError
+        `size` is negative, or not 0 for an array of no elements without a `fill_value`.
+    RuntimeError
+        Without `size` in a graph.
+    """
+    values = operand(x, "x")
+    if not is_sortable(values.var_type):
+        raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
+    if size is not None:
+        size = checked_size(size)
+    elif is_recorded(graph):
+        raise UsageError("size: how many elements there are is not known in a graph; give size=")
+    sink = output(output_map, values.var_type)
+    asked = _Asked(bool(return_index), bool(return_inverse), bool(return_counts))
+    if values.size == 0:
+        return _of_nothing(values, asked, sink.out_type, size, fill_value, graph)
+    keys, positions = _sorted(values, asked.index or asked.inverse, graph)
+    flags = flagged(operand(keys), graph, differs=True, equal_nan=bool(equal_nan))
+    count = flags.total() if size is None else size
+    found = _results(values, asked, sink.out_type, count)
+    # one more place than elements, for the counts of the last
+    heads: Buffer[Any] | None = Buffer(count + 1, dtype.int64, context=x.context) if asked.counts else None
+    if count or asked.inverse:
+        kind = None if positions is None else positions.var_type
+        plain = sink.sink.mapping is None
+        # bits are moved as they are
+        moved = raw_type(keys.var_type) if plain else keys.var_type
+        writer = Heads(moved, output(None, moved).sink if plain else sink.sink, asked, kind)
+        given = [each for each in (positions, found.index, heads, found.inverse) if each is not None]
+        compacted(flags, writer, (found.values, keys, *given, *sink.arguments), count + 1, graph)
+    if count == 0:
+        return found.returned()
+    if found.counts is not None:
+        _counting(keys.var_type)(found.counts, heads, flags.starts, keys, graph=graph)
+    if size is not None:
+        _pad(found, flags, fill_value, graph)
+    return found.returned()
+
+
+@record
+class _Asked:
+    """What is to be returned beside the elements."""
+
+    index: bool
+    inverse: bool
+    counts: bool
+
+
+@record(eq=False)
+class _Found:
+    """Where it goes."""
+
+    values: Buffer[Any]
+    index: Buffer[Any] | None
+    inverse: Buffer[Any] | None
+    counts: Buffer[Any] | None
+
+    def returned(self) -> Any:
+        """Return what `unique` does."""
+        others = [each for each in (self.index, self.inverse, self.counts) if each is not None]
+        return (self.values, *others) if others else self.values
+
+
+def _results(x: Operand, asked: _Asked, kind: DType, count: int) -> _Found:
+    def integers(is_asked: bool, shape: tuple[int, ...]) -> Buffer[Any] | None:
+        return result(None, shape, dtype.int64, x.context) if is_asked else None
+
+    return _Found(
+        result(None, (count,), kind, x.context),
+        integers(asked.index, (count,)),
+        integers(asked.inverse, x.shape),
+        integers(asked.counts, (count,)),
+    )
+
+
+def _of_nothing(
+    x: Operand, asked: _Asked, kind: DType, size: int | None, fill_value: Any, graph: CommandGraph | None
+) -> Any:
+    count = size or 0
+    if count and fill_value is None:
+        raise ArgumentValueError(
+            "fill_value: needed, for an array of no elements has none to fill a size with"
+        )
+    found = _results(x, asked, kind, count)
+    if count:
+        none = asbuffer(np.zeros(1, np.uint32), context=x.context)
+        filled(found.values, none, fill_value, graph)
+        for each in (found.index, found.counts):
+            if each is not None:
+                clear(each, graph)
+    return found.returned()
+
+
+def _sorted(
+    x: Operand, with_positions: bool, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any] | None]:
+    """Return all elements in their order, and where they were."""
+    rows = Along(1, x.size, 1)
+    source = x.arguments[0] if x.source.plain else into_rows(x, rows, graph)
+    keys: Buffer[Any] = Buffer(x.size, x.var_type, context=x.context)
+    positions: Buffer[Any] | None = None
+    if with_positions:
+        positions = Buffer(x.size, position_type(x.size), context=x.context)
+    sort_rows(source, Order(x.var_type), rows.rows, keys_to=keys, positions_to=positions, graph=graph)
+    return keys, positions
+
+
+@dataclass(frozen=True)
+class Heads(Writer):
+    """Writes the first of each run, where it was, where the run begins; and which run an element is of."""
+
+    kind: DType
+    sink: Sink
+    asked: _Asked
+    position: DType | None
+    name = "unique"
+
+    @property
+    def numbers(self) -> bool:  # type: ignore[override]
+        """See `Writer`."""
+        return self.asked.inverse
+
+    def arguments(self) -> list[tuple[str, Any]]:
+        """See `Writer`."""
+        buffer: Any = vc.Buff
+        asked = self.asked
+        there = [
+            ("unique_values", self.sink.out_type),
+            ("unique_keys", self.kind),
+            *([("unique_positions", self.position)] if self.position else []),
+            *([("unique_index", dtype.int64)] if asked.index else []),
+            *([("unique_heads", dtype.int64)] if asked.counts else []),
+            *([("unique_inverse", dtype.int64)] if asked.inverse else []),
+        ]
+        own = [(name, buffer[kind]) for name, kind in there]
+        return [*own, *zip(self.sink.names, self.sink.annotations, strict=True)]
+
+    def _split(self, variables: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
+        names = [name for name, _ in self.arguments()]
+        count = len(names) - len(self.sink.names)
+        return dict(zip(names[:count], variables, strict=False)), variables[count:]
+
+    def _position(self, own: dict[str, Any], index: Any) -> Any:
+        found = own["unique_positions"][index].to_register()
+        return found if self.position is dtype.uint32 else vc.pack_uint2x32(found).to_register()
+
+    def write(self, variables: Sequence[Any], place: Any, index: Any) -> None:
+        """See `Writer`."""
+        own, rest = self._split(variables)
+        values = own["unique_values"]
+        with vc.if_block(place < values.shape.w):
+            self.sink.store(values, rest, place, own["unique_keys"][index].to_register())
+            if self.asked.index:
+                own["unique_index"][place] = self._position(own, index).to_dtype(dtype.int64)
+        if self.asked.counts:
+            own["unique_heads"][place] = index.to_dtype(dtype.int64)
+
+    def number(self, variables: Sequence[Any], rank: Any, index: Any) -> None:
+        """See `Writer`."""
+        own, _ = self._split(variables)
+        own["unique_inverse"][self._position(own, index)] = (rank - 1).to_dtype(dtype.int64)
+
+
+@remembered
+def _counting(kind: DType) -> ShaderFunction:
+    """Return the kernel that makes counts of heads."""
+    buffer: Any = vc.Buff
+
+    def trace(counts: Any, heads: Any, starts: Any, keys: Any) -> None:
+        index = vc.global_invocation_id().x
+        runs = starts[starts.shape.w - 1].to_register()
+        count = vc.new_int64_register(0)
+        with vc.if_block(index < runs):
+            end = vc.new_int64_register(0)
+            with vc.if_block(index + 1 < runs):
+                end[:] = heads[index + 1]
+            with vc.else_block():
+                end[:] = keys.shape.w.to_dtype(dtype.int64)
+            count[:] = end - heads[index]
+        counts[index] = count
+
+    arguments = [
+        ("counts", buffer[dtype.int64]),
+        ("heads", buffer[dtype.int64]),
+        ("starts", buffer[dtype.uint32]),
+        ("keys", buffer[kind]),
+    ]
+    return traced("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
+
+
+def _pad(found: _Found, flags: Flags, fill_value: Any, graph: CommandGraph | None) -> None:
+    """Fill the places behind all elements."""
+    if fill_value is not None:
+        filled(found.values, flags.starts, fill_value, graph)
+    for each in (found.values if fill_value is None else None, found.index):
+        if each is not None:
+            _padding(moved_type(each.var_type))(each, flags.starts, graph=graph)
+
+
+@remembered
+def _padding(kind: DType) -> ShaderFunction:
+    """Return the kernel that fills places with the first element."""
+    buffer: Any = vc.Buff
+
+    def trace(values: Any, starts: Any) -> None:
+        index = vc.global_invocation_id().x
+        with vc.if_block(index >= starts[starts.shape.w - 1]):
+            values[index] = values[0].to_register()
+
+    arguments = [("values", buffer[kind]), ("starts", buffer[dtype.uint32])]
+    return traced("unique_rest", trace, arguments, _GROUP, exec_size="values.size")

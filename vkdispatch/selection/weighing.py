@@ -1,0 +1,281 @@
+"""Sums of weights by bin, exact until the end, and the same whatever the order.
+
+    weight         = mantissa (an integer)        * 2 ** exponent
+    top of a bin   = the largest exponent of its weights                            first pass: atomic maximum
+    fixed point    = |.... upper: H bits ....|.... lower: H bits ....|              second pass: atomic sums
+                      ^ the top's leading bit                                       of two int64 each
+    sum of a bin   = (upper + lower * 2 ** -H) * 2 ** (its top's place)             rounded once
+
+H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off
+at 2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself
+has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of floats
+by atomics has that property. Weights that are integers are summed up as int64.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import DType, is_float_dtype
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.selection.binning import Binning, Bins, converted
+from vkdispatch.selection.counting import clear, shared_words
+from vkdispatch.selection.streams import Streamed, features, stream_arguments, streamed, visit
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_SHARED_SUMS = "shaderSharedInt64Atomics"
+_GROUP = 256
+# Flags of a bin that has weights which are no numbers.
+_PLUS, _MINUS, _NAN = 1, 2, 4
+
+
+@record
+class _Layout:
+    """How a float is stored: bits of its fraction, its largest exponent, and the bias of 1.0's last bit."""
+
+    word: DType
+    fraction: int
+    special: int
+    bias: int
+
+
+_FLOAT32 = _Layout(dtype.uint32, 23, 0xFF, 150)
+_FLOAT64 = _Layout(dtype.uint64, 52, 0x7FF, 1075)
+
+
+@record
+class _Form:
+    """What a kernel is specialised for; `shared` is its workgroup memory in bins, 0 for none."""
+
+    stream: Streamed
+    binning: Binning
+    weight: DType
+    shared: int
+    upper: int
+
+
+def _layout(kind: DType) -> _Layout:
+    return _FLOAT64 if kind is dtype.float64 else _FLOAT32
+
+
+def weighed(
+    x: Operand,
+    weights: Operand,
+    binning: Binning,
+    edges: Buffer[Any] | None,
+    bins: int,
+    result: Buffer[Any],
+    output: Output,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Fill the result with each bin's sum of weights, as its type or mapped."""
+    context = x.context
+    stream = streamed(x, weights)
+    _, arguments = stream_arguments(stream, (x, weights))
+    own = (bins,) if edges is None else (bins, edges)
+    kind = wide_type(weights.var_type)
+    upper = 62 - max(1, (x.size - 1).bit_length())
+    sums: Buffer[Any] = Buffer(2 * bins, dtype.int64, context=context)
+    clear(sums, graph)
+    tops: Buffer[Any] = Buffer(2 * bins, dtype.uint32, context=context)
+    clear(tops, graph)
+    if is_float_dtype(kind):
+        form = _Form(stream, binning, kind, shared_words(bins), 0)
+        _top_kernel(form)(tops, *own, *arguments, graph=graph)
+    # two sums and a top of each bin are in workgroup memory
+    shared = _most_shared() if _SHARED_SUMS in features() else 0
+    form = _Form(stream, binning, kind, shared if bins <= shared else 0, upper)
+    _sum_kernel(form)(sums, tops, *own, *arguments, graph=graph)
+    _finish_kernel(kind, upper, output.sink)(sums, tops, result, *output.arguments, graph=graph)
+    return result
+
+
+def _most_shared() -> int:
+    return min(get_context().max_shared_memory, 32768) // 32
+
+
+def _arguments(form: _Form) -> list[tuple[str, Any]]:
+    return [*form.binning.arguments, *form.stream.arguments]
+
+
+def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
+    """Return the sign bit, the biased exponent and the mantissa of a float, in registers."""
+    layout = _layout(kind)
+    bits = vc.reinterpret(layout.word, weight).to_register()
+    exponent = ((bits >> layout.fraction) & layout.special).to_dtype(dtype.uint32).to_register()
+    hidden = vc.select(exponent > 0, 1 << layout.fraction, 0)
+    mantissa = ((bits & ((1 << layout.fraction) - 1)) | hidden.to_dtype(layout.word)).to_register()
+    negative = (bits >> (8 * layout.word.item_size - 1)).to_dtype(dtype.uint32)
+    # subnormal numbers have the exponent of the smallest normal ones
+    return negative, vc.max(exponent, 1).to_register(), mantissa
+
+
+@remembered
+def _top_kernel(form: _Form) -> ShaderFunction:
+    """Return the kernel that finds the largest exponent of each bin, and what there is beside numbers."""
+    buffer: Any = vc.Buff
+    layout, group = _layout(form.weight), form.stream.group
+    own = 1 + len(form.binning.arguments)
+
+    def trace(*variables: Any) -> None:
+        tops = variables[0]
+        lane = vc.local_invocation_id().x
+        bins = Bins(form.binning, variables[1:own])
+        memory = vc.shared_buffer(dtype.uint32, form.shared) if form.shared else tops
+        if form.shared:
+            with vc.for_block(lane, bins.count, group) as place:
+                memory[place] = 0
+            vc.barrier()
+
+        def act(_: Any, element: Any, weight: Any) -> None:
+            inside, number = bins.of(element)
+            with vc.if_block(inside):
+                negative, exponent, mantissa = _parts(form.weight, weight.to_register())
+                with vc.if_block(exponent == layout.special):
+                    number_flag = vc.select(negative > 0, _MINUS, _PLUS)
+                    infinite = mantissa == (1 << layout.fraction)
+                    vc.atomic_or(tops[bins.count + number], vc.select(infinite, number_flag, _NAN))
+                # most weights change nothing
+                finite = vc.all(exponent < layout.special, mantissa > 0, exponent > memory[number])
+                with vc.if_block(finite):
+                    vc.atomic_max(memory[number], exponent)
+
+        visit(form.stream, variables[own:], act)
+        if form.shared:
+            vc.barrier()
+            with vc.for_block(lane, bins.count, group) as place:
+                found = memory[place].to_register()
+                with vc.if_block(found > 0):
+                    vc.atomic_max(tops[place], found)
+
+    arguments = [("tops", buffer[dtype.uint32]), *_arguments(form)]
+    return traced(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
+
+
+@remembered
+def _sum_kernel(form: _Form) -> ShaderFunction:
+    """Return the kernel that adds up the weights of each bin, in fixed point below its top."""
+    buffer: Any = vc.Buff
+    group = form.stream.group
+    own = 2 + len(form.binning.arguments)
+
+    def trace(*variables: Any) -> None:
+        sums, tops = variables[:2]
+        lane = vc.local_invocation_id().x
+        bins = Bins(form.binning, variables[2:own])
+        memory, known = sums, tops
+        if form.shared:
+            memory = vc.shared_buffer(dtype.int64, 2 * form.shared)
+            known = vc.shared_buffer(dtype.uint32, form.shared)
+            with vc.for_block(lane, bins.count, group) as place:
+                memory[2 * place] = 0
+                memory[2 * place + 1] = 0
+                known[place] = tops[place]
+            vc.barrier()
+
+        def act(_: Any, element: Any, weight: Any) -> None:
+            inside, number = bins.of(element)
+            with vc.if_block(inside):
+                if is_float_dtype(form.weight):
+                    _add_float(form, memory, known[number], number, weight.to_register())
+                else:
+                    if form.weight is dtype.bool_:
+                        weight = vc.select(weight, 1, 0)
+                    vc.atomic_add(memory[2 * number], weight.to_dtype(dtype.int64))
+
+        visit(form.stream, variables[own:], act)
+        if form.shared:
+            vc.barrier()
+            with vc.for_block(lane, 2 * bins.count, group) as place:
+                found = memory[place].to_register()
+                with vc.if_block(found != 0):
+                    vc.atomic_add(sums[place], found)
+
+    arguments = [("sums", buffer[dtype.int64]), ("tops", buffer[dtype.uint32]), *_arguments(form)]
+    return traced(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
+
+
+def _add_float(form: _Form, memory: Any, top: Any, number: Any, weight: Any) -> None:
+    layout, upper = _layout(form.weight), form.upper
+    negative, exponent, mantissa = _parts(form.weight, weight)
+    with vc.if_block(exponent < layout.special):
+        wide = mantissa.to_dtype(dtype.uint64).to_register()
+        # how far the mantissa's last bit lies above (at < 0: below) that of the upper part
+        at = (exponent - top).to_dtype(dtype.int32) + (upper - layout.fraction - 1)
+        at = at.to_register()
+        high = vc.new_uint64_register(0)
+        low = vc.new_uint64_register(0)
+        with vc.if_block(at >= 0):
+            high[:] = wide << at.to_dtype(dtype.uint32)
+        with vc.else_block():
+            down = (-at).to_dtype(dtype.uint32).to_register()
+            high[:] = _shifted_right(wide, down)
+            with vc.if_block(down < 64):
+                rest = (wide - (high << down)).to_register()
+                with vc.if_block(down <= upper):
+                    low[:] = rest << (upper - down)
+                with vc.else_block():
+                    low[:] = rest >> (down - upper)
+            with vc.else_block():
+                low[:] = _shifted_right(wide, down - upper)
+        for place, part in ((2 * number, high), (2 * number + 1, low)):
+            with vc.if_block(part != 0):
+                signed = part.to_dtype(dtype.int64)
+                vc.atomic_add(memory[place], vc.select(negative > 0, -signed, signed))
+
+
+def _shifted_right(value: Any, count: Any) -> Any:
+    return vc.select(count < 64, value >> vc.min(count, 63), 0)
+
+
+@remembered
+def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
+    buffer: Any = vc.Buff
+    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    arguments = [
+        ("sums", buffer[dtype.int64]),
+        ("tops", buffer[dtype.uint32]),
+        ("result", buffer[sink.out_type]),
+    ]
+
+    def trace(sums: Any, tops: Any, result: Any, *variables: Any) -> None:
+        index = vc.global_invocation_id().x
+        high = sums[2 * index].to_register()
+        total = _rounded(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
+        sink.store(result, variables, index, converted(total, wide_type(sink.value_type)))
+
+    return traced("store_sums", trace, [*arguments, *mapped], _GROUP, exec_size="result.size")
+
+
+def _rounded(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:
+    layout = _layout(kind)
+    bins = tops.shape.w // 2
+    # carry what the lower sum has beyond its bits, so that it is rounded together with the upper one
+    low = sums[2 * index + 1].to_register()
+    carry = (low >> upper).to_register()
+    high = (sums[2 * index] + carry).to_dtype(dtype.float64)
+    rest = (low - (carry << upper)).to_dtype(dtype.float64)
+    total = high + rest * 2.0**-upper
+    exponent = tops[index].to_dtype(dtype.int32) + (layout.fraction + 1 - layout.bias - upper)
+    half = (exponent >> 1).to_register()
+    total = (total * _power(half) * _power(exponent - half)).to_register()
+    flags = tops[bins + index].to_register()
+    with vc.if_block(flags != 0):
+        infinity = vc.reinterpret(dtype.float64, vc.to_dtype(dtype.uint64, 0x7FF0000000000000))
+        nan = vc.reinterpret(dtype.float64, vc.to_dtype(dtype.uint64, 0x7FF8000000000000))
+        total[:] = vc.select(flags == _PLUS, infinity, vc.select(flags == _MINUS, -infinity, nan))
+    return total
+
+
+def _power(exponent: Any) -> Any:
+    """Return a power of two, of an exponent that normal numbers have."""
+    bits = (exponent + 1023).to_dtype(dtype.uint64) << 52
+    return vc.reinterpret(dtype.float64, bits)
