@@ -54,18 +54,18 @@ _NAMES = {
     "execution_pipeline.command_graph": (
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
     ),
+    "matrices.product": "matmul",
+    "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
     "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",
     "reduce.norms": "dot norm",
+    "scans.functions": "cummax cummin cumprod cumsum",
+    "scans.scan_function": "ScanFunction scan",
     "selection.bincount": "bincount",
     "selection.compact": "compact nonzero",
     "selection.histogram": "histogram",
     "selection.searching": "searchsorted",
     "selection.topk": "topk",
     "selection.unique": "unique",
-    "scans.functions": "cummax cummin cumprod cumsum",
-    "scans.scan_function": "ScanFunction scan",
-    "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
-    "matrices.product": "matmul",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
     "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",
@@ -95,8 +95,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 # `from vkdispatch import *` leaves Python's own functions as they are.
 _SHADOWING = {"all", "any", "max", "min", "sum"}
 
-__all__ = sorted([*(_HOMES.keys() - _SHADOWING), "__version__", "fft", "orders", "reduce", "vkfft"])
-__all__ = sorted([*_HOMES, "__version__", "fft", "orders", "random", "reduce", "vkfft"])
+__all__ = sorted([*(_HOMES.keys() - _SHADOWING), "__version__", "fft", "orders", "random", "reduce", "vkfft"])
 
 
 def __getattr__(name: str) -> object:

@@ -167,23 +167,7 @@ from vkdispatch.execution_pipeline.command_graph import (
     global_graph,
     set_global_graph,
 )
-from vkdispatch.reduce.functions import (
-    argmax,
-    argmin,
-    count_nonzero,
-    mean,
-    prod,
-    std,
-    var,
-)
-from vkdispatch.reduce.norms import dot, norm
-from vkdispatch.scans.functions import (
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-)
-from vkdispatch.scans.scan_function import ScanFunction, scan
+from vkdispatch.matrices.product import matmul
 from vkdispatch.rearrange import (
     concatenate,
     flip,
@@ -198,7 +182,38 @@ from vkdispatch.rearrange import (
     transpose,
     where,
 )
-from vkdispatch.matrices.product import matmul
+from vkdispatch.reduce.functions import (
+    all as all,
+)
+from vkdispatch.reduce.functions import (
+    any as any,
+)
+from vkdispatch.reduce.functions import (
+    argmax,
+    argmin,
+    count_nonzero,
+    mean,
+    prod,
+    std,
+    var,
+)
+from vkdispatch.reduce.functions import (
+    max as max,
+)
+from vkdispatch.reduce.functions import (
+    min as min,
+)
+from vkdispatch.reduce.functions import (
+    sum as sum,
+)
+from vkdispatch.reduce.norms import dot, norm
+from vkdispatch.scans.functions import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+)
+from vkdispatch.scans.scan_function import ScanFunction, scan
 from vkdispatch.selection.bincount import bincount
 from vkdispatch.selection.compact import compact, nonzero
 from vkdispatch.selection.histogram import histogram
@@ -308,7 +323,6 @@ __all__ = [
     "buffer_v3",
     "buffer_v4",
     "compact",
-    "complex128",
     "complex32",
     "complex64",
     "complex128",
@@ -377,14 +391,14 @@ __all__ = [
     "mat2",
     "mat3",
     "mat4",
-    "mean",
-    "norm",
     "matmul",
+    "mean",
     "nonzero",
+    "norm",
     "optional_device_features",
     "orders",
-    "prod",
     "pad",
+    "prod",
     "profile",
     "put",
     "queue_wait_idle",
@@ -393,9 +407,9 @@ __all__ = [
     "reduce",
     "repeat",
     "required_device_features",
-    "searchsorted",
-    "scan",
     "roll",
+    "scan",
+    "searchsorted",
     "select_queue_families",
     "set_dummy_context_params",
     "set_global_graph",
@@ -404,13 +418,13 @@ __all__ = [
     "sort",
     "sort_by_key",
     "spirv_kernel",
-    "std",
     "stack",
+    "std",
     "take",
     "take_along_axis",
     "tile",
-    "transpose",
     "topk",
+    "transpose",
     "uhvec2",
     "uhvec3",
     "uhvec4",
@@ -419,7 +433,6 @@ __all__ = [
     "uint32",
     "uint64",
     "unique",
-    "uint8",
     "use_context",
     "uvec2",
     "uvec3",

@@ -124,7 +124,12 @@ def test_nothing(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 def test_long_sums_have_parts() -> None:
     """The length is dealt to workgroups, or lanes, whose sums are added up."""
-    for a, b in [((3, 9001), (9001, 5)), ((1, 20000), (20000, 3)), ((2, 70001), (70001,)), ((30011,), (30011,))]:
+    for a, b in [
+        ((3, 9001), (9001, 5)),
+        ((1, 20000), (20000, 3)),
+        ((2, 70001), (70001,)),
+        ((30011,), (30011,)),
+    ]:
         check(a, b, np.int32)
         check(a, b, np.int32, transpose_a=len(a) > 1, transpose_b=len(b) > 1)
 

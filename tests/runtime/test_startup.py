@@ -88,8 +88,8 @@ def test_stub_and_package_name_the_same() -> None:
     assert homes == {name: f"vkdispatch.{home}" for name, home in vd._HOMES.items()}
     assert modules == set(vd._MODULES)
     assert sorted(names) == sorted(vd.__all__)
-    assert set(names) == {*(homes.keys() - vd._SHADOWING), "__version__", "fft", "orders", "reduce", "vkfft"}
-    assert set(names) == {*homes, "__version__", "fft", "orders", "random", "reduce", "vkfft"}
+    own = {*homes} - vd._SHADOWING
+    assert set(names) == {*own, "__version__", "fft", "orders", "random", "reduce", "vkfft"}
 
 
 def test_stub_and_kompute_name_the_same() -> None:

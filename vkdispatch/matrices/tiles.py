@@ -77,7 +77,9 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
         _Tracing(form, Variables(form.factors, variables)).run()
 
     name = f"matmul_{form.factors.kind.name}_{form.rows}x{form.columns}x{form.step}"
-    return traced(name, body, form.factors.arguments, form.group, workgroups=tile_count(form.rows, form.columns))
+    return traced(
+        name, body, form.factors.arguments, form.group, workgroups=tile_count(form.rows, form.columns)
+    )
 
 
 def tile_count(rows: int, columns: int) -> str:
