@@ -448,7 +448,7 @@ class _Tracing:
 
     def _store_result(self, number: Any, state: State) -> None:
         value = self._accumulator.finish(in_registers(state), self._extra)
-        index: Any = 0 if number is None else number
+        index = vc.to_uint(0) if number is None else number
         if self._sink is None:
             self._result[index] = value  # type: ignore[index]
         else:
