@@ -167,6 +167,8 @@ from vkdispatch.execution_pipeline.command_graph import (
     global_graph,
     set_global_graph,
 )
+from vkdispatch.reduce.functions import all as all
+from vkdispatch.reduce.functions import any as any
 from vkdispatch.reduce.functions import (
     argmax,
     argmin,
@@ -176,6 +178,9 @@ from vkdispatch.reduce.functions import (
     std,
     var,
 )
+from vkdispatch.reduce.functions import max as max
+from vkdispatch.reduce.functions import min as min
+from vkdispatch.reduce.functions import sum as sum
 from vkdispatch.reduce.norms import dot, norm
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
