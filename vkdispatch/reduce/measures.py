@@ -99,7 +99,9 @@ def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False)
     component = component_type(total)
 
     def finish(value: Any, numbers: Sequence[Any]) -> Any:
-        if divided_by:
+        if divided_by and is_matrix(total):
+            value = value / numbers[0]
+        elif divided_by:
             value = composed(total, [divided(part, numbers[0]) for part in components(value)])
         return narrowed(value, out_type)
 
