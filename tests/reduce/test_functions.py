@@ -163,5 +163,9 @@ def test_wrong_calls_say_what_would_do(call: Any, message: str) -> None:
 
 def test_what_has_no_order_or_is_no_number() -> None:
     matrices = vd.Buffer((4,), vd.mat2)
+    data = np.arange(16, dtype=np.float32).reshape(4, 2, 2)
+    matrices.write(data)
+    same(vd.sum(matrices).read(0), data.sum(axis=0))
+    same(vd.mean(matrices).read(0), data.mean(axis=0))
     for name in ("min", "argmax", "prod", "var", "any", "count_nonzero", "norm"):
         assert outcome(lambda name=name: getattr(vd, name)(matrices)) is ValueError

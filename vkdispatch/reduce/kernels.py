@@ -151,8 +151,9 @@ class _Tracing:
         self._segment: Any = None
         self._block = group
         if form.segmented:
-            self._segment = (group % param["segments"]).to_register("reduce_segment")
-            self._block = (group // param["segments"]).to_register("reduce_block")
+            count = param["blocks"] if form.across else param["segments"]
+            inner, outer = (group % count).to_register(), (group // count).to_register()
+            self._block, self._segment = (inner, outer) if form.across else (outer, inner)
         self._place()
         self._bases = [self._base(number) for number in self._numbers]
         self._origins = [self._origin(base, column) for base in self._bases for column in range(form.columns)]
@@ -448,7 +449,7 @@ class _Tracing:
 
     def _store_result(self, number: Any, state: State) -> None:
         value = self._accumulator.finish(in_registers(state), self._extra)
-        index: Any = 0 if number is None else number
+        index = vc.to_uint(0) if number is None else number
         if self._sink is None:
             self._result[index] = value  # type: ignore[index]
         else:

@@ -81,13 +81,13 @@ def non_zero(value: Any) -> Any:
 
 def divided(value: Any, divisor: Any) -> Any:
     """Return a number divided by another, which may be 0 beside 0: rounded right where division is not."""
-    if value.var_type is not dtype.float32:
-        # compilers take 0 / x for 0
-        return vc.select(divisor == 0, vc.to_dtype(value.var_type, math.nan), value / divisor)
     quotient = (value / divisor).to_register()
-    # what the quotient lacks; without a meaning where that is infinite or NaN
-    more = (vc.fma(-quotient, divisor, value) / divisor).to_register()
-    return vc.select(vc.any(vc.isnan(more), vc.isinf(more)), quotient, quotient + more)
+    if value.var_type is dtype.float32:
+        # what the quotient lacks; without a meaning where that is infinite or NaN
+        more = (vc.fma(-quotient, divisor, value) / divisor).to_register()
+        quotient = vc.select(vc.any(vc.isnan(more), vc.isinf(more)), quotient, quotient + more)
+    # compilers take 0 / x for 0
+    return vc.select(divisor == 0, vc.to_dtype(value.var_type, math.nan), quotient)
 
 
 # ---- sums and products ---------------------------------------------------------------------------
@@ -99,7 +99,9 @@ def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False)
     component = component_type(total)
 
     def finish(value: Any, numbers: Sequence[Any]) -> Any:
-        if divided_by:
+        if divided_by and is_matrix(total):
+            value = value / numbers[0]
+        elif divided_by:
             value = composed(total, [divided(part, numbers[0]) for part in components(value)])
         return narrowed(value, out_type)
 

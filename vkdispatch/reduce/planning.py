@@ -75,6 +75,8 @@ class Tuning:
         What an invocation has in flight there.
     column_side
         Bytes of a row that the workgroup takes side by side, where columns are long.
+    across
+        Whether neighbouring workgroups have neighbouring columns, where several share each (0 or 1).
     column_least
         Loads that an invocation has at least, where a workgroup takes short rows one below the other.
     """
@@ -96,6 +98,7 @@ class Tuning:
     column_flight: int = 128
     column_side: int = 512
     column_least: int = 4
+    across: int = 1
 
 
 tuning = Tuning()
@@ -173,6 +176,8 @@ class KernelForm:
         Whether several workgroups share a result, and leave partial ones.
     finishing
         Whether the last of them to be done combines these.
+    across
+        Whether neighbouring workgroups have neighbouring results, not parts of the same one.
     subgroup
         Invocations that exchange values without workgroup memory; 1: none do.
     arithmetic
@@ -189,6 +194,7 @@ class KernelForm:
     partial: bool
     segmented: bool
     finishing: bool
+    across: bool
     subgroup: int
     arithmetic: bool
 
@@ -417,6 +423,7 @@ class Planner:
             partial,
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
+            False,
             self._subgroup,
             self._arithmetic,
         )
@@ -479,6 +486,7 @@ class Planner:
             partial,
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
+            segments > 1 and bool(tuning.across),
             self._subgroup,
             False,
         )

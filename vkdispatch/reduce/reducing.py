@@ -20,20 +20,41 @@ from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
-from vkdispatch.reduce.planning import KernelForm, Plan, Planner, Shape, shape_of
+from vkdispatch.reduce.planning import KernelForm, Pass, Planner, shape_of
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _FILL_GROUP = 64
-_MOST_PLANS = 1024
+# Shapes, sources and the like whose launches are kept.
+_MOST_KEPT = 1024
+
+
+@record(eq=False)
+class _Launch:
+    """A kernel and the numbers of a `ReductionParams`."""
+
+    kernel: ShaderFunction
+    numbers: tuple[int, ...]
+
+
+@record(eq=False)
+class _Launches:
+    """What a call does: see `planning.Plan`. `counters` are those that the first launch needs, or 0."""
+
+    first: _Launch
+    second: _Launch | None
+    form: KernelForm
+    partials: int
+    counters: int
 
 
 class _Held:
-    """What there is for a context: counters, and plans."""
+    """What there is for a context: counters, and what calls do, for one tuning."""
 
     def __init__(self) -> None:
         self.counters = Counters()
-        self.plans: dict[tuple[Any, ...], Plan] = {}
+        self.tuning = planning.tuning
+        self.launches: dict[tuple[Any, ...], _Launches] = {}
 
 
 _held: WeakKeyDictionary[Context, _Held] = WeakKeyDictionary()
@@ -79,8 +100,7 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
         The accumulator's parameters.
     """
     sink = output(call.output_map, accumulator.out_type)
-    shape = call.shape(x.shape)
-    buffer = result(call.out, shape, sink.out_type, x.context)
+    buffer = result(call.out, call.shape(x.shape), sink.out_type, x.context)
     if buffer.size == 0:
         return buffer
     last = (*numbers, *sink.arguments)
@@ -88,33 +108,43 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
         _filling(accumulator, sink.sink)(buffer, *last, graph=call.graph)
         return buffer
     held = _held.setdefault(x.context, _Held())
-    plan = _planned(held, x, accumulator, shape_of(x.shape, call.axes))
-    first = plan.first
+    todo = _launches(held, x, accumulator, call.axes, sink.sink)
+    first, second, form = todo.first, todo.second, todo.form
     partials: list[Buffer[Any]] = []
-    if plan.partials:
-        partials = [Buffer(plan.partials, kind, context=x.context) for kind in accumulator.kinds]
-    own = [buffer, *partials] if first.form.results_too else partials
-    if first.form.finishing:
-        own.append(held.counters.zeros(first.params.blocks))
-    views = x.views if first.form.vector else ()
-    kernel = _kernel(first.form, x.source, accumulator, sink.sink)
-    sizes = first.params.checked()
-    kernel(*own, *x.arguments, *views, *sizes, *(last if first.form.results_too else ()), graph=call.graph)
-    if plan.second is not None:
-        second = _kernel(plan.second.form, x.source, accumulator, sink.sink)
-        second(buffer, *partials, *plan.second.params.checked(), *last, graph=call.graph)
+    if todo.partials:
+        partials = [Buffer(todo.partials, kind, context=x.context) for kind in accumulator.kinds]
+    own = [buffer, *partials] if form.results_too else partials
+    if todo.counters:
+        own.append(held.counters.zeros(todo.counters))
+    views = x.views if form.vector else ()
+    ending = last if form.results_too else ()
+    first.kernel(*own, *x.arguments, *views, *first.numbers, *ending, graph=call.graph)
+    if second is not None:
+        second.kernel(buffer, *partials, *second.numbers, *last, graph=call.graph)
     return buffer
 
 
-def _planned(held: _Held, x: Operand, accumulator: Accumulator, shape: Shape) -> Plan:
-    key = (x.source, accumulator, shape, planning.tuning, bool(checks_of(None)))
-    plan = held.plans.get(key)
-    if plan is None:
-        plan = Planner(x.source, accumulator, x.context, None).plan(shape)
-        while len(held.plans) >= _MOST_PLANS:
-            held.plans.pop(next(iter(held.plans)), None)
-        held.plans[key] = plan
-    return plan
+def _launches(
+    held: _Held, x: Operand, accumulator: Accumulator, axes: tuple[int, ...], sink: Sink
+) -> _Launches:
+    if held.tuning is not planning.tuning:
+        held.launches.clear()
+        held.tuning = planning.tuning
+    key = (x.source, x.shape, accumulator, axes, sink, bool(checks_of(None)))
+    found = held.launches.get(key)
+    if found is None:
+        plan = Planner(x.source, accumulator, x.context, None).plan(shape_of(x.shape, axes))
+
+        def launch(part: Pass) -> _Launch:
+            return _Launch(_kernel(part.form, x.source, accumulator, sink), part.params.checked())
+
+        first, second = launch(plan.first), None if plan.second is None else launch(plan.second)
+        counters = plan.first.params.blocks if plan.first.form.finishing else 0
+        found = _Launches(first, second, plan.first.form, plan.partials, counters)
+        while len(held.launches) >= _MOST_KEPT:
+            held.launches.pop(next(iter(held.launches)), None)
+        held.launches[key] = found
+    return found
 
 
 @remembered
