@@ -9,6 +9,7 @@ This is associative as `*` is, so a segmented scan is a scan of items.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -102,6 +103,10 @@ def _truth(present: Any) -> Any:
     return (vc.to_dtype(uint32, 1) == 1) if present is True else present
 
 
+def _across(distance: int, part: Any) -> Any:
+    return vc.subgroup_shuffle_xor(part, distance)
+
+
 class Lanes:
     """The invocations of a subgroup, or of a workgroup without such: who they are, and what they exchange."""
 
@@ -141,6 +146,15 @@ class Lanes:
         while distance < (count or self.size):
             both = algebra.joined(self.item_up(item, distance), item)
             item = algebra.chosen(self.lane >= distance, both, item)
+            distance *= 2
+        return item
+
+    def total(self, algebra: Algebra, item: Item) -> Item:
+        """Return the items of all invocations, joined in an order of its own."""
+        distance = 1
+        while distance < self.size:
+            value = self._exchanged(item.value, partial(_across, distance))
+            item = algebra.joined(item, Item(value))
             distance *= 2
         return item
 

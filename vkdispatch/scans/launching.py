@@ -29,6 +29,7 @@ from vkdispatch.scans.planning import (
     looks_back,
     one_range,
     shared_ranges,
+    takes_tickets,
     tile_ranges,
     whole_ranges,
 )
@@ -89,8 +90,7 @@ def scan_rows(
             rows=ranges.rows,
             carried=carried,
             looped=ranges.rounds > 1,
-            tickets=bool(planning.tuning.tickets),
-            pause=planning.tuning.pause if mode == "lookback" else 0,
+            tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
         views = [x.arguments[position] for position, _ in source.views]

@@ -86,7 +86,14 @@ class Board:
             if self._tickets:
                 vc.atomic_store(self._status[1], vc.to_dtype(kind, 0), relaxed=True)
 
-    def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int, pause: int) -> Item:
+    def post(self, tile: Any, whole: Item) -> None:
+        """Leave what a tile comes to."""
+        # tags of this launch: this one, and the next for items in which a segment begins
+        self._base = (self._launch_memory[0] * 2 + 1).to_register("scan_tag")
+        with vc.if_block(vc.local_invocation_index() == 0):
+            self._put(tile, whole)
+
+    def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int) -> Item:
         """Return what the tiles before come to. `whole` is what this one comes to."""
         algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
         lane = lanes.lane
@@ -97,11 +104,8 @@ class Board:
         last = place == fan - 1
         near = min(subgroups - 1, fan) if subgroups > 1 else 1
         shared = _Shared(algebra, fan + 2)
-        # tags of this launch: this one, and the next for items in which a segment begins
-        self._base = (self._launch_memory[0] * 2 + 1).to_register("scan_tag")
         looks = subgroup == 0 if subgroups > 1 else None
         with vc.if_block(looks) if looks is not None else vc.scope_block():
-            self._put(tile, whole)
             far = of_section + 1 - near
             wanted = vc.all(of_section + 1 > near, lane < far) if near < fan else None
             blocks = _Slots(self, self._blocks_at + (section * fan + lane), wanted) if near < fan else None
@@ -110,10 +114,10 @@ class Board:
                 self, self._sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0)
             )
             if blocks is not None and wanted is not None:
-                blocks.wait(pause)
+                blocks.wait()
                 with vc.if_block(wanted):
                     shared.leave(lane, blocks.item())
-            sections.wait(pause)
+            sections.wait()
             with vc.if_block(lane == 0):
                 shared.leave(fan + 1, sections.item())
         with vc.if_block(subgroup > 0) if subgroups > 1 else vc.scope_block():
@@ -127,7 +131,7 @@ class Board:
                 )
                 wanted = lane < here
                 tiles = _Slots(self, (section * fan + own) * fan + lane, wanted)
-                tiles.wait(pause)
+                tiles.wait()
                 joined = lanes.inclusive(algebra, algebra.chosen(wanted, tiles.item(), whole))
                 in_block = lanes.item_at(joined, vc.max(here, 1) - 1)
                 own_block = lanes.item_at(joined, fan - 1)
@@ -153,7 +157,7 @@ class Board:
         return Item(item.value, item.flag, condition.to_register())
 
     def _put(self, slot: Any, item: Item) -> None:
-        """Leave an item, by one invocation."""
+        """Leave an item, by the first invocation of a subgroup."""
         tag: Any = self._base + item.flag if self._algebra.segmented else self._base
         with vc.if_block(self._lanes.lane == 0):
             words = words_of(item.value)
@@ -219,19 +223,10 @@ class _Slots:
         with vc.if_block(self._tag == 0):
             self._board.look(self._slot, self._words, self._tag)
 
-    def wait(self, pause: int) -> None:
+    def wait(self) -> None:
         """Look until all is there."""
         self.look()
         with vc.while_block(vc.subgroup_any(self._tag == 0)):
-            if pause:
-                # those who look all the time are in the way of those who are looked for
-                spent = vc.new_uint_register(0)
-                spent[:] = self._tag + 1
-                with vc.for_block(0, pause):
-                    spent[:] = spent * 1664525 + 1013904223
-                # never so: what is spent is needed, as far as compilers know
-                with vc.if_block(spent == 0x9E3779B9):
-                    self._tag[:] = self._tag & 1
             self.look()
 
     def item(self) -> Item:

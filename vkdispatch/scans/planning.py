@@ -46,8 +46,6 @@ class Tuning:
         Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
     tickets
         Whether tiles are numbered as their workgroups start: 1 or 0; -1: where these may start in any order.
-    pause
-        How long a look-back rests between looks, in rounds of a loop.
     """
 
     group: int = 512
@@ -60,8 +58,7 @@ class Tuning:
     rounds: int = 8
     lookback: int = -1
     packed: int = -1
-    tickets: int = 1
-    pause: int = 0
+    tickets: int = -1
 
 
 tuning = Tuning()
@@ -128,6 +125,13 @@ def looks_back(context: Context, facts: Facts) -> bool:
         return bool(tuning.lookback)
     # a check that ends invocations early would leave others waiting
     return not on_cpu(context) and not checks_of(None)
+
+
+def takes_tickets(context: Context) -> bool:
+    """Whether workgroups may start in any order; NVIDIA's devices start them in that of their numbers."""
+    if tuning.tickets >= 0:
+        return bool(tuning.tickets)
+    return not all(info.is_nvidia() for info in context.device_infos)
 
 
 def elements_each(kind: DType, together: int) -> int:

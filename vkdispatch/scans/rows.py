@@ -66,8 +66,6 @@ class RowsForm:
         Whether ranges may have several tiles.
     tickets
         Whether tiles are numbered as their workgroups start; else they are known to start in order.
-    pause
-        How long, in rounds of a loop, a look-back rests between looks.
     """
 
     mode: str
@@ -83,7 +81,6 @@ class RowsForm:
     looped: bool
     facts: Facts
     tickets: bool = True
-    pause: int = 0
 
     @property
     def segmented(self) -> bool:
@@ -242,17 +239,19 @@ class RowsWork:
         values = self._loaded()
         masks = [self._mask(place) if form.segmented else None for place in self._places]
         begins = [self._begins_of(mask) for mask in masks]
-        scanned, totals = [], []
-        for k in range(form.vectors):
-            item = folded(algebra, values[k], begins[k])
-            item = lanes.inclusive(algebra, item)
-            scanned.append(item)
-            totals.append(lanes.item_at(item, size - 1))
-        own = totals[0]
-        for total in totals[1:]:
-            own = algebra.joined(own, total)
-        before, whole = self._among_subgroups(own)
+        own = [folded(algebra, *both) for both in zip(values, begins, strict=True)]
+        # what others wait for comes first, if it need not come with all else
+        early = form.mode == "lookback" and algebra.operation.commutative and not form.segmented
+        if early:
+            before, whole = self._among_subgroups(lanes.total(algebra, _joined(algebra, own)))
+            self._board.post(self._group, whole)
+        scanned = [lanes.inclusive(algebra, item) for item in own]
+        totals = [lanes.item_at(item, size - 1) for item in scanned]
+        if not early:
+            before, whole = self._among_subgroups(_joined(algebra, totals))
         if form.mode == "lookback":
+            if not early:
+                self._board.post(self._group, whole)
             carry = self._looked_back(whole)
         base = algebra.joined(carry, before)
         if form.mode != "reduce":
@@ -420,7 +419,15 @@ class RowsWork:
 
     def _looked_back(self, whole: Item) -> Item:
         """Return what the tiles before come to."""
-        item = self._board.before(self._group, whole, self._subgroup, self._subgroups, self._form.pause)
+        item = self._board.before(self._group, whole, self._subgroup, self._subgroups)
         if self._form.segmented:
             return Item(item.value, item.flag)
         return Item(item.value, None, (self._group > 0).to_register())
+
+
+def _joined(algebra: Algebra, items: Sequence[Item]) -> Item:
+    """Return items as one."""
+    first, *others = items
+    for item in others:
+        first = algebra.joined(first, item)
+    return first
