@@ -19,7 +19,7 @@ from vkdispatch.scans import planning
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
 from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import COUNTERS, slots_of
-from vkdispatch.scans.operations import ScanOp
+from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
     columns_of,
@@ -105,8 +105,8 @@ def scan_rows(
         launch("scan", ranges, ())
         return
     if looks_back(context, facts):
-        ranges = tile_ranges(outer, length, form.tile)
-        launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs))
+        ranges = tile_ranges(outer, length, form.tile, together)
+        launch("lookback", ranges, _board(context, kind, ranges, facts))
         return
     if source.stores:
         # what a map writes it writes once
@@ -200,9 +200,10 @@ _SLOTS = 1 << 14  # of a context's first board
 _board_lock = Lock()
 
 
-def _board(context: Context, kind: DType, tiles: int, subgroup: int, longs: bool) -> tuple[Buffer[Any], ...]:
+def _board(context: Context, kind: DType, ranges: Ranges, facts: Facts) -> tuple[Buffer[Any], ...]:
     """Return the board of a look-back: its context's, which is made anew where it is too small."""
-    slots = slots_of(tiles, subgroup)
+    each = ranges.each if ranges.rows == "apart" else ranges.groups
+    slots, longs = slots_of(ranges.groups // each, each, facts.subgroup), facts.longs
     wanted = (
         (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
     )

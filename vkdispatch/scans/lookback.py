@@ -31,29 +31,30 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import uint32
 from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, word_count, words_of
 
-# Words before the slots: the number of the launch, and how many tiles have been taken.
-COUNTERS = 2
+# Words before the slots: the number of the launch, how many tiles have been taken, how many rows are done.
+COUNTERS = 3
 
 
-def slots_of(tiles: int, subgroup: int) -> int:
-    """Return how many slots for items there are on the board of so many tiles."""
+def slots_of(rows: int, tiles: int, subgroup: int) -> int:
+    """Return how many slots for items there are on the board of so many rows of so many tiles."""
     blocks = -(-tiles // subgroup)
-    return tiles + blocks + -(-blocks // subgroup)
+    return rows * (tiles + blocks + -(-blocks // subgroup))
 
 
 class Board:
     """The words that tiles leave for those after them."""
 
-    def __init__(self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any) -> None:
+    def __init__(
+        self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any, each: Any
+    ) -> None:
+        """`each` is how many of the tiles a row has that knows of no other; None: all are one row."""
         self._algebra = algebra
         self._lanes = lanes
         self._status = status
         self._values = words
+        self._tiles = tiles
+        self._each = each
         self._size = word_count(algebra.kind)
-        fan = lanes.size
-        self._tiles = self._blocks_at = tiles
-        blocks = (tiles + (fan - 1)) // fan
-        self._sections_at = tiles + blocks
 
     def begin(self, *, tickets: bool) -> Any:
         """Return the number of this workgroup's tile; begin to ask for the launch's."""
@@ -77,14 +78,25 @@ class Board:
         with vc.if_block(vc.local_invocation_index() == 0):
             self._launch_memory[0] = self._launch
 
-    def _end(self, tile: Any) -> None:
+    def _end(self, last: Any) -> None:
         """Prepare the board for the next launch, when all tiles have passed on what they come to."""
-        last = vc.all(tile + 1 == self._tiles, vc.local_invocation_index() == 0)
-        with vc.if_block(last):
-            kind = self._status.var_type
-            vc.atomic_store(self._status[0], ((self._base + 1) >> 1).to_dtype(kind), relaxed=True)
-            if self._tickets:
-                vc.atomic_store(self._status[1], vc.to_dtype(kind, 0), relaxed=True)
+        with vc.if_block(vc.all(last, vc.local_invocation_index() == 0)):
+            status, kind = self._status, self._status.var_type
+
+            def prepare() -> None:
+                next_launch = ((self._base + 1) >> 1).to_dtype(kind)
+                vc.atomic_store(status[0], next_launch, relaxed=True)
+                if self._tickets:
+                    vc.atomic_store(status[1], vc.to_dtype(kind, 0), relaxed=True)
+
+            if self._each is None:
+                prepare()
+                return
+            # the last tile of a row has waited for its own row only
+            rows = self._tiles // self._each
+            with vc.if_block(vc.atomic_add(status[2], 1).to_dtype(uint32) + 1 == rows):
+                vc.atomic_store(status[2], vc.to_dtype(kind, 0), relaxed=True)
+                prepare()
 
     def post(self, tile: Any, whole: Item) -> None:
         """Leave what a tile comes to."""
@@ -97,9 +109,24 @@ class Board:
         """Return what the tiles before come to. `whole` is what this one comes to."""
         algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
         lane = lanes.lane
-        block = (tile // fan).to_register()
+        each = self._tiles if self._each is None else self._each
+        blocks_each = (each + (fan - 1)) // fan
+        tiles_at: Any = 0
+        blocks_at, sections_at = (
+            self._tiles,
+            self._tiles + (blocks_each if self._each is None else self._tiles // each * blocks_each),
+        )
+        mine = tile
+        if self._each is not None:
+            row = (tile // each).to_register()
+            tiles_at = (row * each).to_register()
+            mine = (tile - tiles_at).to_register()
+            sections_at = sections_at + row * ((blocks_each + (fan - 1)) // fan)
+            blocks_at = blocks_at + row * blocks_each
+        blocks_at, sections_at = blocks_at.to_register(), sections_at.to_register()
+        block = (mine // fan).to_register()
         section = (block // fan).to_register()
-        place = (tile % fan).to_register()
+        place = (mine % fan).to_register()
         of_section = (block % fan).to_register()
         last = place == fan - 1
         near = min(subgroups - 1, fan) if subgroups > 1 else 1
@@ -108,11 +135,9 @@ class Board:
         with vc.if_block(looks) if looks is not None else vc.scope_block():
             far = of_section + 1 - near
             wanted = vc.all(of_section + 1 > near, lane < far) if near < fan else None
-            blocks = _Slots(self, self._blocks_at + (section * fan + lane), wanted) if near < fan else None
+            blocks = _Slots(self, blocks_at + (section * fan + lane), wanted) if near < fan else None
             # all tiles ask for the same one: a lane of each will do
-            sections = _Slots(
-                self, self._sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0)
-            )
+            sections = _Slots(self, sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0))
             if blocks is not None and wanted is not None:
                 blocks.wait()
                 with vc.if_block(wanted):
@@ -130,7 +155,7 @@ class Board:
                     else place
                 )
                 wanted = lane < here
-                tiles = _Slots(self, (section * fan + own) * fan + lane, wanted)
+                tiles = _Slots(self, tiles_at + ((section * fan + own) * fan + lane), wanted)
                 tiles.wait()
                 joined = lanes.inclusive(algebra, algebra.chosen(wanted, tiles.item(), whole))
                 in_block = lanes.item_at(joined, vc.max(here, 1) - 1)
@@ -140,17 +165,17 @@ class Board:
                 with vc.if_block(vc.all(here < fan, lane == 0)):
                     shared.leave(fan, in_block)
                 with vc.if_block(here == fan - 1):
-                    self._put(self._blocks_at + block, own_block)
+                    self._put(blocks_at + block, own_block)
         vc.barrier()
         joined = lanes.inclusive(algebra, shared.found(vc.min(lane, of_section)))
         in_section = self._present(lanes.item_at(joined, vc.max(of_section, 1) - 1), of_section > 0)
         own_section = lanes.item_at(joined, fan - 1)
         earlier = self._present(shared.found(fan + 1), section > 0)
         in_block = self._present(shared.found(fan), place > 0)
-        self._end(tile)
+        self._end(mine + 1 == each)
         ends = vc.all(last, of_section == fan - 1)
         with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
-            self._put(self._sections_at + section, algebra.joined(earlier, own_section))
+            self._put(sections_at + section, algebra.joined(earlier, own_section))
         return algebra.joined(algebra.joined(earlier, in_section), in_block)
 
     def _present(self, item: Item, condition: Any) -> Item:

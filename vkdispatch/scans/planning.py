@@ -22,6 +22,7 @@ _MOST_NARROW = 0xFFFFFFFF
 _SHUFFLE = 0x30
 _CPU_GROUP = 64
 _COLUMNS_GROUP = 256
+_APART = 8  # tiles of a row that has them for itself
 
 
 @record
@@ -68,7 +69,8 @@ tuning = Tuning()
 class Ranges:
     """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
 
-    `rows` is how rows lie in them: "", "inside" or "across".
+    `rows` is how rows lie in them: "", "inside", "across" or "apart"; the last of each row is of `last` elements
+    then, and a row has `each` of them.
     """
 
     groups: int
@@ -76,10 +78,18 @@ class Ranges:
     last: int
     rounds: int
     rows: str
+    each: int = 1
 
     def numbers(self, together: int, length: int) -> tuple[int, ...]:
         """Return what a kernel is launched with. Raises ValueError where one needs more than 32 bits."""
-        numbers = (self.groups, self.size // together, self.last, self.rounds, length if self.rows else 1)
+        numbers = (
+            self.groups,
+            self.size // together,
+            self.last,
+            self.rounds,
+            length if self.rows else 1,
+            self.each,
+        )
         if max(*numbers, self.size) > _MOST_NARROW:
             raise ArgumentValueError(
                 f"axis: rows of {length} elements are too long where there are several; at most 2**32 - 1"
@@ -166,9 +176,12 @@ def one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
     return Ranges(1, -(-size // together) * together, size, -(-size // tile), "inside" if outer > 1 else "")
 
 
-def tile_ranges(outer: int, length: int, tile: int) -> Ranges:
+def tile_ranges(outer: int, length: int, tile: int, together: int) -> Ranges:
     """Return a range for each tile."""
     size = outer * length
+    if outer > 1 and length % together == 0 and length >= _APART * tile:
+        each = -(-length // tile)
+        return Ranges(outer * each, tile, length - (each - 1) * tile, 1, "apart", each)
     groups = -(-size // tile)
     return Ranges(groups, tile, size - (groups - 1) * tile, 1, "across" if outer > 1 else "")
 
