@@ -90,6 +90,7 @@ def scan_rows(
             rows=ranges.rows,
             carried=carried,
             looped=ranges.rounds > 1,
+            native=bool(planning.tuning.native),
             tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)

@@ -112,10 +112,8 @@ class Board:
         each = self._tiles if self._each is None else self._each
         blocks_each = (each + (fan - 1)) // fan
         tiles_at: Any = 0
-        blocks_at, sections_at = (
-            self._tiles,
-            self._tiles + (blocks_each if self._each is None else self._tiles // each * blocks_each),
-        )
+        rows = 1 if self._each is None else self._tiles // each
+        blocks_at, sections_at = self._tiles, self._tiles + rows * blocks_each
         mine = tile
         if self._each is not None:
             row = (tile // each).to_register()

@@ -60,6 +60,7 @@ class Tuning:
     lookback: int = -1
     packed: int = -1
     tickets: int = -1
+    native: int = 0
 
 
 tuning = Tuning()
@@ -69,8 +70,8 @@ tuning = Tuning()
 class Ranges:
     """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
 
-    `rows` is how rows lie in them: "", "inside", "across" or "apart"; the last of each row is of `last` elements
-    then, and a row has `each` of them.
+    `rows` is how rows lie in them: "", "inside", "across", or "apart": a row has `each` of them then, of which
+    the last has `last` elements.
     """
 
     groups: int

@@ -82,6 +82,7 @@ class RowsForm:
     looped: bool
     facts: Facts
     tickets: bool = True
+    native: bool = False
 
     @property
     def segmented(self) -> bool:
@@ -172,7 +173,9 @@ class RowsWork:
         form = self._form
         facts = form.facts
         index = vc.local_invocation_index()
-        self._lanes = Lanes(facts.subgroup, shuffles=facts.shuffles, extended=facts.extended)
+        self._lanes = Lanes(
+            facts.subgroup, shuffles=facts.shuffles, extended=facts.extended, native=form.native
+        )
         self._subgroups = form.group // facts.subgroup
         self._subgroup: Any = (
             (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
