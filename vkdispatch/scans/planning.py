@@ -70,8 +70,8 @@ tuning = Tuning()
 class Ranges:
     """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
 
-    `rows` is how rows lie in them: "", "inside", "across", or "apart": a row has `each` of them then, of which
-    the last has `last` elements.
+    `rows` is how rows lie in them: "", "inside", "across", or "apart": a row has `each` of them then, and the
+    last of a row is of `last` elements.
     """
 
     groups: int
