@@ -46,7 +46,7 @@ def test_values_of_two_buffers(reverse: bool) -> None:
 def test_other_elements_than_the_mapped_one() -> None:
     @vd.map
     def shifted(x: Buff[f32], by: Const[i32]) -> f32:  # noqa: F405
-        return x[(vd.mapped_index() + by) % x.size]
+        return x[(vd.mapped_index() + by) % x.shape.w.to_dtype(vd.int32)]
 
     for shape in SHAPES:
         x = whole(shape)
