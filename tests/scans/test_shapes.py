@@ -13,7 +13,7 @@ from .truth import scanned
 _LENGTHS = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 255, 256, 257, 1023, 1025]))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.data())
 def test_any_shape(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(_LENGTHS, min_size=1, max_size=3)))
