@@ -214,7 +214,7 @@ class _Columns:
         words = [source.loaded(self._views, position) for position in positions]
         for (inside, _), row, position, word in zip(self._rows, values, positions, words, strict=True):
             # what a map writes it writes once
-            with vc.if_block(inside) if source.stores else vc.scope_block():
+            with vc.if_block(vc.all(inside, self._kept)) if source.stores else vc.scope_block():
                 if source.together == together:
                     found = source.values(self._arguments, position, word)
                 else:

@@ -60,7 +60,9 @@ def _ours(name: str, kind: DType) -> ScanOp:
     function, identity = OURS[name]
     # of int8, -infinity is -128, though its values are combined as int32
     parts = (int(name == "cummin"),) if kind is bool_ else identity_parts(identity, kind)
-    return make_operation(name, function, uint32 if kind is bool_ else wide_type(kind), parts)
+    combined = uint32 if kind is bool_ else wide_type(kind)
+    # of a 0 and a -0 the first one is the largest: these two keep to the order
+    return make_operation(name, function, combined, parts, commutative=name in ("cumsum", "cumprod"))
 
 
 def _scanned(

@@ -19,7 +19,7 @@ from vkdispatch.scans import planning
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
 from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import COUNTERS, slots_of
-from vkdispatch.scans.operations import ScanOp
+from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
     columns_of,
@@ -29,6 +29,7 @@ from vkdispatch.scans.planning import (
     looks_back,
     one_range,
     shared_ranges,
+    takes_tickets,
     tile_ranges,
     whole_ranges,
 )
@@ -75,7 +76,7 @@ def scan_rows(
         wish.reverse,
         wish.exclusive,
         "",
-        length % together == 0,
+        True,
         None if flags is None else flags.var_type,
         False,
         False,
@@ -87,10 +88,11 @@ def scan_rows(
             form,
             mode=mode,
             rows=ranges.rows,
+            aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             carried=carried,
             looped=ranges.rounds > 1,
-            tickets=bool(planning.tuning.tickets),
-            pause=planning.tuning.pause if mode == "lookback" else 0,
+            native=bool(planning.tuning.native),
+            tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
         views = [x.arguments[position] for position, _ in source.views]
@@ -105,8 +107,8 @@ def scan_rows(
         launch("scan", ranges, ())
         return
     if looks_back(context, facts):
-        ranges = tile_ranges(outer, length, form.tile)
-        launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs))
+        ranges = tile_ranges(outer, length, form.tile, together)
+        launch("lookback", ranges, _board(context, kind, ranges, facts))
         return
     if source.stores:
         # what a map writes it writes once
@@ -200,9 +202,10 @@ _SLOTS = 1 << 14  # of a context's first board
 _board_lock = Lock()
 
 
-def _board(context: Context, kind: DType, tiles: int, subgroup: int, longs: bool) -> tuple[Buffer[Any], ...]:
+def _board(context: Context, kind: DType, ranges: Ranges, facts: Facts) -> tuple[Buffer[Any], ...]:
     """Return the board of a look-back: its context's, which is made anew where it is too small."""
-    slots = slots_of(tiles, subgroup)
+    each = ranges.each if ranges.rows == "apart" else ranges.groups
+    slots, longs = slots_of(ranges.groups // each, each, facts.subgroup), facts.longs
     wanted = (
         (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
     )

@@ -31,29 +31,30 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import uint32
 from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, word_count, words_of
 
-# Words before the slots: the number of the launch, and how many tiles have been taken.
-COUNTERS = 2
+# Words before the slots: the number of the launch, how many tiles have been taken, how many rows are done.
+COUNTERS = 3
 
 
-def slots_of(tiles: int, subgroup: int) -> int:
-    """Return how many slots for items there are on the board of so many tiles."""
+def slots_of(rows: int, tiles: int, subgroup: int) -> int:
+    """Return how many slots for items there are on the board of so many rows of so many tiles."""
     blocks = -(-tiles // subgroup)
-    return tiles + blocks + -(-blocks // subgroup)
+    return rows * (tiles + blocks + -(-blocks // subgroup))
 
 
 class Board:
     """The words that tiles leave for those after them."""
 
-    def __init__(self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any) -> None:
+    def __init__(
+        self, algebra: Algebra, lanes: Lanes, status: Any, words: Any, tiles: Any, each: Any
+    ) -> None:
+        """`each` is how many of the tiles a row has that knows of no other; None: all are one row."""
         self._algebra = algebra
         self._lanes = lanes
         self._status = status
         self._values = words
+        self._tiles = tiles
+        self._each = each
         self._size = word_count(algebra.kind)
-        fan = lanes.size
-        self._tiles = self._blocks_at = tiles
-        blocks = (tiles + (fan - 1)) // fan
-        self._sections_at = tiles + blocks
 
     def begin(self, *, tickets: bool) -> Any:
         """Return the number of this workgroup's tile; begin to ask for the launch's."""
@@ -77,43 +78,69 @@ class Board:
         with vc.if_block(vc.local_invocation_index() == 0):
             self._launch_memory[0] = self._launch
 
-    def _end(self, tile: Any) -> None:
+    def _end(self, last: Any) -> None:
         """Prepare the board for the next launch, when all tiles have passed on what they come to."""
-        last = vc.all(tile + 1 == self._tiles, vc.local_invocation_index() == 0)
-        with vc.if_block(last):
-            kind = self._status.var_type
-            vc.atomic_store(self._status[0], ((self._base + 1) >> 1).to_dtype(kind), relaxed=True)
-            if self._tickets:
-                vc.atomic_store(self._status[1], vc.to_dtype(kind, 0), relaxed=True)
+        with vc.if_block(vc.all(last, vc.local_invocation_index() == 0)):
+            status, kind = self._status, self._status.var_type
 
-    def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int, pause: int) -> Item:
+            def prepare() -> None:
+                next_launch = ((self._base + 1) >> 1).to_dtype(kind)
+                vc.atomic_store(status[0], next_launch, relaxed=True)
+                if self._tickets:
+                    vc.atomic_store(status[1], vc.to_dtype(kind, 0), relaxed=True)
+
+            if self._each is None:
+                prepare()
+                return
+            # the last tile of a row has waited for its own row only
+            rows = self._tiles // self._each
+            with vc.if_block(vc.atomic_add(status[2], 1).to_dtype(uint32) + 1 == rows):
+                vc.atomic_store(status[2], vc.to_dtype(kind, 0), relaxed=True)
+                prepare()
+
+    def post(self, tile: Any, whole: Item) -> None:
+        """Leave what a tile comes to."""
+        # tags of this launch: this one, and the next for items in which a segment begins
+        self._base = (self._launch_memory[0] * 2 + 1).to_register("scan_tag")
+        with vc.if_block(vc.local_invocation_index() == 0):
+            self._put(tile, whole)
+
+    def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int) -> Item:
         """Return what the tiles before come to. `whole` is what this one comes to."""
         algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
         lane = lanes.lane
-        block = (tile // fan).to_register()
+        each = self._tiles if self._each is None else self._each
+        blocks_each = (each + (fan - 1)) // fan
+        tiles_at: Any = 0
+        rows = 1 if self._each is None else self._tiles // each
+        blocks_at, sections_at = self._tiles, self._tiles + rows * blocks_each
+        mine = tile
+        if self._each is not None:
+            row = (tile // each).to_register()
+            tiles_at = (row * each).to_register()
+            mine = (tile - tiles_at).to_register()
+            sections_at = sections_at + row * ((blocks_each + (fan - 1)) // fan)
+            blocks_at = blocks_at + row * blocks_each
+        blocks_at, sections_at = blocks_at.to_register(), sections_at.to_register()
+        block = (mine // fan).to_register()
         section = (block // fan).to_register()
-        place = (tile % fan).to_register()
+        place = (mine % fan).to_register()
         of_section = (block % fan).to_register()
         last = place == fan - 1
         near = min(subgroups - 1, fan) if subgroups > 1 else 1
         shared = _Shared(algebra, fan + 2)
-        # tags of this launch: this one, and the next for items in which a segment begins
-        self._base = (self._launch_memory[0] * 2 + 1).to_register("scan_tag")
         looks = subgroup == 0 if subgroups > 1 else None
         with vc.if_block(looks) if looks is not None else vc.scope_block():
-            self._put(tile, whole)
             far = of_section + 1 - near
             wanted = vc.all(of_section + 1 > near, lane < far) if near < fan else None
-            blocks = _Slots(self, self._blocks_at + (section * fan + lane), wanted) if near < fan else None
+            blocks = _Slots(self, blocks_at + (section * fan + lane), wanted) if near < fan else None
             # all tiles ask for the same one: a lane of each will do
-            sections = _Slots(
-                self, self._sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0)
-            )
+            sections = _Slots(self, sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0))
             if blocks is not None and wanted is not None:
-                blocks.wait(pause)
+                blocks.wait()
                 with vc.if_block(wanted):
                     shared.leave(lane, blocks.item())
-            sections.wait(pause)
+            sections.wait()
             with vc.if_block(lane == 0):
                 shared.leave(fan + 1, sections.item())
         with vc.if_block(subgroup > 0) if subgroups > 1 else vc.scope_block():
@@ -126,8 +153,8 @@ class Board:
                     else place
                 )
                 wanted = lane < here
-                tiles = _Slots(self, (section * fan + own) * fan + lane, wanted)
-                tiles.wait(pause)
+                tiles = _Slots(self, tiles_at + ((section * fan + own) * fan + lane), wanted)
+                tiles.wait()
                 joined = lanes.inclusive(algebra, algebra.chosen(wanted, tiles.item(), whole))
                 in_block = lanes.item_at(joined, vc.max(here, 1) - 1)
                 own_block = lanes.item_at(joined, fan - 1)
@@ -136,24 +163,24 @@ class Board:
                 with vc.if_block(vc.all(here < fan, lane == 0)):
                     shared.leave(fan, in_block)
                 with vc.if_block(here == fan - 1):
-                    self._put(self._blocks_at + block, own_block)
+                    self._put(blocks_at + block, own_block)
         vc.barrier()
         joined = lanes.inclusive(algebra, shared.found(vc.min(lane, of_section)))
         in_section = self._present(lanes.item_at(joined, vc.max(of_section, 1) - 1), of_section > 0)
         own_section = lanes.item_at(joined, fan - 1)
         earlier = self._present(shared.found(fan + 1), section > 0)
         in_block = self._present(shared.found(fan), place > 0)
-        self._end(tile)
+        self._end(mine + 1 == each)
         ends = vc.all(last, of_section == fan - 1)
         with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
-            self._put(self._sections_at + section, algebra.joined(earlier, own_section))
+            self._put(sections_at + section, algebra.joined(earlier, own_section))
         return algebra.joined(algebra.joined(earlier, in_section), in_block)
 
     def _present(self, item: Item, condition: Any) -> Item:
         return Item(item.value, item.flag, condition.to_register())
 
     def _put(self, slot: Any, item: Item) -> None:
-        """Leave an item, by one invocation."""
+        """Leave an item, by the first invocation of a subgroup."""
         tag: Any = self._base + item.flag if self._algebra.segmented else self._base
         with vc.if_block(self._lanes.lane == 0):
             words = words_of(item.value)
@@ -219,19 +246,10 @@ class _Slots:
         with vc.if_block(self._tag == 0):
             self._board.look(self._slot, self._words, self._tag)
 
-    def wait(self, pause: int) -> None:
+    def wait(self) -> None:
         """Look until all is there."""
         self.look()
         with vc.while_block(vc.subgroup_any(self._tag == 0)):
-            if pause:
-                # those who look all the time are in the way of those who are looked for
-                spent = vc.new_uint_register(0)
-                spent[:] = self._tag + 1
-                with vc.for_block(0, pause):
-                    spent[:] = spent * 1664525 + 1013904223
-                # never so: what is spent is needed, as far as compilers know
-                with vc.if_block(spent == 0x9E3779B9):
-                    self._tag[:] = self._tag & 1
             self.look()
 
     def item(self) -> Item:

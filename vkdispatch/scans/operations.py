@@ -44,6 +44,8 @@ class ScanOp:
         Components of what changes nothing, as numbers; None if there is none.
     brief
         Whether the function is one expression of its operands.
+    commutative
+        Whether these may change places, but for the bits of floats.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ScanOp:
     kind: DType
     identity: tuple[Any, ...] | None
     brief: bool
+    commutative: bool = False
 
     def combined(self, x: Any, y: Any) -> Any:
         """Return two values combined, in a register."""
@@ -74,7 +77,12 @@ class ScanOp:
 
 
 def make_operation(
-    name: str, function: Callable[[Any, Any], Any], kind: DType, identity: tuple[Any, ...] | None
+    name: str,
+    function: Callable[[Any, Any], Any],
+    kind: DType,
+    identity: tuple[Any, ...] | None,
+    *,
+    commutative: bool = False,
 ) -> ScanOp:
     """Make an operation. Tracing its function once finds out whether it is an expression.
 
@@ -83,7 +91,7 @@ def make_operation(
     TypeError, ValueError
         What the function does is wrong.
     """
-    return ScanOp(name, function, kind, identity, _is_expression(function, kind))
+    return ScanOp(name, function, kind, identity, _is_expression(function, kind), commutative)
 
 
 def _is_expression(function: Callable[[Any, Any], Any], kind: DType) -> bool:
