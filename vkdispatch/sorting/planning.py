@@ -133,7 +133,7 @@ def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool 
     """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types."""
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group = tuning.block_group if block else tuning.group
-    group = min(group, device.most) // device.subgroup * device.subgroup
+    group = max(min(group, device.most) // device.subgroup, 1) * device.subgroup
     tables = (group // device.subgroup << tuning.width) * (8 if tuning.match else 4)
     if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
