@@ -17,17 +17,36 @@ from .truth import KINDS, assert_same_bits, keys, order, ordered
 SIZES = (1, 2, 3, 7, 8, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 257, 509, 1023, 1024, 1025, 2048, 4097, 9001)
 
 
+# the others share their codes with one of these
+LONG = (vd.int8, vd.uint16, vd.int32, vd.uint64, vd.float16, vd.float32, vd.float64)
+FALLING = (vd.uint8, vd.int16, vd.int32, vd.int64, vd.float16, vd.float32, vd.float64, vd.complex64)
+
+
+def check(kind: Any, size: int, *, descending: bool = False) -> None:
+    for few in (False, True):
+        host = keys(kind, size, size, few=few)
+        x = vd.asbuffer(host)
+        assert_same_bits(vd.sort(x, descending=descending).read(0), ordered(host, descending=descending))
+        np.testing.assert_array_equal(
+            vd.argsort(x, descending=descending).read(0), order(host, descending=descending)
+        )
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("descending", [False, True])
-def test_every_kind_as_numpy(kind: Any, descending: bool) -> None:
-    for size in (40, 1000, 3001) if not descending else (1000,):
-        for few in (False, True):
-            host = keys(kind, size, size, few=few)
-            x = vd.asbuffer(host)
-            assert_same_bits(vd.sort(x, descending=descending).read(0), ordered(host, descending=descending))
-            np.testing.assert_array_equal(
-                vd.argsort(x, descending=descending).read(0), order(host, descending=descending)
-            )
+def test_every_kind_as_numpy(kind: Any) -> None:
+    check(kind, 40)
+    if kind is not vd.complex128:  # takes long to compile
+        check(kind, 900)
+    if kind in LONG:
+        check(kind, 3001)
+
+
+@pytest.mark.parametrize("kind", FALLING, ids=lambda kind: kind.name)
+def test_the_largest_first(kind: Any) -> None:
+    check(kind, 40, descending=True)
+    if kind in (vd.int32, vd.float64):
+        check(kind, 900, descending=True)
+        check(kind, 3001, descending=True)
 
 
 def test_bfloat16() -> None:
@@ -201,3 +220,22 @@ def test_the_same_bits_each_time() -> None:
     first = vd.argsort(x).read(0)
     for _ in range(5):
         np.testing.assert_array_equal(vd.argsort(x).read(0), first)
+
+
+@pytest.mark.parametrize("kind", [vd.uint8, vd.float16, vd.vec2], ids=str)
+def test_values_travel_with_keys(kind: Any) -> None:
+    values = vd.Buffer((3, 3000), kind)
+    data = np.random.default_rng(1).integers(0, 200, values.read(0).shape).astype(values.read(0).dtype)
+    for key, few in ((vd.int8, False), (vd.int32, True)):
+        host = keys(key, (3, 3000), few=few)
+        places = order(host).reshape(3, 3000, *(1,) * (data.ndim - 2))
+        expected = np.take_along_axis(data, places, 1)
+        x = vd.asbuffer(host)
+        values.write(data)
+        found, moved = vd.sort_by_key(x, values)
+        assert_same_bits(found.read(0), ordered(host))
+        assert_same_bits(moved.read(0), expected)
+        assert_same_bits(values.read(0), data)
+        vd.sort_by_key(x, values, out=(x, values))
+        assert_same_bits(x.read(0), ordered(host))
+        assert_same_bits(values.read(0), expected)

@@ -10,7 +10,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
 from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
-from vkdispatch.sorting.keys import Order, shifted
+from vkdispatch.sorting.keys import Order, raw_type, shifted
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
@@ -73,17 +73,28 @@ def sort_rows(
         Where the positions in their rows go that the sorted keys had, of `position_type`, or what the payload
         had there. None: nowhere.
     payload
-        What goes along with the keys in place of their positions; of the type of `positions_to`, and not the
-        same buffer.
+        What goes along with the keys in place of their positions: elements of 1 to 8 bytes, of the type of
+        `positions_to`, which may be the same buffer; no other two may be.
     """
     device = device_of()
-    block = tile_form(device, order.raw, dtype.uint32, block=True)
-    if payload is None and rows.length <= tuning.short and rows.size < 1 << 31:
-        _sort_short(keys, order, rows, keys_to, positions_to, graph)
-    elif payload is None and rows.length <= block.tile:
-        _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
-    else:
+    if payload is not None or is_long(order, rows, device):
         _sort_long(device, keys, order, rows, keys_to, positions_to, payload, graph)
+    elif rows.length <= tuning.short and rows.size < 1 << 31:
+        _sort_short(keys, order, rows, keys_to, positions_to, graph)
+    else:
+        _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
+
+
+def is_long(order: Order, rows: Rows, device: Device | None = None) -> bool:
+    """Whether rows take several launches, between which keys and what goes with them lie in memory."""
+    return rows.length > tile_form(device or device_of(), order.raw, dtype.uint32, block=True).tile
+
+
+def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> DType | None:
+    """Return the raw type of what goes along with keys; None where nothing does."""
+    if positions_to is None:
+        return None
+    return position_type(rows.length) if payload is None else raw_type(payload.var_type)
 
 
 def _written(*buffers: AnyBuffer | None) -> list[AnyBuffer]:
@@ -130,7 +141,7 @@ def _sort_long(
     payload: AnyBuffer | None,
     graph: CommandGraph | None,
 ) -> None:
-    kind = None if positions_to is None else position_type(rows.length)
+    kind = _payload_type(rows, positions_to, payload)
     tile = tile_form(device, order.raw, kind)
     if sweeps(get_context(), tile, rows.length):
         _sweep(tile, keys, order, rows, keys_to, positions_to, payload, graph)
@@ -138,6 +149,8 @@ def _sort_long(
     digits = order.digits(tile.width)
     if keys is keys_to and len(digits) % 2:
         keys = copied(keys, graph)
+    if payload is not None and payload is positions_to and len(digits) % 2:
+        payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
     payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
     tiles = -(-rows.length // tile.tile)
@@ -185,10 +198,12 @@ def _sweep(
     payload: AnyBuffer | None,
     graph: CommandGraph | None,
 ) -> None:
-    kind = None if positions_to is None else position_type(rows.length)
+    kind = _payload_type(rows, positions_to, payload)
     digits = order.digits(tile.width)
     if keys is keys_to and len(digits) % 2:
         keys = copied(keys, graph)
+    if payload is not None and payload is positions_to and len(digits) % 2:
+        payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
     payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
     tiles = -(-rows.length // tile.tile)

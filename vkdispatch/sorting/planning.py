@@ -14,6 +14,8 @@ from vkdispatch.sorting.keys import word_count
 from vkdispatch.sorting.ranking import TileForm
 
 _BASIC, _BALLOT, _SHUFFLE = 0x1, 0x8, 0x10
+# NVIDIA and AMD. Others may run a kernel with subgroups that are smaller than they say.
+_WHOLE_SUBGROUPS = (0x10DE, 0x1002)
 # What a kernel needs of workgroup memory beside tables and tile.
 _BESIDE = 6 << 10
 # More keys than this in a row are counted in 64 bits.
@@ -89,7 +91,7 @@ class Device:
     Attributes
     ----------
     subgroup
-        Invocations that vote together; 1 where there are no ballots.
+        Invocations that vote together; 1 where there are no ballots, or subgroups may not be whole.
     arithmetic
         Whether subgroups have running sums.
     shuffle
@@ -116,7 +118,10 @@ def device_of(context: Context | None = None) -> Device:
     infos = context.device_infos
     sizes = {info.sub_group_size for info in infos}
     votes = all(
-        info.subgroup_enabled and info.supported_operations & _BASIC and info.supported_operations & _BALLOT
+        info.subgroup_enabled
+        and info.supported_operations & _BASIC
+        and info.supported_operations & _BALLOT
+        and (info.vendor_id in _WHOLE_SUBGROUPS or info.is_cpu())
         for info in infos
     )
     return Device(
@@ -133,7 +138,7 @@ def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool 
     """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types."""
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group = tuning.block_group if block else tuning.group
-    group = min(group, device.most) // device.subgroup * device.subgroup
+    group = max(min(group, device.most) // device.subgroup, 1) * device.subgroup
     tables = (group // device.subgroup << tuning.width) * (8 if tuning.match else 4)
     if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)

@@ -1,13 +1,15 @@
 """A tile of keys, ranked by one digit in a workgroup: the step that every radix sort here is made of.
 
     keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
+    counted               tables: digit x subgroup -> keys
+    summed up             over subgroups, and then over digits: where the first key of each goes
     ranked by ballots     each key finds the keys of its subgroup and item that share its digit: those before
-                          it, and the first of them counts them all in its subgroup's table
-    tables                digit x subgroup -> keys so far; summed up over subgroups, then over digits
-    place in the tile     table[subgroup][digit] + rank there
+                          it, and the first of them, which adds them all to its subgroup's table
+    place in the tile     what that had found there + keys before
 
-An item is one key of each invocation of a subgroup, neighbours side by side. Where a device has no ballots an
-invocation is a subgroup of its own.
+An item is one key of each invocation of a subgroup, neighbours side by side. Unless `early`, tables are
+filled by the ranking, and summed up after it: one atomic less for each key, and counts that are known later.
+See `serial` for devices without ballots.
 
 Invariants: places are a permutation of the tile's, in the order of digits, and of equal digits in the order
 in which the keys lay: the sort is stable. Nothing depends on which subgroup is first.
@@ -36,7 +38,7 @@ class TileForm:
     width
         Bits of a digit.
     subgroup
-        Invocations that vote together; 1: none do.
+        Invocations that vote together; 1: none do, and a `SerialTile` does the work.
     arithmetic
         Whether subgroups have running sums of their own.
     shuffle
@@ -78,11 +80,8 @@ class Tile:
     def __init__(self, form: TileForm) -> None:
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
-        self.team: Any = self.index
-        self.lane: Any = None
-        if form.subgroup > 1:
-            self.team = vc.subgroup_id().to_register("tile_team")
-            self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
+        self.team = vc.subgroup_id().to_register("tile_team")
+        self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
         tables = form.teams * form.bins * (2 if form.match else 1)
         self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, form.tile), "tile_memory")
         # where each digit begins in the tile
@@ -96,10 +95,7 @@ class Tile:
     def places(self) -> list[Any]:
         """Return where this invocation's keys lie in the tile, before they are ranked."""
         form = self.form
-        first = self.team * (form.subgroup * form.items)
-        if self.lane is not None:
-            first = first + self.lane
-        first = first.to_register("tile_first")
+        first = (self.team * (form.subgroup * form.items) + self.lane).to_register("tile_first")
         return [first + i * form.subgroup for i in range(form.items)]
 
     def sorted_places(self) -> list[Any]:
@@ -156,10 +152,6 @@ class Tile:
     def _ranked(self, digit: Any, bits: int) -> Any:
         """Count a key in its subgroup's table; returns how many of its digit came before."""
         entry = self._entry(digit)
-        if self.lane is None:
-            before = self.memory[entry].to_register("tile_rank")
-            self.memory[entry] = before + 1
-            return before
         mask = entry + self.form.teams * self.form.bins
         peers = self._matched(mask) if self.form.match else self._peers(digit, bits)
         lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
@@ -198,7 +190,7 @@ class Tile:
         `by_votes` counts equal digits at once; else each key changes the table by an atomic.
         """
         entry = (self.team * self.form.bins + digit).to_register()
-        if not by_votes or self.lane is None:
+        if not by_votes:
             with vc.if_block(kept):
                 vc.atomic_add(self.memory[entry], 1)
             return
@@ -223,8 +215,6 @@ class Tile:
         return peers
 
     def _lanes_below(self) -> list[Any]:
-        if self.lane is None:
-            return []
         mask = vc.subgroup_lt_mask()
         return [mask[word].to_register("tile_below") for word in range(-(-self.form.subgroup // 32))]
 
@@ -276,7 +266,7 @@ class Tile:
         """
         form, kind = self.form, value.var_type
         owners = min(owners or form.group, form.group)
-        if form.arithmetic and form.subgroup > 1 and kind is dtype.uint32:
+        if form.arithmetic and kind is dtype.uint32:
             inclusive = vc.subgroup_inclusive_add(value)
             with vc.if_block(self.lane == form.subgroup - 1):
                 self._sums[self.team] = inclusive
