@@ -2,12 +2,12 @@
 
     python -m benchmarks.random_quality --words 24 --json quality.json
 
-Words are drawn on the device (2**24 of 32 bits for each stream by default) and judged on the host. Frequency,
-serial, gap, permutation, runs, collision, birthday spacings, matrix rank and maximum-of-t tests are as in Knuth
-(The Art of Computer Programming 2, 3.3.2), Marsaglia's Diehard and L'Ecuyer's TestU01; each on the words, and on
-the words with their bits in reverse order, as low bits are where generators are weak. Besides single streams there are
-those of many seeds, sequences and blocks, of which each gives its first words: what parallel programs take. A
-linear congruential generator goes along, and must fail.
+Words are drawn on the device (2**24 of 32 bits for each stream by default) and judged on the host. The tests
+are as in Knuth (The Art of Computer Programming 2, 3.3.2), Marsaglia's Diehard and L'Ecuyer's TestU01:
+frequency, serial, gap, permutation, runs, collision, birthday spacings, matrix rank, maximum of t. Each judges
+the words, and the words with their bits in reverse order, as low bits are where generators are weak. Besides
+single streams there are those of many seeds, sequences and blocks, of which each gives its first words: what
+parallel programs take. A linear congruential generator goes along, and must fail.
 
 A p-value tells how often a perfect generator looks at least so bad. All of a stream together must be uniform;
 one below 1e-6 is a failure, those below 1e-3 are listed. With the package nistrng its tests run as well.
@@ -43,7 +43,8 @@ def _bulk(kind: str) -> Callable[[int], Words]:
     def words(count: int) -> Words:
         generator = vd.random.Generator(20, kind)
         each = 2 if kind == "philox4x64" else 1
-        return np.asarray(generator.raw(count // each).read(0)).view(np.uint32)
+        drawn: Words = np.asarray(generator.raw(count // each).read(0)).view(np.uint32)
+        return drawn
 
     return words
 
