@@ -22,7 +22,8 @@ Philox = np.random.Philox
 def tuned() -> Iterator[Any]:
     """Tuning that may be changed."""
     before = {
-        name: getattr(tuning, name) for name in ("group", "unroll", "long_products", "exchange", "everywhere")
+        name: getattr(tuning, name)
+        for name in ("group", "unroll", "long_products", "exchange", "everywhere", "few")
     }
     yield tuning
     for name, value in before.items():
@@ -141,7 +142,7 @@ def test_spawned_and_jumped_are_numpys() -> None:
 def test_launch_shapes_change_nothing(
     tuned: Any, group: int, unroll: int, long_products: int, exchange: int
 ) -> None:
-    tuned.group, tuned.unroll, tuned.everywhere = group, unroll, 1
+    tuned.group, tuned.unroll, tuned.everywhere, tuned.few = group, unroll, 1, 0
     tuned.long_products, tuned.exchange = long_products, exchange
     generator = vd.random.Generator(4)
     at = 0
@@ -157,12 +158,12 @@ def test_integers_of_any_launch_shape(tuned: Any) -> None:
     """Rejected ones take words of their own place."""
     drawn = []
     for group, unroll in ((64, 2), (32, 3), (128, 1)):
-        tuned.group, tuned.unroll, tuned.everywhere = group, unroll, 1
+        tuned.group, tuned.unroll, tuned.everywhere, tuned.few = group, unroll, 1, 0
         generator = vd.random.Generator(6)
         # a third of the words is rejected
         parts = [generator.integers(3 * 2**30, size=count, dtype=vd.uint32).read(0) for count in (1001, 502)]
         drawn.append(np.concatenate(parts))
-    tuned.everywhere = 0
+    tuned.everywhere, tuned.few = 0, 1 << 15
     drawn.append(vd.random.Generator(6).integers(3 * 2**30, size=1503, dtype=vd.uint32).read(0))
     assert all(np.array_equal(each, drawn[0]) for each in drawn)
 

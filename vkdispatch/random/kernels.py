@@ -60,6 +60,8 @@ class Tuning:
         Whether products of 32-bit words are taken in 64 bits, on devices that have them: 0 or 1.
     exchange
         Whether neighbours hand each other words where elements come from two blocks: 0 or 1.
+    few
+        Blocks up to which one kernel does for all places in the stream, which compiles sooner.
     everywhere
         Whether processors do as GPUs do: 0 or 1.
     """
@@ -68,6 +70,7 @@ class Tuning:
     unroll: int = 4
     long_products: int = 1
     exchange: int = 1
+    few: int = 1 << 15
     everywhere: int = 0
 
 
@@ -87,7 +90,7 @@ class Form:
     bits
         Of the stream for each element: 16, 32 or 64.
     shift
-        Words of 32 bits of the first block that are passed over.
+        Words of 32 bits of the first block that are passed over; negative: given at the launch.
     sink
         How values are stored; its `value_type` is theirs.
     scaled
@@ -170,10 +173,10 @@ class Form:
 def fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
-    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer
-    of the counter, if it is on the device; those of the sink; the words of counter and key; how often
-    `MOST_BLOCKS` blocks come before this launch; then `form.numbers`. It is launched on workgroups of
-    `form.group` invocations that compute `form.unroll` blocks each.
+    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer of the
+    counter, if it is on the device; those of the sink; the words of counter and key; how often `MOST_BLOCKS`
+    blocks come before this launch; the shift; then `form.numbers`. It is launched on workgroups of `form.group`
+    invocations that compute `form.unroll` blocks each.
     """
     buffer: Any = vc.Buff
     constant: Any = vc.Const
@@ -185,7 +188,7 @@ def fill_kernel(form: Form) -> ShaderFunction:
         arguments.append(("position", buffer[uint32]))
     arguments += zip(form.sink.names, form.sink.annotations, strict=True)
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
-    arguments += [("turn", constant[uint32])]
+    arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]
     name = f"random_{form.made}_{form.sink.value_type.name}"
     return traced(
@@ -206,7 +209,9 @@ class _Tracing:
         self._mapping, left = left[:count], left[count:]
         self._counter, self._key = left[:4], left[4:6]
         self._turn = left[6]
-        self._numbers = left[7:]
+        # words that are passed over: a number, or known at the launch only
+        self._shift = left[7].to_register() if form.shift < 0 else form.shift
+        self._numbers = left[8:]
         # the number of the invocation's first block, and how far it is to the next
         self._first: Any = None
         self._stride = form.subgroup if form.subgroup > 1 else form.group
@@ -265,13 +270,26 @@ class _Tracing:
                 words = words[form.shift :] + self._of_neighbour(words, own_words[number + 1])
             elif form.shift:
                 following = self._words(self._block(number) + 1)
-                words = (words + following)[form.shift : form.shift + form.words]
+                words = self._from_shift(words + following)
             found += words
         if form.bits == 16:
             return [half.to_register() for word in found for half in (word & 0xFFFF, word >> 16)]
         if form.bits == 64:
             return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
+
+    def _from_shift(self, words: list[Any]) -> list[Any]:
+        """Return the words of a block from the shift on."""
+        form = self._form
+        if form.shift >= 0:
+            return words[form.shift : form.shift + form.words]
+        step = form.words // 2
+        while step:
+            far = ((self._shift & step) != 0).to_register()
+            left = range(len(words) - step)
+            words = [vc.select(far, words[place + step], words[place]).to_register() for place in left]
+            step //= 2
+        return words[: form.words]
 
     def _of_neighbour(self, words: list[Any], later: list[Any]) -> list[Any]:
         """Return the first words of the block behind, which a neighbour has."""
@@ -374,7 +392,7 @@ class _Tracing:
         """
         form, kind = self._form, self._form.word_type
         element = element.to_dtype(uint32).to_register()
-        place = (form.shift + element % form.together * (form.bits // 32)).to_register()
+        place = (self._shift + element % form.together * (form.bits // 32)).to_register()
         counter = self._counted(own(uint32, self._block(element // form.together) + place // form.words))
         key = [
             own(kind, self._key[0] ^ _OTHER_KEY[0]),

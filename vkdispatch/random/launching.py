@@ -111,7 +111,7 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
             draw.made,
             stream.wide,
             draw.bits,
-            shift,
+            -1 if single or count <= tuning.few else shift,
             output.sink,
             len(draw.numbers) > 1,
             draw.rejecting,
@@ -127,7 +127,7 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
         positions = () if position is None else (position,)
         kernel(
             *(result, *views, *positions, *output.arguments),
-            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS),
+            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS, shift),
             *(*draw.numbers, *given),
             workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
             graph=graph,
@@ -154,8 +154,8 @@ def _chosen(
     """Return the form of a launch, and its kernel."""
     group, unroll, long_products, exchange, everywhere = tuned
     group = min(group, facts.most_invocations)
-    plain = single or (facts.is_cpu and not everywhere)
-    exchanging = shift and exchange and not plain and group % facts.subgroup == 0
+    plain = shift < 0 or (facts.is_cpu and not everywhere)
+    exchanging = shift > 0 and exchange and not plain and group % facts.subgroup == 0
     form = Form(
         made,
         wide,
