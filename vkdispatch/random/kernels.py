@@ -175,8 +175,8 @@ def fill_kernel(form: Form) -> ShaderFunction:
 
     Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer of the
     counter, if it is on the device; those of the sink; the words of counter and key; how often `MOST_BLOCKS`
-    blocks come before this launch; the shift; then `form.numbers`. It is launched on workgroups of `form.group`
-    invocations that compute `form.unroll` blocks each.
+    blocks come before this launch; the shift; then `form.numbers`. It is launched on workgroups of
+    `form.group` invocations that compute `form.unroll` blocks each.
     """
     buffer: Any = vc.Buff
     constant: Any = vc.Const
