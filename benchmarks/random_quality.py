@@ -4,7 +4,7 @@
 
 Words are drawn on the device (2**24 of 32 bits for each stream by default) and judged on the host. The tests
 are as in Knuth (The Art of Computer Programming 2, 3.3.2), Marsaglia's Diehard and L'Ecuyer's TestU01:
-frequency, serial, gap, permutation, runs, collision, birthday spacings, matrix rank, maximum of t. Each judges
+frequency, serial, gap, permutation, runs, collision, birthday spacings, matrix rank, maximum of t. All judge
 the words, and the words with their bits in reverse order, as low bits are where generators are weak. Besides
 single streams there are those of many seeds, sequences and blocks, of which each gives its first words: what
 parallel programs take. A linear congruential generator goes along, and must fail.
@@ -87,7 +87,8 @@ def _seeds(count: int) -> Words:
 def _uniforms(count: int) -> Words:
     """Numbers of [0, 1) as words, whose lowest 8 bits are those of others."""
     high, low = vd.random.Generator(21).random((2, count)).read(0)
-    return (high.astype(np.float64) * 2**32).astype(np.uint32) | (low * 256).astype(np.uint32)
+    words: Words = (high.astype(np.float64) * 2**32).astype(np.uint32) | (low * 256).astype(np.uint32)
+    return words
 
 
 def _doubles(count: int) -> Words:

@@ -146,7 +146,7 @@ def test_launch_shapes_change_nothing(
     tuned.long_products, tuned.exchange = long_products, exchange
     generator = vd.random.Generator(4)
     at = 0
-    for count in (1025, 3, 1542):
+    for count in (1025, 3072, 3, 1542):
         assert np.array_equal(generator.raw(count).read(0), words(generator.key, at, count))
         at += count
     ours, numpys = vd.random.Generator(4, "philox4x64"), np.random.Generator(Philox(4))
@@ -254,6 +254,11 @@ def test_buffers_that_a_launch_does_not_suffice_for(monkeypatch: pytest.MonkeyPa
     generator = vd.random.Generator(11)
     assert np.array_equal(generator.raw(1003).read(0), words(generator.key, 0, 1003))
     assert np.array_equal(generator.raw(300).read(0), words(generator.key, 1003, 300))
+    # and where neighbours exchange words
+    for name, value in (("everywhere", 1), ("few", 0), ("unroll", 2)):
+        monkeypatch.setattr(tuning, name, value)
+    for at, count in ((1303, 1003), (2306, 1280)):
+        assert np.array_equal(generator.raw(count).read(0), words(generator.key, at, count))
 
 
 def test_seeds_and_streams_do_not_repeat() -> None:

@@ -157,6 +157,11 @@ class Form:
         return [*found, ("word", uint32)] if self.single else found
 
     @property
+    def edged(self) -> bool:
+        """Whether words that no neighbour has are stored singly, by those who have them."""
+        return self.subgroup > 1 and self.bits == 32 and self.made in ("raw", "uniform") and self.vector
+
+    @property
     def view(self) -> DType | None:
         """Type of the stores of several elements; None where there are none."""
         if not self.vector:
@@ -215,6 +220,7 @@ class _Tracing:
         # the number of the invocation's first block, and how far it is to the next
         self._first: Any = None
         self._stride = form.subgroup if form.subgroup > 1 else form.group
+        self._first_words: list[Any] = []
 
     def run(self) -> None:
         """Record the kernel's statements."""
@@ -235,7 +241,12 @@ class _Tracing:
         values = self._values(self._all_words())
         for number in range(form.unroll):
             part = values[number * form.together : (number + 1) * form.together]
-            self._store(self._block(number), part)
+            if form.edged and number == form.unroll - 1:
+                self._store(self._block(number), part, self._lane() < form.subgroup - 1)
+            else:
+                self._store(self._block(number), part)
+        if form.edged:
+            self._store_first()
 
     def _block(self, number: Any) -> Any:
         """Return the number of one of the invocation's blocks."""
@@ -262,12 +273,15 @@ class _Tracing:
         """Return the words that the invocation's elements are made of, in their order."""
         form = self._form
         exchanging = form.subgroup > 1
-        own_words = [self._words(self._block(number)) for number in range(form.unroll + exchanging)]
+        # a subgroup needs the block behind its own as well
+        count = form.unroll + (exchanging and not form.edged)
+        own_words = [self._words(self._block(number)) for number in range(count)]
+        self._first_words = own_words[0][: max(form.shift, 0)]
         found: list[Any] = []
         for number in range(form.unroll):
             words = own_words[number]
             if exchanging:
-                words = words[form.shift :] + self._of_neighbour(words, own_words[number + 1])
+                words = words[form.shift :] + self._of_neighbour(words, own_words[min(number + 1, count - 1)])
             elif form.shift:
                 following = self._words(self._block(number) + 1)
                 words = self._from_shift(words + following)
@@ -285,7 +299,8 @@ class _Tracing:
             return words[form.shift : form.shift + form.words]
         step = form.words // 2
         while step:
-            far = ((self._shift & step) != 0).to_register()
+            other: Any = (self._shift & step) != 0
+            far = other.to_register()
             left = range(len(words) - step)
             words = [vc.select(far, words[place + step], words[place]).to_register() for place in left]
             step //= 2
@@ -295,8 +310,8 @@ class _Tracing:
         """Return the first words of the block behind, which a neighbour has."""
         form = self._form
         # behind the last invocation's block comes the first one's next
-        lane = vc.local_invocation_index() % form.subgroup
-        given = [
+        lane = self._lane()
+        given: list[Any] = [
             vc.select(lane == 0, of_later, of_this)
             for of_later, of_this in zip(later[: form.shift], words[: form.shift], strict=True)
         ]
@@ -406,7 +421,22 @@ class _Tracing:
 
     # -- stores
 
-    def _store(self, number: Any, values: list[Any]) -> None:
+    def _lane(self) -> Any:
+        return vc.local_invocation_index() % self._form.subgroup
+
+    def _store_first(self) -> None:
+        """Store the words that a subgroup begins with, and that the one before it did not have."""
+        form = self._form
+        values = self._values(self._first_words)
+        start = (self._turn * MOST_BLOCKS + self._first) * form.together
+        with vc.if_block(vc.all(self._lane() == 0, start > 0)):
+            for place, value in enumerate(values):
+                index = (start - form.shift + place).to_register("behind")
+                with vc.if_block(index < self._result.shape.w):
+                    self._element(index, value)
+
+    def _store(self, number: Any, values: list[Any], whole: Any = None) -> None:
+        """Store a block's elements; where it is not `whole`, without the words of the next."""
         form = self._form
         start = ((self._turn * MOST_BLOCKS + number) * form.together).to_register("first")
         size = self._result.shape.w
@@ -415,7 +445,8 @@ class _Tracing:
                 with vc.if_block(start + place < size):
                     self._element(start + place, value)
             return
-        with vc.if_block(start + form.together <= size):
+        fits = start + form.together <= size
+        with vc.if_block(fits if whole is None else vc.all(fits, whole)):
             stored = [self._mapped(start + place, value) for place, value in enumerate(values)]
             words = _packed(form.sink.out_type, stored)
             width = self._vectors.var_type.item_size // 4
@@ -425,7 +456,10 @@ class _Tracing:
                 self._vectors[place] = vector
         with vc.else_block():
             for place, value in enumerate(values):
-                with vc.if_block(start + place < size):
+                there = start + place < size
+                if whole is not None and place >= form.together - form.shift:
+                    there = vc.all(there, whole)
+                with vc.if_block(there):
                     self._element(start + place, value)
 
     def _mapped(self, index: Any, value: Any) -> Any:

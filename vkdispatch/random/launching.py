@@ -129,7 +129,8 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
             *(result, *views, *positions, *output.arguments),
             *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS, shift),
             *(*draw.numbers, *given),
-            workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
+            # the last words of the last block are the first of the one behind
+            workgroups=1 if single else -(-(blocks + form.edged) // (form.group * form.unroll)),
             graph=graph,
         )
         first += count if single else MOST_BLOCKS
