@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.random.kernels import tuning
+from vkdispatch.random.forms import tuning
 
 from .philox import words
 

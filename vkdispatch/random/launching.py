@@ -12,7 +12,8 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.random.kernels import MOST_BLOCKS, Form, fill_kernel, tuning
+from vkdispatch.random.forms import Form, tuning
+from vkdispatch.random.kernels import MOST_BLOCKS, fill_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # the subgroup operations by which invocations read each other's values, in Vulkan's bits
