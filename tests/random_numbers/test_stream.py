@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.random.kernels import tuning
+from vkdispatch.random.forms import tuning
 
 from .philox import words
 
@@ -22,7 +22,8 @@ Philox = np.random.Philox
 def tuned() -> Iterator[Any]:
     """Tuning that may be changed."""
     before = {
-        name: getattr(tuning, name) for name in ("group", "unroll", "long_products", "exchange", "everywhere")
+        name: getattr(tuning, name)
+        for name in ("group", "unroll", "long_products", "exchange", "everywhere", "few")
     }
     yield tuning
     for name, value in before.items():
@@ -141,11 +142,11 @@ def test_spawned_and_jumped_are_numpys() -> None:
 def test_launch_shapes_change_nothing(
     tuned: Any, group: int, unroll: int, long_products: int, exchange: int
 ) -> None:
-    tuned.group, tuned.unroll, tuned.everywhere = group, unroll, 1
+    tuned.group, tuned.unroll, tuned.everywhere, tuned.few = group, unroll, 1, 0
     tuned.long_products, tuned.exchange = long_products, exchange
     generator = vd.random.Generator(4)
     at = 0
-    for count in (1025, 3, 1542):
+    for count in (1025, 3072, 3, 1542):
         assert np.array_equal(generator.raw(count).read(0), words(generator.key, at, count))
         at += count
     ours, numpys = vd.random.Generator(4, "philox4x64"), np.random.Generator(Philox(4))
@@ -157,12 +158,12 @@ def test_integers_of_any_launch_shape(tuned: Any) -> None:
     """Rejected ones take words of their own place."""
     drawn = []
     for group, unroll in ((64, 2), (32, 3), (128, 1)):
-        tuned.group, tuned.unroll, tuned.everywhere = group, unroll, 1
+        tuned.group, tuned.unroll, tuned.everywhere, tuned.few = group, unroll, 1, 0
         generator = vd.random.Generator(6)
         # a third of the words is rejected
         parts = [generator.integers(3 * 2**30, size=count, dtype=vd.uint32).read(0) for count in (1001, 502)]
         drawn.append(np.concatenate(parts))
-    tuned.everywhere = 0
+    tuned.everywhere, tuned.few = 0, 1 << 15
     drawn.append(vd.random.Generator(6).integers(3 * 2**30, size=1503, dtype=vd.uint32).read(0))
     assert all(np.array_equal(each, drawn[0]) for each in drawn)
 
@@ -253,6 +254,11 @@ def test_buffers_that_a_launch_does_not_suffice_for(monkeypatch: pytest.MonkeyPa
     generator = vd.random.Generator(11)
     assert np.array_equal(generator.raw(1003).read(0), words(generator.key, 0, 1003))
     assert np.array_equal(generator.raw(300).read(0), words(generator.key, 1003, 300))
+    # and where neighbours exchange words
+    for name, value in (("everywhere", 1), ("few", 0), ("unroll", 2)):
+        monkeypatch.setattr(tuning, name, value)
+    for at, count in ((1303, 1003), (2306, 1280)):
+        assert np.array_equal(generator.raw(count).read(0), words(generator.key, at, count))
 
 
 def test_seeds_and_streams_do_not_repeat() -> None:

@@ -15,13 +15,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import view_type
 from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.output import Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import (
     DType,
-    bool_,
     component_type,
     compute_type,
     float16,
@@ -29,14 +26,13 @@ from vkdispatch.base.dtype import (
     float64,
     int32,
     is_complex,
-    is_scalar,
     uint32,
     uint64,
 )
-from vkdispatch.base.record import record
 from vkdispatch.codegen.functions.registers import precise
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, product64, product_of_64_bits, words32, words64
+from vkdispatch.random.forms import Form
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Blocks that one launch computes at most: their numbers have 32 bits.
@@ -45,134 +41,13 @@ MOST_BLOCKS = 1 << 31
 _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
 
-@record(frozen=False)
-class Tuning:
-    """Measured constants, to be changed by measurements only.
-
-    Attributes
-    ----------
-    group
-        Invocations of a workgroup.
-    unroll
-        Blocks that an invocation computes, of Philox4x32; of Philox4x64 half as many. On processors it is
-        one, which compiles sooner.
-    long_products
-        Whether products of 32-bit words are taken in 64 bits, on devices that have them: 0 or 1.
-    exchange
-        Whether neighbours hand each other words where elements come from two blocks: 0 or 1.
-    everywhere
-        Whether processors do as GPUs do: 0 or 1.
-    """
-
-    group: int = 512
-    unroll: int = 4
-    long_products: int = 1
-    exchange: int = 1
-    everywhere: int = 0
-
-
-tuning = Tuning()
-
-
-@record
-class Form:
-    """What a kernel is specialised for.
-
-    Attributes
-    ----------
-    made
-        "raw", "uniform", "normal" or "integers".
-    wide
-        Whether the generator is Philox4x64.
-    bits
-        Of the stream for each element: 16, 32 or 64.
-    shift
-        Words of 32 bits of the first block that are passed over.
-    sink
-        How values are stored; its `value_type` is theirs.
-    scaled
-        Whether numbers are scaled; integers are, unless a word has as many values as there are.
-    rejecting
-        Whether integers need more than one try.
-    single
-        Whether only one element is made, of a word that is given.
-    far
-        Whether the counter may carry beyond 64 bits.
-    on_device
-        Whether the counter lies in a buffer.
-    vector
-        Whether elements are stored together.
-    group, unroll, long_products
-        See `Tuning`.
-    subgroup
-        Invocations that hand each other words; 1: none do.
-    """
-
-    made: str
-    wide: bool
-    bits: int
-    shift: int
-    sink: Sink
-    scaled: bool = False
-    rejecting: bool = False
-    single: bool = False
-    far: bool = False
-    on_device: bool = False
-    vector: bool = True
-    group: int = 256
-    unroll: int = 1
-    long_products: bool = False
-    subgroup: int = 1
-
-    @property
-    def words(self) -> int:
-        """Words of 32 bits in a block."""
-        return 8 if self.wide else 4
-
-    @property
-    def together(self) -> int:
-        """Elements made of a block."""
-        return self.words * 32 // self.bits
-
-    @property
-    def word_type(self) -> DType:
-        """Type of the words of counter and key."""
-        return uint64 if self.wide else uint32
-
-    @property
-    def numbers(self) -> list[tuple[str, DType]]:
-        """Names and types of the numbers that go with a launch, behind those of the stream."""
-        kind = self.sink.value_type
-        found: list[tuple[str, DType]] = []
-        if self.made == "integers":
-            drawn = uint64 if self.bits == 64 else uint32
-            found = [("low", uint64 if kind.item_size == 8 else uint32)]
-            found += [("count", drawn), ("surplus", drawn)] if self.scaled else []
-        elif self.scaled:
-            real = float64 if kind is float64 else float32
-            found = [("low", real), ("width", real)]
-        return [*found, ("word", uint32)] if self.single else found
-
-    @property
-    def view(self) -> DType | None:
-        """Type of the stores of several elements; None where there are none."""
-        if not self.vector:
-            return None
-        kind = self.sink.out_type
-        plain = kind is not bool_ and (is_scalar(kind) or is_complex(kind))
-        for count in (self.together, self.together // 2, self.together // 4):
-            if plain and count > 1 and (view := view_type(kind, count)) is not None:
-                return view
-        return None
-
-
 @remembered
 def fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
-    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer
-    of the counter, if it is on the device; those of the sink; the words of counter and key; how often
-    `MOST_BLOCKS` blocks come before this launch; then `form.numbers`. It is launched on workgroups of
+    Its arguments are the result; the same once more, as `form.view`, if that is not None; the buffer of the
+    counter, if it is on the device; those of the sink; the words of counter and key; how often `MOST_BLOCKS`
+    blocks come before this launch; the shift; then `form.numbers`. It is launched on workgroups of
     `form.group` invocations that compute `form.unroll` blocks each.
     """
     buffer: Any = vc.Buff
@@ -185,7 +60,7 @@ def fill_kernel(form: Form) -> ShaderFunction:
         arguments.append(("position", buffer[uint32]))
     arguments += zip(form.sink.names, form.sink.annotations, strict=True)
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
-    arguments += [("turn", constant[uint32])]
+    arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]
     name = f"random_{form.made}_{form.sink.value_type.name}"
     return traced(
@@ -206,10 +81,13 @@ class _Tracing:
         self._mapping, left = left[:count], left[count:]
         self._counter, self._key = left[:4], left[4:6]
         self._turn = left[6]
-        self._numbers = left[7:]
+        # words that are passed over: a number, or known at the launch only
+        self._shift = left[7].to_register() if form.shift < 0 else form.shift
+        self._numbers = left[8:]
         # the number of the invocation's first block, and how far it is to the next
         self._first: Any = None
         self._stride = form.subgroup if form.subgroup > 1 else form.group
+        self._first_words: list[Any] = []
 
     def run(self) -> None:
         """Record the kernel's statements."""
@@ -230,7 +108,12 @@ class _Tracing:
         values = self._values(self._all_words())
         for number in range(form.unroll):
             part = values[number * form.together : (number + 1) * form.together]
-            self._store(self._block(number), part)
+            if form.edged and number == form.unroll - 1:
+                self._store(self._block(number), part, self._lane() < form.subgroup - 1)
+            else:
+                self._store(self._block(number), part)
+        if form.edged:
+            self._store_first()
 
     def _block(self, number: Any) -> Any:
         """Return the number of one of the invocation's blocks."""
@@ -257,15 +140,18 @@ class _Tracing:
         """Return the words that the invocation's elements are made of, in their order."""
         form = self._form
         exchanging = form.subgroup > 1
-        own_words = [self._words(self._block(number)) for number in range(form.unroll + exchanging)]
+        # a subgroup needs the block behind its own as well
+        count = form.unroll + (exchanging and not form.edged)
+        own_words = [self._words(self._block(number)) for number in range(count)]
+        self._first_words = own_words[0][: max(form.shift, 0)]
         found: list[Any] = []
         for number in range(form.unroll):
             words = own_words[number]
             if exchanging:
-                words = words[form.shift :] + self._of_neighbour(words, own_words[number + 1])
+                words = words[form.shift :] + self._of_neighbour(words, own_words[min(number + 1, count - 1)])
             elif form.shift:
                 following = self._words(self._block(number) + 1)
-                words = (words + following)[form.shift : form.shift + form.words]
+                words = self._from_shift(words + following)
             found += words
         if form.bits == 16:
             return [half.to_register() for word in found for half in (word & 0xFFFF, word >> 16)]
@@ -273,12 +159,26 @@ class _Tracing:
             return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
 
+    def _from_shift(self, words: list[Any]) -> list[Any]:
+        """Return the words of a block from the shift on."""
+        form = self._form
+        if form.shift >= 0:
+            return words[form.shift : form.shift + form.words]
+        step = form.words // 2
+        while step:
+            other: Any = (self._shift & step) != 0
+            far = other.to_register()
+            left = range(len(words) - step)
+            words = [vc.select(far, words[place + step], words[place]).to_register() for place in left]
+            step //= 2
+        return words[: form.words]
+
     def _of_neighbour(self, words: list[Any], later: list[Any]) -> list[Any]:
         """Return the first words of the block behind, which a neighbour has."""
         form = self._form
         # behind the last invocation's block comes the first one's next
-        lane = vc.local_invocation_index() % form.subgroup
-        given = [
+        lane = self._lane()
+        given: list[Any] = [
             vc.select(lane == 0, of_later, of_this)
             for of_later, of_this in zip(later[: form.shift], words[: form.shift], strict=True)
         ]
@@ -374,7 +274,7 @@ class _Tracing:
         """
         form, kind = self._form, self._form.word_type
         element = element.to_dtype(uint32).to_register()
-        place = (form.shift + element % form.together * (form.bits // 32)).to_register()
+        place = (self._shift + element % form.together * (form.bits // 32)).to_register()
         counter = self._counted(own(uint32, self._block(element // form.together) + place // form.words))
         key = [
             own(kind, self._key[0] ^ _OTHER_KEY[0]),
@@ -388,7 +288,22 @@ class _Tracing:
 
     # -- stores
 
-    def _store(self, number: Any, values: list[Any]) -> None:
+    def _lane(self) -> Any:
+        return vc.local_invocation_index() % self._form.subgroup
+
+    def _store_first(self) -> None:
+        """Store the words that a subgroup begins with, and that the one before it did not have."""
+        form = self._form
+        values = self._values(self._first_words)
+        start = (self._turn * MOST_BLOCKS + self._first) * form.together
+        with vc.if_block(vc.all(self._lane() == 0, start > 0)):
+            for place, value in enumerate(values):
+                index = (start - form.shift + place).to_register("behind")
+                with vc.if_block(index < self._result.shape.w):
+                    self._element(index, value)
+
+    def _store(self, number: Any, values: list[Any], whole: Any = None) -> None:
+        """Store a block's elements; where it is not `whole`, without the words of the next."""
         form = self._form
         start = ((self._turn * MOST_BLOCKS + number) * form.together).to_register("first")
         size = self._result.shape.w
@@ -397,7 +312,8 @@ class _Tracing:
                 with vc.if_block(start + place < size):
                     self._element(start + place, value)
             return
-        with vc.if_block(start + form.together <= size):
+        fits = start + form.together <= size
+        with vc.if_block(fits if whole is None else vc.all(fits, whole)):
             stored = [self._mapped(start + place, value) for place, value in enumerate(values)]
             words = _packed(form.sink.out_type, stored)
             width = self._vectors.var_type.item_size // 4
@@ -407,7 +323,10 @@ class _Tracing:
                 self._vectors[place] = vector
         with vc.else_block():
             for place, value in enumerate(values):
-                with vc.if_block(start + place < size):
+                there = start + place < size
+                if whole is not None and place >= form.together - form.shift:
+                    there = vc.all(there, whole)
+                with vc.if_block(there):
                     self._element(start + place, value)
 
     def _mapped(self, index: Any, value: Any) -> Any:

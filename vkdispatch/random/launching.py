@@ -12,7 +12,8 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.random.kernels import MOST_BLOCKS, Form, fill_kernel, tuning
+from vkdispatch.random.forms import Form, tuning
+from vkdispatch.random.kernels import MOST_BLOCKS, fill_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # the subgroup operations by which invocations read each other's values, in Vulkan's bits
@@ -111,7 +112,7 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
             draw.made,
             stream.wide,
             draw.bits,
-            shift,
+            -1 if single or count <= tuning.few else shift,
             output.sink,
             len(draw.numbers) > 1,
             draw.rejecting,
@@ -127,9 +128,10 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
         positions = () if position is None else (position,)
         kernel(
             *(result, *views, *positions, *output.arguments),
-            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS),
+            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS, shift),
             *(*draw.numbers, *given),
-            workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
+            # the last words of the last block are the first of the one behind
+            workgroups=1 if single else -(-(blocks + form.edged) // (form.group * form.unroll)),
             graph=graph,
         )
         first += count if single else MOST_BLOCKS
@@ -154,8 +156,8 @@ def _chosen(
     """Return the form of a launch, and its kernel."""
     group, unroll, long_products, exchange, everywhere = tuned
     group = min(group, facts.most_invocations)
-    plain = single or (facts.is_cpu and not everywhere)
-    exchanging = shift and exchange and not plain and group % facts.subgroup == 0
+    plain = shift < 0 or (facts.is_cpu and not everywhere)
+    exchanging = shift > 0 and exchange and not plain and group % facts.subgroup == 0
     form = Form(
         made,
         wide,
