@@ -140,9 +140,7 @@ def raise_bad_index(indices: Operand, length: int, what: str) -> None:
     value = f"{argument.read_range(first, first + 1, 0)[0]}" if plain else "the one"
     place = np.unravel_index(first, indices.shape) if indices.shape else ()
     where = ", ".join(str(int(each)) for each in place)
-    raise BadIndexError(
-        f"indices: {value} at [{where}] is out of bounds for {what} of {length} elements"
-    )
+    raise BadIndexError(f"indices: {value} at [{where}] is out of bounds for {what} of {length} elements")
 
 
 @remembered

@@ -6,8 +6,8 @@
 An invocation takes one word of each plane: as many elements of each as a word holds, which are as many words
 that lie together on the interleaved side. There they pass through workgroup memory, so that neighbouring
 invocations load and store neighbouring words; in registers elements go from where they are in words to where
-they belong. Invariant: the long side is a multiple of the elements of a word, so that every plane begins with a
-word of its own.
+they belong. Invariant: the long side is a multiple of the elements of a word, so that every plane begins with
+a word of its own.
 """
 
 from collections.abc import Sequence
@@ -130,8 +130,8 @@ def _moved(held: Any, shift: int, wanted: int, bits: int) -> Any:
     if shift == 32 - bits:
         alone = held >> shift
         return alone << wanted if wanted else alone
-    if wanted == 32 - bits:
-        return held << (wanted - shift)
+    if wanted == 32 - bits and not shift:
+        return held << wanted
     if shift >= wanted:
         alone = held >> (shift - wanted) if shift > wanted else held
     else:

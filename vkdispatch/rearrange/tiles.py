@@ -45,6 +45,8 @@ class TileForm:
         Invocations of a workgroup, and blocks (or cells) of a tile; powers of two.
     split
         Which of the two sides is two axes swapped in the result ("columns"), or the input ("rows").
+    strip
+        How many columns of tiles are done row by row before the next ones; 0: all.
     numbers
         How lengths are given: `rows` and `columns` in blocks, `batches`; `x_row`, `x_batch`, `result_row` and
         `result_batch` in words, from one to the next; `outer` and `inner` of the split side in elements.
@@ -57,6 +59,7 @@ class TileForm:
     columns: int
     rows: int
     split: str
+    strip: int
     numbers: Numbers
 
 
@@ -98,11 +101,27 @@ class _Tracing:
         group = vc.workgroup_id().x
         across = (number["columns"] + (form.columns - 1)) // form.columns
         down = (number["rows"] + (form.rows - 1)) // form.rows
-        self._column = ((group % across) * form.columns).to_register("first_column")
-        rest = (group // across).to_register("rest")
-        self._row = ((rest % down) * form.rows).to_register("first_row")
-        self._batch = (rest // down).to_register("batch")
+        self._batch = (group // (across * down)).to_register("batch")
+        tile = (group - self._batch * (across * down)).to_register("tile")
+        column, row = self._tile(tile, across, down)
+        self._column = (column * form.columns).to_register("first_column")
+        self._row = (row * form.rows).to_register("first_row")
         self._lane = vc.local_invocation_index()
+
+    def _tile(self, tile: Any, across: Any, down: Any) -> tuple[Any, Any]:
+        """Return which column and row of tiles: strips of some columns one after the other, row by row.
+
+        Workgroups that run together have about as many rows of the input as of the result to themselves then,
+        which is kind to the pages of memory, and complete each other's sectors soon.
+        """
+        wide = self._form.strip
+        if not wide:
+            return tile % across, tile // across
+        strip = (tile // (down * wide)).to_register("strip")
+        rest = (tile - strip * (down * wide)).to_register("rest")
+        width = vc.min(across - strip * wide, wide).to_register("width")
+        row = (rest // width).to_register("row")
+        return strip * wide + (rest - row * width), row
 
     # -- where rows begin, in words
 
