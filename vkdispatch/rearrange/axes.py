@@ -60,13 +60,24 @@ class Axis:
         return self.result == self.x == 1
 
     @property
+    def near(self) -> "Axis":
+        """Return it with the kind that needs no remainder, where the padding is no longer than the array."""
+        most = self.x - (self.kind == "reflect")
+        if (
+            self.kind not in ("reflect", "symmetric", "wrap")
+            or max(self.at, self.result - self.x - self.at) > most
+        ):
+            return self
+        return Axis(f"{self.kind}_near", self.result, self.x, self.at)
+
+    @property
     def numbers(self) -> dict[str, int]:
         """What a kernel needs to know, beside the length in the result."""
         period = {"reflect": 2 * (self.x - 1), "symmetric": 2 * self.x, "wrap": self.x}.get(self.kind, 0)
         match self.kind:
             case "same":
                 return {"x": self.x}
-            case "repeat" | "roll" | "constant" | "edge":
+            case "repeat" | "roll" | "constant" | "edge" | "reflect_near" | "symmetric_near" | "wrap_near":
                 return {"x": self.x, "at": self.at}
             case "flip" | "tile":
                 return {"x": self.x}
@@ -113,6 +124,7 @@ def launch_by_axes(
         found = joined(axes)
     if found and found[-1].trivial:
         del found[-1]
+    found = [axis.near for axis in found]
     kinds = tuple(axis.kind for axis in found)
     named = {f"result{k}": axis.result for k, axis in enumerate(found) if k}
     named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
@@ -203,6 +215,15 @@ def _source_of(kind: str, part: Any, k: int, number: dict[str, Any], outside: li
             return vc.min(vc.select(part < at, 0, part - at), length - 1)
         case "wrap":
             return (part + at) % length
+        case "wrap_near":
+            inside = vc.select(part < at, part + (length - at), part - at)
+            return vc.select(inside < length, inside, inside - length)
+        case "reflect_near":
+            inside = vc.select(part < at, at - part, part - at)
+            return vc.select(inside < length, inside, (2 * length - 2) - inside)
+        case "symmetric_near":
+            inside = vc.select(part < at, (at - 1) - part, part - at)
+            return vc.select(inside < length, inside, (2 * length - 1) - inside)
     period = number[f"period{k}"]
     folded = ((part + at) % period).to_register()
     other = period - folded if kind == "reflect" else (period - 1) - folded
