@@ -196,7 +196,7 @@ def _filling(moving: Moving, value: Any) -> Any:
 def _source_of(kind: str, part: Any, k: int, number: dict[str, Any], outside: list[tuple[Any, Any]]) -> Any:
     """Return where a position along axis `k` of the result comes from."""
     length = number[f"x{k}"]
-    at = number.get(f"at{k}")
+    at: Any = number.get(f"at{k}")
     match kind:
         case "same":
             return part

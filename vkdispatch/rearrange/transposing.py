@@ -68,6 +68,8 @@ class Tuning:
         How many times wider than high a tile of elements of 1 byte is.
     strip
         See `TileForm`.
+    sector
+        Bytes at whose multiples parts of rows of the result begin, if rows do not; 0: anywhere.
     tall
         How many times higher than wide a tile of cells is.
     narrow
@@ -89,6 +91,7 @@ class Tuning:
     segment_16: int = 256
     flat_1: int = 1
     strip: int = 0
+    sector: int = 0
     tall: int = 1
     narrow: int = 8
     narrow_group: int = 256
@@ -248,7 +251,7 @@ def _narrow(shape: tuple[int, ...], item: int) -> tuple[NarrowForm, tuple[int, .
 
 
 def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileForm, tuple[int, ...]]:
-    run, block = 1, 0
+    run, block, shift = 1, 0, 0
     if words:
         size = largest_word(item)
         run = item // size
@@ -260,6 +263,9 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
             and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
+        if run == 1 and block in (0, item) and plane.result_row * item % max(tuning.sector, 1):
+            shift = max(tuning.sector // item, 1)
+            shift, block = (shift, 0) if shift > 1 else (0, block)
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
     side = block // item if block else 1
@@ -289,8 +295,10 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
     down = min(count // across, _power_above(plane.rows // side))
     across = min(count // down, _power_above(plane.columns // side))
     group = _group(across, down, run)
+    if shift * 2 > down or (down + shift) * (across + 1) * held > 1 << 15:
+        shift = 0
     return TileForm(
-        moving, item if block else 0, run, group, across, down, plane.split, tuning.strip, numbers
+        moving, item if block else 0, run, group, across, down, plane.split, tuning.strip, shift, numbers
     ), values
 
 
