@@ -126,19 +126,31 @@ def launch_by_axes(
         del found[-1]
     found = [axis.near for axis in found]
     kinds = tuple(axis.kind for axis in found)
+    # smaller words are stored as many at once as make 4 bytes, where they are of one row
+    together = 4 // moving.word.item_size if moving.word is not None and moving.word.item_size < 4 else 1
+    if not found or found[-1].result % together:
+        together = 1
     named = {f"result{k}": axis.result for k, axis in enumerate(found) if k}
+    if len(found) > 1:
+        named[f"result{len(found) - 1}"] //= together
     named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
     numbers, values = numbers_of(named)
     fills = filler.values(moving) if filler is not None else ()
     several = filler is not None and filler.several
-    kernel = _kernel(moving, kinds, numbers, several)
+    kernel = _kernel(moving, kinds, numbers, several, together)
     kernel(buffer, *x.arguments, *target.arguments, *fills, *values, graph=graph)
 
 
 @remembered
-def _kernel(moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool) -> ShaderFunction:
+def _kernel(
+    moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
+) -> ShaderFunction:
     own = len(moving.arguments)
     constant: Any = vc.Const
+    buffer: Any = vc.Buff
+    arguments = moving.arguments
+    if together > 1:
+        arguments[0] = ("result", buffer[dtype.uint32])
     padded = [k for k, kind in enumerate(kinds) if kind == "constant"]
     names = [f"fill_{k}_{end}" for k in padded for end in ("before", "after")] if several else ["fill"]
     fills = [(name, constant[fill_type(moving)]) for name in names] if padded else []
@@ -152,6 +164,18 @@ def _kernel(moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: b
             parts.insert(0, (rest % number[f"result{k}"]).to_register())
             rest = (rest // number[f"result{k}"]).to_register()
         parts.insert(0, rest)
+        if together == 1:
+            moving.store(variables[:own], index, found(variables, number, parts, index))
+            return
+        *rows, last = parts
+        word: Any = None
+        for k in range(together):
+            value = found(variables, number, [*rows, last * together + k], index) << (32 // together * k)
+            word = value if word is None else word | value
+        variables[0][index] = word
+
+    def found(variables: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
+        """Return the element for a position in the result."""
         place: Any = 0
         outside: list[tuple[Any, Any]] = []
         for k, (kind, part) in enumerate(zip(kinds, parts, strict=False)):
@@ -160,27 +184,25 @@ def _kernel(moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: b
         place = place.to_register() if kinds else index
         filling = variables[own : own + len(fills)]
         if not filling:
-            moving.store(variables[:own], index, moving.load(variables[:own], place))
-            return
+            return moving.load(variables[:own], place)
         within = vc.all(*(each for before, after in outside for each in (~before, ~after)))
         value = moving.load(variables[:own], vc.select(within, place, 0).to_register())
         value = value.to_register()
         if not several:
-            value = vc.select(within, value, _filling(moving, filling[0]))
-        else:
-            # what was padded last covers the corners
-            for (before, after), low, high in zip(outside, filling[::2], filling[1::2], strict=True):
-                value = vc.select(before, _filling(moving, low), value)
-                value = vc.select(after, _filling(moving, high), value)
-        moving.store(variables[:own], index, value.to_register())
+            return vc.select(within, value, _filling(moving, filling[0])).to_register()
+        # what was padded last covers the corners
+        for (before, after), low, high in zip(outside, filling[::2], filling[1::2], strict=True):
+            value = vc.select(before, _filling(moving, low), value)
+            value = vc.select(after, _filling(moving, high), value)
+        return value.to_register()
 
     what = moving.word.item_size if moving.word is not None else 0
     return traced(
         f"move_{'_'.join(kinds)}_{what or 'mapped'}",
         body,
-        [*moving.arguments, *fills, *numbers.arguments],
+        [*arguments, *fills, *numbers.arguments],
         GROUP,
-        exec_size=f"result.mem_size // {what}" if what else "result.size",
+        exec_size=f"result.mem_size // {what * together}" if what else "result.size",
     )
 
 
