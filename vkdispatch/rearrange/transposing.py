@@ -90,7 +90,7 @@ class Tuning:
     segment_8: int = 256
     segment_16: int = 256
     flat_1: int = 1
-    strip: int = 0
+    strip: int = 4
     sector: int = 0
     tall: int = 1
     narrow: int = 8
@@ -298,7 +298,16 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
     if shift * 2 > down or (down + shift) * (across + 1) * held > 1 << 15:
         shift = 0
     return TileForm(
-        moving, item if block else 0, run, group, across, down, plane.split, tuning.strip, shift, numbers
+        moving,
+        item if block else 0,
+        run,
+        group,
+        across,
+        down,
+        plane.split,
+        0 if run > 1 else tuning.strip,
+        shift,
+        numbers,
     ), values
 
 
