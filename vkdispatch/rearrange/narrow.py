@@ -17,8 +17,11 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.words import Moving, Numbers, word_type
+from vkdispatch.rearrange.words import Moving, Numbers, numbers_of, word_type
 from vkdispatch.shader.shader_function import ShaderFunction
+
+_GROUP = 256
+_MOST_PLANES = 8
 
 
 @record
@@ -33,6 +36,8 @@ class NarrowForm:
         How many planes there are.
     joins
         Whether it goes from planes to what is interleaved.
+    apart
+        Whether each plane that is joined is a buffer of its own.
     group
         Invocations of a workgroup.
     numbers
@@ -45,16 +50,32 @@ class NarrowForm:
     joins: bool
     group: int
     numbers: Numbers
+    apart: bool = False
+
+
+def joining(planes: int, length: int, item: int) -> tuple[NarrowForm, tuple[int, ...]] | None:
+    """Return what interleaves arrays of so many elements each, and its numbers; None where nothing does."""
+    if not 2 <= planes <= _MOST_PLANES or item > 4 or not length:
+        return None
+    most = 16 if planes <= 4 else 8
+    word = next((word for word in (16, 8, 4) if word <= most and not length * item % word), 0)
+    if not word:
+        return None
+    words = length * item // word
+    numbers, values = numbers_of({"length": words, "total": words})
+    return NarrowForm(item, word, planes, True, _GROUP, numbers, apart=True), values
 
 
 @remembered
 def narrow_kernel(form: NarrowForm) -> ShaderFunction:
-    """Trace a kernel; its arguments are the result, the array, and `form.numbers`."""
+    """Trace a kernel; its arguments are the result, the array (or arrays), and `form.numbers`."""
     moving = Moving(word_type(form.word))
     planes, group = form.planes, form.group
+    result, plain = moving.arguments
+    arrays = [(f"x{c}", plain[1]) for c in range(planes)] if form.apart else [plain]
 
     def body(*variables: Any) -> None:
-        number = form.numbers.read(variables[2:])
+        number = form.numbers.read(variables[1 + len(arrays) :])
         memory = vc.shared_buffer(moving.held, group * planes)
         lane = vc.local_invocation_index()
         first = (vc.workgroup_id().x * group).to_register("first")
@@ -64,7 +85,10 @@ def narrow_kernel(form: NarrowForm) -> ShaderFunction:
         together = [lane + step * group for step in range(planes)]
         count = (number["total"] * planes).to_register("count")
         if form.joins:
-            words = [moving.load(variables, place + number["length"] * c) for c in range(planes)]
+            if form.apart:
+                words = [moving.load((variables[0], variables[1 + c]), unit) for c in range(planes)]
+            else:
+                words = [moving.load(variables, place + number["length"] * c) for c in range(planes)]
             for c, value in enumerate(_joined(words, form)):
                 memory[lane * planes + c] = value
             vc.barrier()
@@ -84,7 +108,7 @@ def narrow_kernel(form: NarrowForm) -> ShaderFunction:
     return traced(
         f"{'interleave' if form.joins else 'part'}_{planes}_{form.item}",
         body,
-        [*moving.arguments, *form.numbers.arguments],
+        [result, *arrays, *form.numbers.arguments],
         group,
         workgroups=f"-(-{form.numbers.text('total')} // {group})",
     )
