@@ -35,8 +35,8 @@ Array = Buffer[Any] | MappedArray
 def concatenate(
     arrays: Sequence[Array],
     axis: int | None = 0,
-    *,
     out: Buffer[Any] | None = None,
+    *,
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
@@ -91,8 +91,8 @@ def concatenate(
 def stack(
     arrays: Sequence[Array],
     axis: int = 0,
-    *,
     out: Buffer[Any] | None = None,
+    *,
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
