@@ -58,6 +58,13 @@ def test_stack(shape: tuple[int, ...]) -> None:
         same(got, np.stack([host for _, host in pairs], axis), axis)
 
 
+@pytest.mark.parametrize("kind", [vd.uint8, vd.float16, vd.float32, vd.float64], ids=lambda kind: kind.name)
+def test_elements_alternate(kind: DType) -> None:
+    for count, size in ((3, 4096), (3, 1000), (2, 36), (4, 516), (7, 200), (3, 1001), (9, 64)):
+        pairs = [filled((size,), kind, k) for k in range(count)]
+        same(vd.stack([x for x, _ in pairs], 1), np.stack([host for _, host in pairs], 1), count, size)
+
+
 @vd.map
 def halved(x: f32) -> f32:  # noqa: F405
     return x * 0.5

@@ -54,6 +54,22 @@ def test_take_shapes(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
             same(vd.take(x, indices, axis), np.take(host, where, axis), shape, axis)
 
 
+@pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)
+def test_rows_in_workgroup_memory(kind: DType) -> None:
+    most = (1 << 15) // max(4, kind.item_size)
+    cases = ((2, 32, 32), (70, 33, 50), (3, 1500, 1024), (5, most, 2000), (4, most + 1, 999), (130, 40, 20))
+    for rows, length, count in cases:
+        x, host = filled((rows, length), kind)
+        rng = np.random.default_rng(length)
+        where = rng.integers(-length, length, count).astype(np.int32)
+        same(vd.take(x, vd.asbuffer(where), 1), np.take(host, where, 1), rows, length, count)
+        clipped = rng.integers(-2 * length, 2 * length, count)
+        got = vd.take(x, vd.asbuffer(clipped), 1, mode="clip")
+        same(got, np.take(host, clipped, 1, mode="clip"), rows, length, count)
+        along = rng.integers(-length, length, (rows, count)).astype(np.int16)
+        same(vd.take_along_axis(x, vd.asbuffer(along), 1), np.take_along_axis(host, along, 1), rows, length)
+
+
 @pytest.mark.parametrize("values", [[7], [0, 7, -8], [-8], [2**31 - 1], [-(2**31)]], ids=str)
 def test_an_index_out_of_bounds(values: list[int]) -> None:
     x, _ = filled((7, 3), vd.float32)

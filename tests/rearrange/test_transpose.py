@@ -11,7 +11,9 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.rearrange import transposing
 from vkdispatch.rearrange.transposing import merged
 
 from .arrays import KINDS, Array, filled, same
@@ -110,6 +112,17 @@ def test_maps(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     expected = (host.transpose(axes) * 2 * 3).astype(np.int32)
     expected += np.arange(host.size, dtype=np.int32).reshape(expected.shape)
     same(vd.transpose(doubled(x), axes, output_map=numbered(3.0)), expected)
+
+
+@pytest.mark.parametrize("strip", [0, 2])
+@pytest.mark.parametrize("sector", [0, 32, 128])
+def test_strips_and_sectors(monkeypatch: pytest.MonkeyPatch, strip: int, sector: int) -> None:
+    tuned = replace(transposing.tuning, strip=strip, sector=sector, segment_4=64, cells=128)
+    monkeypatch.setattr(transposing, "tuning", tuned)
+    for kind in (vd.uint16, vd.float32, vd.vec4):
+        for shape in ((101, 99), (99, 7), (128, 130), (33, 200)):
+            x, host = filled(shape, kind)
+            same(vd.transpose(x), turned(host, (1, 0)), kind, shape)
 
 
 def test_result_given() -> None:

@@ -56,6 +56,18 @@ def test_dtypes_that_meet(first: Any) -> None:
         same(vd.where(condition, number, x), np.where(tests, number, a), first, number)
 
 
+@pytest.mark.parametrize("kind", [vd.int8, vd.float16, vd.vec2], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("first", HOSTS[::2], ids=lambda kind: kind.__name__)
+def test_several_at_once(kind: DType, first: Any) -> None:
+    for size in (16, 1026, 999):
+        tests = np.random.default_rng(size).integers(0, 3, size).astype(first)
+        x, a = filled((size,), kind, 1)
+        y, b = filled((size,), kind, 2)
+        chosen = tests.astype(bool).reshape(size, *[1] * (a.ndim - 1))
+        same(vd.where(vd.asbuffer(tests), x, y), np.where(chosen, a, b), size)
+        same(vd.where(vd.asbuffer(tests), 7, y), np.where(chosen, a.dtype.type(7), b), size)
+
+
 SHAPES = [(), (1,), (5,), (4, 1), (1, 5), (4, 5), (3, 4, 1), (3, 1, 5), (1, 4, 1), (3, 4, 5)]
 
 

@@ -60,13 +60,24 @@ class Axis:
         return self.result == self.x == 1
 
     @property
+    def near(self) -> "Axis":
+        """Return it with the kind that needs no remainder, where the padding is no longer than the array."""
+        most = self.x - (self.kind == "reflect")
+        if (
+            self.kind not in ("reflect", "symmetric", "wrap")
+            or max(self.at, self.result - self.x - self.at) > most
+        ):
+            return self
+        return Axis(f"{self.kind}_near", self.result, self.x, self.at)
+
+    @property
     def numbers(self) -> dict[str, int]:
         """What a kernel needs to know, beside the length in the result."""
         period = {"reflect": 2 * (self.x - 1), "symmetric": 2 * self.x, "wrap": self.x}.get(self.kind, 0)
         match self.kind:
             case "same":
                 return {"x": self.x}
-            case "repeat" | "roll" | "constant" | "edge":
+            case "repeat" | "roll" | "constant" | "edge" | "reflect_near" | "symmetric_near" | "wrap_near":
                 return {"x": self.x, "at": self.at}
             case "flip" | "tile":
                 return {"x": self.x}
@@ -113,20 +124,33 @@ def launch_by_axes(
         found = joined(axes)
     if found and found[-1].trivial:
         del found[-1]
+    found = [axis.near for axis in found]
     kinds = tuple(axis.kind for axis in found)
+    # smaller words are stored as many at once as make 4 bytes, where they are of one row
+    together = 4 // moving.word.item_size if moving.word is not None and moving.word.item_size < 4 else 1
+    if not found or found[-1].result % together:
+        together = 1
     named = {f"result{k}": axis.result for k, axis in enumerate(found) if k}
+    if len(found) > 1:
+        named[f"result{len(found) - 1}"] //= together
     named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
     numbers, values = numbers_of(named)
     fills = filler.values(moving) if filler is not None else ()
     several = filler is not None and filler.several
-    kernel = _kernel(moving, kinds, numbers, several)
+    kernel = _kernel(moving, kinds, numbers, several, together)
     kernel(buffer, *x.arguments, *target.arguments, *fills, *values, graph=graph)
 
 
 @remembered
-def _kernel(moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool) -> ShaderFunction:
+def _kernel(
+    moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
+) -> ShaderFunction:
     own = len(moving.arguments)
     constant: Any = vc.Const
+    buffer: Any = vc.Buff
+    arguments = moving.arguments
+    if together > 1:
+        arguments[0] = ("result", buffer[dtype.uint32])
     padded = [k for k, kind in enumerate(kinds) if kind == "constant"]
     names = [f"fill_{k}_{end}" for k in padded for end in ("before", "after")] if several else ["fill"]
     fills = [(name, constant[fill_type(moving)]) for name in names] if padded else []
@@ -140,6 +164,18 @@ def _kernel(moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: b
             parts.insert(0, (rest % number[f"result{k}"]).to_register())
             rest = (rest // number[f"result{k}"]).to_register()
         parts.insert(0, rest)
+        if together == 1:
+            moving.store(variables[:own], index, found(variables, number, parts, index))
+            return
+        *rows, last = parts
+        word: Any = None
+        for k in range(together):
+            value = found(variables, number, [*rows, last * together + k], index) << (32 // together * k)
+            word = value if word is None else word | value
+        variables[0][index] = word
+
+    def found(variables: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
+        """Return the element for a position in the result."""
         place: Any = 0
         outside: list[tuple[Any, Any]] = []
         for k, (kind, part) in enumerate(zip(kinds, parts, strict=False)):
@@ -148,27 +184,25 @@ def _kernel(moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: b
         place = place.to_register() if kinds else index
         filling = variables[own : own + len(fills)]
         if not filling:
-            moving.store(variables[:own], index, moving.load(variables[:own], place))
-            return
+            return moving.load(variables[:own], place)
         within = vc.all(*(each for before, after in outside for each in (~before, ~after)))
         value = moving.load(variables[:own], vc.select(within, place, 0).to_register())
         value = value.to_register()
         if not several:
-            value = vc.select(within, value, _filling(moving, filling[0]))
-        else:
-            # what was padded last covers the corners
-            for (before, after), low, high in zip(outside, filling[::2], filling[1::2], strict=True):
-                value = vc.select(before, _filling(moving, low), value)
-                value = vc.select(after, _filling(moving, high), value)
-        moving.store(variables[:own], index, value.to_register())
+            return vc.select(within, value, _filling(moving, filling[0])).to_register()
+        # what was padded last covers the corners
+        for (before, after), low, high in zip(outside, filling[::2], filling[1::2], strict=True):
+            value = vc.select(before, _filling(moving, low), value)
+            value = vc.select(after, _filling(moving, high), value)
+        return value.to_register()
 
     what = moving.word.item_size if moving.word is not None else 0
     return traced(
         f"move_{'_'.join(kinds)}_{what or 'mapped'}",
         body,
-        [*moving.arguments, *fills, *numbers.arguments],
+        [*arguments, *fills, *numbers.arguments],
         GROUP,
-        exec_size=f"result.mem_size // {what}" if what else "result.size",
+        exec_size=f"result.mem_size // {what * together}" if what else "result.size",
     )
 
 
@@ -184,7 +218,7 @@ def _filling(moving: Moving, value: Any) -> Any:
 def _source_of(kind: str, part: Any, k: int, number: dict[str, Any], outside: list[tuple[Any, Any]]) -> Any:
     """Return where a position along axis `k` of the result comes from."""
     length = number[f"x{k}"]
-    at = number.get(f"at{k}")
+    at: Any = number.get(f"at{k}")
     match kind:
         case "same":
             return part
@@ -203,6 +237,15 @@ def _source_of(kind: str, part: Any, k: int, number: dict[str, Any], outside: li
             return vc.min(vc.select(part < at, 0, part - at), length - 1)
         case "wrap":
             return (part + at) % length
+        case "wrap_near":
+            inside = vc.select(part < at, part + (length - at), part - at)
+            return vc.select(inside < length, inside, inside - length)
+        case "reflect_near":
+            inside = vc.select(part < at, at - part, part - at)
+            return vc.select(inside < length, inside, (2 * length - 2) - inside)
+        case "symmetric_near":
+            inside = vc.select(part < at, (at - 1) - part, part - at)
+            return vc.select(inside < length, inside, (2 * length - 1) - inside)
     period = number[f"period{k}"]
     folded = ((part + at) % period).to_register()
     other = period - folded if kind == "reflect" else (period - 1) - folded

@@ -7,6 +7,9 @@ are flat, and a row or a column beside a matrix leaves two axes.
     x           rows x columns                 (rows, columns)      axis 1: read by x, y
     y                  columns                 ( -  , columns)
     result      rows x columns      one invocation each; a number in place of an array is no axis at all
+
+Where nothing is stretched, and x and y are taken as they are, an invocation has as many elements as go into
+16 bytes of the widest array: masks made of the conditions choose between bits.
 """
 
 from collections.abc import Sequence
@@ -16,7 +19,7 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.elements import unpacked, wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
@@ -38,6 +41,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
 _WORDS = (1, 2, 4, 8, 16)
+_MOST_TOGETHER = 16
 
 Number = bool | int | float | complex | np.generic
 Array = Buffer[Any] | MappedArray
@@ -112,6 +116,10 @@ def where(
         return buffer
     sizes, layouts = _layouts(shape, [array.shape for array in arrays])
     word = _word(parts, kind, plain=target.sink.mapping is None)
+    together = 1
+    if word is not None and all(all(layout) for layout in layouts) and tests.source.plain:
+        together = _together(tests.var_type, kind, buffer.size)
+        word = word_type(kind.item_size * together)
     numbers, values = numbers_of(_numbers(sizes, layouts))
     slots = iter(layouts[1:])
     form = _Form(
@@ -122,6 +130,7 @@ def where(
         kind,
         target.sink,
         word,
+        together,
         len(sizes),
         numbers,
     )
@@ -159,6 +168,16 @@ def _word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
     return word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
+def _together(condition: DType, kind: DType, size: int) -> int:
+    """Return how many elements an invocation takes: up to 16 bytes of each array, and a word at the least."""
+    if is_complex(condition):
+        return 1
+    together = min(16 // max(condition.item_size, kind.item_size, 1), _MOST_TOGETHER)
+    while together > 1 and size % together:
+        together //= 2
+    return together if together * kind.item_size >= 4 else 1
+
+
 def _layouts(
     shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], list[tuple[bool, ...]]]:
@@ -186,7 +205,10 @@ def _numbers(sizes: Sequence[int], layouts: Sequence[tuple[bool, ...]]) -> dict[
 
 @record
 class _Form:
-    """What a kernel is specialised for: sources, along which axes each is read, and what is moved."""
+    """What a kernel is specialised for: sources, along which axes each is read, and what is moved.
+
+    `together`: how many elements a word of those that are moved has; `count`: how many axes there are.
+    """
 
     condition: Source
     condition_axes: tuple[bool, ...]
@@ -195,6 +217,7 @@ class _Form:
     kind: DType
     sink: Sink
     word: DType | None
+    together: int
     count: int
     numbers: Numbers
 
@@ -212,8 +235,9 @@ def _kernel(form: _Form) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
     arguments: list[tuple[str, Any]] = [("result", buffer[form.word or form.sink.out_type])]
+    view = _condition_view(form)
     arguments += [
-        (f"condition_{name}", kind)
+        (f"condition_{name}", kind if view is None else buffer[view])
         for name, kind in zip(form.condition.names, form.condition.annotations, strict=True)
     ]
     spans: list[tuple[int, int]] = []
@@ -253,6 +277,14 @@ def _kernel(form: _Form) -> ShaderFunction:
                     found = parts[k] if found is None else found * number[f"size{k}"] + parts[k]
             return found.to_register()
 
+        if form.together > 1:
+            truths = _truths(form, view, variables[1], index)
+            words = [
+                variables[first] if source is None else variables[first][index].to_register()
+                for source, (first, _) in zip(form.sources, spans, strict=True)
+            ]
+            variables[0][index] = _masked(form, truths, *words)
+            return
         tests = form.condition.value(variables[1 : 1 + len(form.condition.names)], place(form.condition_axes))
         values: list[Any] = []
         for source, axes, (first, last) in zip(form.sources, form.axes, spans, strict=True):
@@ -281,6 +313,40 @@ def _kernel(form: _Form) -> ShaderFunction:
         GROUP,
         exec_size=f"result.mem_size // {size}" if size else "result.size",
     )
+
+
+def _condition_view(form: _Form) -> DType | None:
+    """Return the type as which several conditions are loaded at once; None: one by one."""
+    size = form.condition.out_type.item_size * form.together
+    return word_type(size) if form.together > 1 and size >= 4 else None
+
+
+def _truths(form: _Form, view: DType | None, condition: Any, index: Any) -> list[Any]:
+    """Return whether the condition holds for each of the elements of a word."""
+    kind = form.condition.out_type
+    if view is None:
+        return [_truth(condition[index * form.together + i].to_register()) for i in range(form.together)]
+    # truth values are bytes of 0 and 1
+    held = dtype.uint8 if kind is dtype.bool_ else kind
+    return [_truth(each) for each in unpacked(held, form.together, condition[index].to_register())]
+
+
+def _masked(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:
+    """Return a word with the elements of `x` where it is true, and those of `y` elsewhere."""
+    assert form.word is not None
+    words, bits = form.word.item_size // 4, 8 * form.kind.item_size
+    parts: list[Any] = []
+    for k in range(words):
+        mask: Any = None
+        for i in range(max(1, 32 // bits)):
+            truth = truths[32 * k // bits + i]
+            ones = ((1 << min(bits, 32)) - 1) << bits * i
+            part = vc.select(truth, vc.to_dtype(dtype.uint32, ones), vc.to_dtype(dtype.uint32, 0))
+            mask = part if mask is None else mask | part
+        mask = mask.to_register()
+        first, second = (x, y) if words == 1 else (x[k], y[k])
+        parts.append(((first & mask) | (second & ~mask)).to_register())
+    return parts[0] if words == 1 else vc.to_dtype(form.word, *parts)
 
 
 def _truth(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""`vd.concatenate` and `vd.stack`: each array is laid into the result by a launch of its own."""
+"""`vd.concatenate` and `vd.stack`: each array is laid into the result by a launch of its own.
+
+Arrays of which single elements alternate, as colours do in pixels, are joined by one launch (see `narrow`).
+"""
 
 import math
 from collections.abc import Sequence
@@ -17,6 +20,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart, checked_rank
+from vkdispatch.rearrange.narrow import joining, narrow_kernel
 from vkdispatch.rearrange.promotion import converted, promoted
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
@@ -31,8 +35,8 @@ Array = Buffer[Any] | MappedArray
 def concatenate(
     arrays: Sequence[Array],
     axis: int | None = 0,
-    *,
     out: Buffer[Any] | None = None,
+    *,
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
@@ -87,8 +91,8 @@ def concatenate(
 def stack(
     arrays: Sequence[Array],
     axis: int = 0,
-    *,
     out: Buffer[Any] | None = None,
+    *,
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
@@ -144,6 +148,14 @@ def _joined(
     buffer = result(out, shape, target.out_type, arrays[0].context)
     for k, each in enumerate(arrays):
         check_apart(buffer, each, f"arrays[{k}]")
+    plain = target.sink.mapping is None and all(
+        each.source.plain and each.var_type is kind for each in arrays
+    )
+    narrow = joining(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
+    if narrow is not None:
+        form, values = narrow
+        narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
+        return buffer
     offset, row = 0, sum(pieces)
     for each, piece in zip(arrays, pieces, strict=True):
         if each.size:

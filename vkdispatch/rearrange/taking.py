@@ -5,7 +5,8 @@
     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
 
 Each invocation moves one word of the result. The elements after the axis lie together, so words of up to 16
-bytes are moved where there are several.
+bytes are moved where there are several. Rows that indices jump about in are held in workgroup memory (see
+`staging`).
 """
 
 import math
@@ -26,6 +27,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart, checked_rank
 from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.staging import StagedForm, staged_kernel, staged_rows
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -190,6 +192,14 @@ def _launch(
         moving = Moving(word_type(size))
         run = item // size if along else 1
         inner = inner if along else inner * item // size
+    rows = staged_rows(outer, length, count, moving.held.item_size) if inner == run == 1 else 0
+    if rows:
+        numbers, values = numbers_of({"length": length, "count": count, "rows": outer})
+        long = is_long(places, length)
+        staged = StagedForm(moving, places.source, mode, long, along, rows, numbers)
+        arguments = (*array.arguments, *target.arguments, *places.arguments)
+        staged_kernel(staged)(buffer, *arguments, *values, graph=graph)
+        return
     numbers, values = numbers_of({"length": length, "count": count, "inner": inner})
     form = _Form(
         moving, places.source, mode, along, run, outer > 1, inner > 1, is_long(places, length), numbers

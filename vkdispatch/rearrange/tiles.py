@@ -12,7 +12,12 @@ neighbouring invocations, all loads of an invocation come before its first store
 at c * rows + (p ^ s(c)) in workgroup memory, where s makes neighbours use different banks both ways.
 
 Where lengths are no multiples of a block, or values pass through maps, a block is one *cell*: a run of words,
-or a mapped value; workgroup memory has an odd pitch then.
+or a mapped value; workgroup memory has an odd pitch then. Rows of the result may begin anywhere in a sector
+of memory. A tile then has the rows of the input of a sector more, and of each row of the result the part is
+stored that begins and ends with a sector:
+
+    rows in the tile      r - 8 ... r - 1 | r ... r + 63          (floats: 8 are a sector)
+    stored of column q    [ r - a(q) ... r - a(q) + 63 ]          r - a(q) is at the beginning of a sector
 """
 
 from collections.abc import Callable, Sequence
@@ -45,6 +50,10 @@ class TileForm:
         Invocations of a workgroup, and blocks (or cells) of a tile; powers of two.
     split
         Which of the two sides is two axes swapped in the result ("columns"), or the input ("rows").
+    strip
+        How many columns of tiles are done row by row before the next ones; 0: all.
+    shift
+        Words of a sector, where rows of the result do not begin with one; 0: they are stored as they come.
     numbers
         How lengths are given: `rows` and `columns` in blocks, `batches`; `x_row`, `x_batch`, `result_row` and
         `result_batch` in words, from one to the next; `outer` and `inner` of the split side in elements.
@@ -57,6 +66,8 @@ class TileForm:
     columns: int
     rows: int
     split: str
+    strip: int
+    shift: int
     numbers: Numbers
 
 
@@ -84,7 +95,7 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
 
 def _workgroups(form: TileForm) -> str:
     columns, rows, batches = (form.numbers.text(name) for name in ("columns", "rows", "batches"))
-    return f"{batches} * -(-{columns} // {form.columns}) * -(-{rows} // {form.rows})"
+    return f"{batches} * -(-{columns} // {form.columns}) * -(-({rows} + {form.shift}) // {form.rows})"
 
 
 class _Tracing:
@@ -97,12 +108,28 @@ class _Tracing:
         self._side = form.moving.word.item_size // form.item if form.item and form.moving.word else 1
         group = vc.workgroup_id().x
         across = (number["columns"] + (form.columns - 1)) // form.columns
-        down = (number["rows"] + (form.rows - 1)) // form.rows
-        self._column = ((group % across) * form.columns).to_register("first_column")
-        rest = (group // across).to_register("rest")
-        self._row = ((rest % down) * form.rows).to_register("first_row")
-        self._batch = (rest // down).to_register("batch")
+        down = (number["rows"] + (form.shift + form.rows - 1)) // form.rows
+        self._batch = (group // (across * down)).to_register("batch")
+        tile = (group - self._batch * (across * down)).to_register("tile")
+        column, row = self._tile(tile, across, down)
+        self._column = (column * form.columns).to_register("first_column")
+        self._row = (row * form.rows).to_register("first_row")
         self._lane = vc.local_invocation_index()
+
+    def _tile(self, tile: Any, across: Any, down: Any) -> tuple[Any, Any]:
+        """Return which column and row of tiles: strips of some columns one after the other, row by row.
+
+        Workgroups that run together have about as many rows of the input as of the result to themselves then,
+        which is kind to the pages of memory, and complete each other's sectors soon.
+        """
+        wide = self._form.strip
+        if not wide:
+            return tile % across, tile // across
+        strip = (tile // (down * wide)).to_register("strip")
+        rest = (tile - strip * (down * wide)).to_register("rest")
+        width = vc.min(across - strip * wide, wide).to_register("width")
+        row = (rest // width).to_register("row")
+        return strip * wide + (rest - row * width), row
 
     # -- where rows begin, in words
 
@@ -187,16 +214,20 @@ class _Tracing:
 
     def cells(self) -> None:
         """Record the kernel for cells."""
-        form, run, number = self._form, self._form.run, self._number
+        form, run, number, shift = self._form, self._form.run, self._number, self._form.shift
         width, height = form.columns * run, form.rows * run
         pitch = width | 1
-        memory = vc.shared_buffer(form.moving.held, form.rows * pitch)
+        at_once = max(1, form.group // width)
+        high = -(-(form.rows + shift) // at_once) * at_once
+        memory = vc.shared_buffer(form.moving.held, high * pitch)
         columns = (number["columns"] * run).to_register()
         rows = (number["rows"] * run).to_register()
         loaded: list[tuple[Any, Any]] = []
-        for k, p, step in self._spread(width, form.rows):
+        for k, p, step in self._spread(width, high):
             column = vc.min(self._column * run + k, columns - 1)
-            row = vc.min(self._row + p + step, number["rows"] - 1).to_register()
+            row = self._row + p + step
+            row = vc.max(row, shift) - shift if shift else row
+            row = vc.min(row, number["rows"] - 1).to_register()
             index = (self._input_row(row) + column).to_register()
             loaded.append(((p + step) * pitch + k, form.moving.load(self._variables, index)))
         for address, value in loaded:
@@ -204,10 +235,18 @@ class _Tracing:
         vc.barrier()
         for k, q, step in self._spread(height, form.columns):
             column, row = (self._column + q + step).to_register(), (self._row * run + k).to_register()
+            start = self._output_row(column)
+            if shift:
+                start = start.to_register()
+                k = (k + (shift - start % shift)).to_register()
+                row = (self._row + k).to_register()
+                inside = vc.all(column < number["columns"], row >= shift, row < rows + shift)
+            else:
+                inside = vc.all(column < number["columns"], row < rows)
             p, part = (k, 0) if run == 1 else (k // run, k % run)
-            with vc.if_block(vc.all(column < number["columns"], row < rows)):
+            with vc.if_block(inside):
                 value = memory[p * pitch + (q + step) * run + part].to_register()
-                index = (self._output_row(column) + row).to_register()
+                index = (start + row - shift if shift else start + row).to_register()
                 form.moving.store(self._variables, index, value)
 
 

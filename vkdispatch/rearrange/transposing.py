@@ -31,6 +31,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart
+from vkdispatch.rearrange.narrow import NarrowForm, narrow_kernel
 from vkdispatch.rearrange.tiles import TileForm, tile_kernel
 from vkdispatch.rearrange.words import (
     Moving,
@@ -65,6 +66,16 @@ class Tuning:
         Bytes of a row of a tile, of elements of 1 to 16 bytes.
     flat_1
         How many times wider than high a tile of elements of 1 byte is.
+    strip
+        See `TileForm`.
+    sector
+        Bytes at whose multiples parts of rows of the result begin, if rows do not; 0: anywhere.
+    tall
+        How many times higher than wide a tile of cells is.
+    narrow
+        As many rows or columns make a plane narrow.
+    narrow_group
+        Invocations of a workgroup for such a plane.
     cells
         Bytes of a row of a tile of cells that are no words of 4 bytes or more.
     most
@@ -79,6 +90,11 @@ class Tuning:
     segment_8: int = 256
     segment_16: int = 256
     flat_1: int = 1
+    strip: int = 4
+    sector: int = 0
+    tall: int = 1
+    narrow: int = 8
+    narrow_group: int = 256
     cells: int = 256
     most: int = 16
 
@@ -149,10 +165,16 @@ def launch_transpose(
     if axes == (1, 0, 2) and words and shape[2] * item < _LONG_RUN:
         item, shape, axes = item * shape[2], shape[:2], (1, 0)
     if axes in ((1, 0), (0, 2, 1), (2, 1, 0)) and not (words and item >= _LONG_RUN):
+        if axes != (2, 1, 0) and words:
+            narrow = _narrow(shape, item)
+            if narrow is not None:
+                form, numbers = narrow
+                narrow_kernel(form)(buffer, *array.arguments, *numbers, graph=graph)
+                return
         plane = plane_of(shape, axes)
         if plane.batches == 1 or plane.rows * plane.columns * item > _SMALL_PLANE:
-            form, numbers = _tiles(Moving(None, array.source, target.sink), words, item, plane)
-            tile_kernel(form)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
+            tiles, numbers = _tiles(Moving(None, array.source, target.sink), words, item, plane)
+            tile_kernel(tiles)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
             return
     form_, numbers = _gathering(array, target, words, shape, axes, item)
     gather_kernel(*form_)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
@@ -212,8 +234,24 @@ def plane_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> Plane:
     return Plane(1, rows, columns, columns, 0, rows, 0, "columns", middle, last)
 
 
+def _narrow(shape: tuple[int, ...], item: int) -> tuple[NarrowForm, tuple[int, ...]] | None:
+    """Return the form of the kernel for narrow planes, and its numbers; None where it is none for them."""
+    rows, columns = shape[-2:]
+    planes, long = min(rows, columns), max(rows, columns)
+    if item > 4 or planes > tuning.narrow or long < 4 * planes or not planes % max(2, 4 // item):
+        return None
+    most = _most_word() if planes <= 4 else 8
+    word = next((word for word in _BLOCK_WORDS if word <= most and not long % (word // item)), 0)
+    if not word:
+        return None
+    length = long * item // word
+    total = length * (shape[0] if len(shape) == 3 else 1)
+    numbers, values = numbers_of({"length": length, "total": total})
+    return NarrowForm(item, word, planes, rows < columns, tuning.narrow_group, numbers), values
+
+
 def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileForm, tuple[int, ...]]:
-    run, block = 1, 0
+    run, block, shift = 1, 0, 0
     if words:
         size = largest_word(item)
         run = item // size
@@ -225,6 +263,9 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
             and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
+        if run == 1 and block in (0, item) and plane.result_row * item % max(tuning.sector, 1):
+            shift = max(tuning.sector // item, 1)
+            shift, block = (shift, 0) if shift > 1 else (0, block)
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
     side = block // item if block else 1
@@ -249,12 +290,25 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
         width = min(width, 64 if words else 32)
         while width > 8 and width * (width * run + 1) * held > 1 << 15:
             width //= 2
-        count = width * width
+        count = width * width * (tuning.tall if run == 1 else 1)
     across = min(width, _power_above(plane.columns // side))
     down = min(count // across, _power_above(plane.rows // side))
     across = min(count // down, _power_above(plane.columns // side))
     group = _group(across, down, run)
-    return TileForm(moving, item if block else 0, run, group, across, down, plane.split, numbers), values
+    if shift * 2 > down or (down + shift) * (across + 1) * held > 1 << 15:
+        shift = 0
+    return TileForm(
+        moving,
+        item if block else 0,
+        run,
+        group,
+        across,
+        down,
+        plane.split,
+        0 if run > 1 else tuning.strip,
+        shift,
+        numbers,
+    ), values
 
 
 def _group(across: int, down: int, run: int) -> int:

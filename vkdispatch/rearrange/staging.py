@@ -1,0 +1,120 @@
+"""The kernel that takes elements along the last axis from rows held in workgroup memory.
+
+    x         [ row of `length` ]  read along ->  workgroup memory  ->  element at indices[j]
+    result    [ row of `count`  ]  written along ->
+
+Indices jump within a row, so loads of single elements would use a part of each sector of memory only. A
+workgroup has one row, or several that lie together. Invariants: every load of the array and every store is of
+neighbouring elements by neighbouring invocations, and a row is read once.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.record import record
+from vkdispatch.rearrange.indices import resolved
+from vkdispatch.rearrange.words import Moving, Numbers
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_GROUP = 256
+# Loads that an invocation has on their way at a time.
+_AHEAD = 4
+_MEMORY = 1 << 15
+_FEWEST = 32
+_MOST_ROWS = 64
+_MOST_TAKEN = 1 << 24
+
+
+@record
+class StagedForm:
+    """What a kernel is specialised for.
+
+    Attributes
+    ----------
+    moving, indices
+        What is moved, and where indices come from.
+    mode, long, along
+        How places are found; whether every element of the result has an index of its own.
+    rows
+        How many rows a workgroup has; a power of two.
+    numbers
+        How lengths are given: `length`, `count`, and `rows` of all.
+    """
+
+    moving: Moving
+    indices: Source
+    mode: str
+    long: bool
+    along: bool
+    rows: int
+    numbers: Numbers
+
+
+def staged_rows(rows: int, length: int, count: int, held: int) -> int:
+    """Return how many rows a workgroup has, a power of two; 0 where memory is read as well without."""
+    most = _MEMORY // held
+    if rows < 2 or not _FEWEST <= length <= most or not length <= 2 * count < _MOST_TAKEN:
+        return 0
+    together = 1
+    while together < _MOST_ROWS and 4 * together * max(length, count) <= most:
+        together *= 2
+    return together
+
+
+@remembered
+def staged_kernel(form: StagedForm) -> ShaderFunction:
+    """Trace a kernel; its arguments are those of `form.moving`, the indices' and `form.numbers`."""
+    moving, own = form.moving, len(form.moving.arguments)
+    last = own + len(form.indices.names)
+
+    def body(*variables: Any) -> None:
+        number = form.numbers.read(variables[last:])
+        memory = vc.shared_buffer(moving.held, _MEMORY // moving.held.item_size)
+        lane = vc.local_invocation_index()
+        first = (vc.workgroup_id().x * form.rows).to_register("first")
+        here = vc.min(number["rows"] - first, form.rows).to_register("here")
+        length, count = number["length"], number["count"]
+        start, size = (first * length).to_register("start"), (here * length).to_register("size")
+        with vc.for_block(0, size, _GROUP * _AHEAD) as begin:
+            offsets = [(begin + (lane + step * _GROUP)).to_register() for step in range(_AHEAD)]
+            loaded = [
+                moving.load(variables[:own], start + vc.min(offset, size - 1)).to_register()
+                for offset in offsets
+            ]
+            for offset, value in zip(offsets, loaded, strict=True):
+                with vc.if_block(offset < size):
+                    memory[offset] = value
+        vc.barrier()
+        target, wanted = (first * count).to_register("target"), (here * count).to_register("wanted")
+        with vc.for_block(0, wanted, _GROUP * _AHEAD) as begin:
+            offsets = [(begin + (lane + step * _GROUP)).to_register() for step in range(_AHEAD)]
+            rows = [(offset // count).to_register() if form.rows > 1 else None for offset in offsets]
+            found = []
+            for offset, row in zip(offsets, rows, strict=True):
+                safe = vc.min(offset, wanted - 1)
+                if form.along:
+                    at = target + safe
+                else:
+                    at = safe if row is None else vc.min(offset - row * count, count - 1)
+                index = form.indices.value(variables[own:last], at.to_register())
+                found.append(index.to_register())
+            for offset, row, index in zip(offsets, rows, found, strict=True):
+                with vc.if_block(offset < wanted):
+                    place = resolved(index, length, mode=form.mode, long=form.long, big=form.numbers.big)
+                    place = place if row is None else row * length + place
+                    moving.store(variables[:own], target + offset, memory[place].to_register())
+
+    return traced(
+        "take_from_rows",
+        body,
+        [
+            *moving.arguments,
+            *zip((f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True),
+            *form.numbers.arguments,
+        ],
+        _GROUP,
+        workgroups=f"-(-{form.numbers.text('rows')} // {form.rows})",
+    )
