@@ -8,8 +8,8 @@
 
 H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off
 at 2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself
-has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of floats
-by atomics has that property. Weights that are integers are summed up as int64.
+has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of
+floats by atomics has that property. Weights that are integers are summed up as int64.
 """
 
 from typing import Any
