@@ -1,8 +1,8 @@
 """`vd.searchsorted`: where values belong in a sorted array.
 
     sorted     s0 s1 s2 ...  s(n-1)                 n elements
-    tops       every (n / T)-th of them             in workgroup memory, read once for many values; where there
-                                                    are few all of them
+    tops       every (n / T)-th of them             in workgroup memory, read once for many values; where
+                                                    there are few, all of them
     a value    binary search in the tops, log2(T) steps there, then log2(n / T) steps in the array
 
 The steps halve `length`, the same for all values, so that invocations stay together; each invocation searches
