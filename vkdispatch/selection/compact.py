@@ -66,7 +66,7 @@ def compact(
     TypeError
         An argument is no array, or the condition one of vectors.
     ValueError
-        The condition has more elements than `x`; `size` is negative.
+        The condition has more elements than `x`, or 2**32 or more; `size` is negative.
     RuntimeError
         Without `size` in a graph.
     """
@@ -115,7 +115,7 @@ def nonzero(
     TypeError
         `x` is no array of numbers or truth values.
     ValueError
-        It has no axes; `size` is negative.
+        It has no axes, or 2**32 elements or more; `size` is negative.
     RuntimeError
         Without `size` in a graph.
     """

@@ -38,7 +38,8 @@ _WORD = 32
 _FILL = 256
 # Places of each invocation, if there is nothing but places to be filled.
 _FILL_EACH = 64
-_MOST_TILES = 1 << 31
+# What is kept is counted in 32 bits.
+_MOST = 0xFFFFFFFF
 
 
 @record(frozen=False)
@@ -154,14 +155,14 @@ def flagged(
 
     Raises
     ------
-    TypeError
-        The array is one of vectors or matrices, which are neither true nor false.
+    ValueError
+        The array has 2**32 elements or more.
     """
     group = max(group_size(tuning.group), _WORD)
     tile = group * _WORD
     tiles = -(-x.size // tile)
-    if tiles > _MOST_TILES:
-        raise ArgumentValueError(f"x: {x.size} elements are more than can be compacted")
+    if x.size > _MOST:
+        raise ArgumentValueError(f"x: expected fewer than 2**32 elements, got {x.size}; take parts of it")
     source = _bytewise(x.source)
     bits: Buffer[Any] = Buffer(tiles * group, dtype.uint32, context=x.context)
     sums: Buffer[Any] = Buffer(tiles, dtype.uint32, context=x.context)

@@ -90,7 +90,8 @@ def unique(
     TypeError
         `x` is no array of numbers or truth values.
     ValueError
-        `size` is negative, or not 0 for an array of no elements without a `fill_value`.
+        `size` is negative, or not 0 for an array of no elements without a `fill_value`; `x` has 2**32
+        elements or more.
     RuntimeError
         Without `size` in a graph.
     """
