@@ -19,7 +19,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 from vkdispatch.shader.parameters import given
 from vkdispatch.sorting.keys import Order, is_sortable
-from vkdispatch.sorting.launching import position_type, sort_rows
+from vkdispatch.sorting.launching import is_long, position_type, sort_rows
 from vkdispatch.sorting.moving import (
     Along,
     into_rows,
@@ -273,6 +273,17 @@ def _sort_by_key(
     """Queue the launches of a sort by key: positions first, for a value may be what is written to."""
     along = keys.along
     direct = along.in_place and to.sink.mapping is None and keys.starts is None
+    if direct and _travel(keys, values, sorted_to, moved_to):
+        sort_rows(
+            _rows(keys, graph),
+            keys.order,
+            along.rows,
+            keys_to=sorted_to,
+            positions_to=moved_to[0],
+            payload=values[0].arguments[0],
+            graph=graph,
+        )
+        return
     rows: Buffer[Any] | None = None
     positions: Buffer[Any]
     if keys.starts is None:
@@ -301,6 +312,16 @@ def _sort_by_key(
         _copy(sorted_to, rows, graph)
     elif rows is not sorted_to:
         out_of_rows(sorted_to, rows, to, along, graph)
+
+
+def _travel(keys: _Keys, values: list[Operand], sorted_to: Buffer[Any], moved_to: list[Buffer[Any]]) -> bool:
+    """Whether values are moved along with keys that lie in rows, and not fetched once the order is known."""
+    if len(values) != 1 or not values[0].source.plain or values[0].var_type.item_size not in (1, 2, 4, 8):
+        return False
+    value, target = values[0].arguments[0], moved_to[0]
+    if any(each is other for each in (*keys.x.arguments, sorted_to) for other in (value, target)):
+        return False
+    return is_long(keys.order, keys.along.rows)
 
 
 def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) -> None:

@@ -42,6 +42,11 @@ class Digit:
     bits: int
 
 
+def shifted(digit: Digit) -> Digit:
+    """Return a digit without its shift, for kernels to which that is an argument."""
+    return Digit(digit.part, 0, digit.bits)
+
+
 @record
 class Order:
     """An order of keys.
@@ -99,9 +104,14 @@ class Order:
             value = _code(component, words, number)
         return value ^ _ALL if self.descending else value
 
-    def digit(self, raw: Any, digit: Digit) -> Any:
-        """Return a digit of a key's code: a GPU value (uint32) below 2**bits."""
+    def digit(self, raw: Any, digit: Digit, shift: Any = None) -> Any:
+        """Return a digit of a key's code: a GPU value (uint32) below 2**bits.
+
+        `shift` is a GPU value that counts in place of the digit's.
+        """
         value = self.part(raw, digit.part)
+        if shift is not None:
+            return (value >> shift) & ((1 << digit.bits) - 1)
         if digit.shift:
             value = value >> digit.shift
         return value & ((1 << digit.bits) - 1) if digit.shift + digit.bits < 32 else value

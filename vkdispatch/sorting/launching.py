@@ -4,12 +4,21 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
 from vkdispatch.sorting.block import MOST_ROWS, BlockForm, block_kernel, short_kernel
-from vkdispatch.sorting.keys import Order
+from vkdispatch.sorting.keys import Order, raw_type, shifted
+from vkdispatch.sorting.onesweep import (
+    HistogramForm,
+    SweepForm,
+    clear_kernel,
+    histogram_kernel,
+    starts_kernel,
+    sweep_kernel,
+)
 from vkdispatch.sorting.passes import (
     PassForm,
     count_kernel,
@@ -17,7 +26,8 @@ from vkdispatch.sorting.passes import (
     offsets_kernel,
     short_offsets_kernel,
 )
-from vkdispatch.sorting.planning import Device, counter_for, device_of, tile_form, tuning
+from vkdispatch.sorting.planning import Device, counter_for, device_of, sweeps, tile_form, tuning
+from vkdispatch.sorting.ranking import TileForm
 
 _SHORT_GROUP = 128
 AnyBuffer = Buffer[Any]
@@ -63,17 +73,28 @@ def sort_rows(
         Where the positions in their rows go that the sorted keys had, of `position_type`, or what the payload
         had there. None: nowhere.
     payload
-        What goes along with the keys in place of their positions; of the type of `positions_to`, and not the
-        same buffer.
+        What goes along with the keys in place of their positions: elements of 1 to 8 bytes, of the type of
+        `positions_to`, which may be the same buffer; no other two may be.
     """
     device = device_of()
-    block = tile_form(device, order.raw, dtype.uint32, block=True)
-    if payload is None and rows.length <= tuning.short and rows.size < 1 << 31:
-        _sort_short(keys, order, rows, keys_to, positions_to, graph)
-    elif payload is None and rows.length <= block.tile:
-        _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
-    else:
+    if payload is not None or is_long(order, rows, device):
         _sort_long(device, keys, order, rows, keys_to, positions_to, payload, graph)
+    elif rows.length <= tuning.short and rows.size < 1 << 31:
+        _sort_short(keys, order, rows, keys_to, positions_to, graph)
+    else:
+        _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
+
+
+def is_long(order: Order, rows: Rows, device: Device | None = None) -> bool:
+    """Whether rows take several launches, between which keys and what goes with them lie in memory."""
+    return rows.length > tile_form(device or device_of(), order.raw, dtype.uint32, block=True).tile
+
+
+def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> DType | None:
+    """Return the raw type of what goes along with keys; None where nothing does."""
+    if positions_to is None:
+        return None
+    return position_type(rows.length) if payload is None else raw_type(payload.var_type)
 
 
 def _written(*buffers: AnyBuffer | None) -> list[AnyBuffer]:
@@ -120,11 +141,16 @@ def _sort_long(
     payload: AnyBuffer | None,
     graph: CommandGraph | None,
 ) -> None:
-    kind = None if positions_to is None else position_type(rows.length)
+    kind = _payload_type(rows, positions_to, payload)
     tile = tile_form(device, order.raw, kind)
+    if sweeps(get_context(), tile, rows.length):
+        _sweep(tile, keys, order, rows, keys_to, positions_to, payload, graph)
+        return
     digits = order.digits(tile.width)
     if keys is keys_to and len(digits) % 2:
         keys = copied(keys, graph)
+    if payload is not None and payload is positions_to and len(digits) % 2:
+        payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
     payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
     tiles = -(-rows.length // tile.tile)
@@ -138,13 +164,13 @@ def _sort_long(
         form = PassForm(
             tile,
             order,
-            digit,
+            shifted(digit),
             counter,
             kind,
             kind is not None and payload is None and number == 0,
             not last or keys_to is not None,
         )
-        count_kernel(form, bool(tuning.votes))(keys, counts, *shape, graph=graph)
+        count_kernel(form, bool(tuning.votes))(keys, counts, *shape, digit.shift, graph=graph)
         if tiles <= tuning.few_tiles:
             short_offsets_kernel(tile.group, counter)(
                 counts, totals, rows.count, tile.bins, tiles, graph=graph
@@ -158,7 +184,71 @@ def _sort_long(
                 written.append(payload)
             payload = payload_ways[number]
             written.append(payload)
-        move_kernel(form)(keys, counts, totals, *written, *shape, graph=graph)
+        move_kernel(form)(keys, counts, totals, *written, *shape, digit.shift, graph=graph)
+        keys = key_ways[number]
+
+
+def _sweep(
+    tile: TileForm,
+    keys: AnyBuffer,
+    order: Order,
+    rows: Rows,
+    keys_to: AnyBuffer | None,
+    positions_to: AnyBuffer | None,
+    payload: AnyBuffer | None,
+    graph: CommandGraph | None,
+) -> None:
+    kind = _payload_type(rows, positions_to, payload)
+    digits = order.digits(tile.width)
+    if keys is keys_to and len(digits) % 2:
+        keys = copied(keys, graph)
+    if payload is not None and payload is positions_to and len(digits) % 2:
+        payload = copied(payload, graph)
+    key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
+    payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
+    tiles = -(-rows.length // tile.tile)
+    shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
+    boards: list[AnyBuffer] = [Buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)]
+    histograms: AnyBuffer = Buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
+    tickets: AnyBuffer = Buffer(len(digits), dtype.uint32)
+    cleared = (boards[0], histograms, tickets)
+    clear_kernel()(*cleared, *(each.size for each in cleared), graph=graph)
+    counted = HistogramForm(
+        order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
+    )
+    chunks = -(-rows.length // counted.chunk)
+    histogram_kernel(counted)(keys, histograms, rows.count, rows.length, chunks, graph=graph)
+    starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
+    for number, digit in enumerate(digits):
+        last = number == len(digits) - 1
+        moving = PassForm(
+            tile,
+            order,
+            shifted(digit),
+            dtype.uint32,
+            kind,
+            kind is not None and payload is None and number == 0,
+            not last or keys_to is not None,
+        )
+        written: list[AnyBuffer] = [key_ways[number]] if moving.keys else []
+        if payload_ways is not None:
+            if not moving.made:
+                assert payload is not None
+                written.append(payload)
+            payload = payload_ways[number]
+            written.append(payload)
+        sweep_kernel(SweepForm(moving, len(digits), tuning.window))(
+            keys,
+            histograms,
+            boards[number % 2],
+            boards[1 - number % 2],
+            tickets,
+            *written,
+            *shape,
+            number,
+            digit.shift,
+            graph=graph,
+        )
         keys = key_ways[number]
 
 

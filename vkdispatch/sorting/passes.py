@@ -12,6 +12,7 @@ Invariants: a pass is stable (see `ranking`); rows do not mix, for each counts f
 integers, so no order of execution shows in them.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -27,6 +28,7 @@ from vkdispatch.sorting.serial import SerialTile
 
 _U32: Any = vc.Const[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]
+SHIFT = ("sort_shift", _U32)
 WORKGROUPS = "sort_rows * sort_tiles"
 # Counts that an invocation adds up by itself in one round.
 _TOGETHER = 4
@@ -41,7 +43,7 @@ class PassForm:
     tile
         How a workgroup does a tile.
     order, digit
-        Of what the keys are, and by which digit they are moved.
+        Of what the keys are, and by which digit they are moved; its shift is an argument of the kernels.
     counter
         The type that counts keys of a row: uint32, or uint64.
     payload
@@ -77,35 +79,35 @@ class TileOfRow:
         """Load the elements at some places of the tile; beyond its end that of another place."""
         return [buffer[self.base + vc.select(place < self.count, place, 0)].to_register() for place in places]
 
-    def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any]) -> list[Any]:
+    def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any], shift: Any) -> list[Any]:
         """Return the keys' digits; beyond the tile's end the largest, so that nothing is ranked behind."""
         largest = (1 << digit.bits) - 1
         return [
-            vc.select(place < self.count, order.digit(key, digit), largest).to_register("sort_digit")
+            vc.select(place < self.count, order.digit(key, digit, shift), largest).to_register("sort_digit")
             for key, place in zip(keys, places, strict=True)
         ]
 
 
 @remembered
 def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
-    """Return the kernel that counts each tile's digits: keys, counts, and the numbers of `SHAPE`.
+    """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift.
 
     `by_votes` counts equal digits of a subgroup at once, which costs more where digits differ, and far less
     where they are equal.
     """
 
-    def body(keys: Any, counts: Any, rows: Any, tiles: Any, last: Any) -> None:
+    def body(keys: Any, counts: Any, rows: Any, tiles: Any, last: Any, shift: Any) -> None:
         del rows
         here = TileOfRow(form.tile, tiles, last)
         if form.tile.subgroup == 1:
-            _count_serially(form, here, keys, counts, tiles)
+            _count_serially(form, here, keys, counts, tiles, shift)
             return
         tile = Tile(form.tile)
         tile.clear()
         vc.barrier()
         places = tile.places()
         found = here.loaded(keys, places)
-        digits = [form.order.digit(key, form.digit).to_register() for key in found]
+        digits = [form.order.digit(key, form.digit, shift).to_register() for key in found]
         for digit, place in zip(digits, places, strict=True):
             tile.counted(digit, form.digit.bits, place < here.count, by_votes=by_votes)
         vc.barrier()
@@ -115,17 +117,23 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 counts[entry] = total.to_dtype(form.counter)
 
-    arguments = [("sort_keys", _buffer(form.order.raw)), ("sort_counts", _buffer(form.counter)), *SHAPE]
+    arguments = [
+        ("sort_keys", _buffer(form.order.raw)),
+        ("sort_counts", _buffer(form.counter)),
+        *SHAPE,
+        SHIFT,
+    ]
     return traced(f"sort_count_{form.order.kind.name}", body, arguments, form.tile.group, WORKGROUPS)
 
 
-def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, tiles: Any) -> None:
+def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, tiles: Any, shift: Any) -> None:
     tile = SerialTile(form.tile, [], tiles)
     tile.clear()
     with tile.each_place() as item:
         place = tile.place(item)
         with vc.if_block(place < here.count):
-            tile.count(form.order.digit(keys[here.base + place].to_register(), form.digit).to_register())
+            key = keys[here.base + place].to_register()
+            tile.count(form.order.digit(key, form.digit, shift).to_register())
     vc.barrier()
     with vc.for_block(tile.index, form.tile.bins, form.tile.group) as digit:
         entry = (here.row * form.tile.bins + digit) * tiles + here.number
@@ -203,14 +211,14 @@ def move_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys, and what goes with them, to their places by one digit.
 
     Its arguments are the keys, the offsets, the totals, the moved keys where they are written, the payload
-    where it is read, the moved payload, and the numbers of `SHAPE`.
+    where it is read, the moved payload, the numbers of `SHAPE`, the shift.
     """
 
     def body(keys: Any, offsets: Any, totals: Any, *others: Any) -> None:
-        *buffers, _, tiles, last = others
+        *buffers, _, tiles, last, shift = others
         here = TileOfRow(form.tile, tiles, last)
         if form.tile.subgroup == 1:
-            _move_serially(form, here, keys, offsets, totals, buffers, tiles)
+            _move_serially(form, here, keys, offsets, totals, buffers, tiles, shift)
             return
         tile = Tile(form.tile)
         bases: Any = vc.shared_buffer(form.counter, form.tile.bins, "sort_bases")
@@ -221,12 +229,13 @@ def move_kernel(form: PassForm) -> ShaderFunction:
             with only(kept):
                 total[:] = totals[here.row * form.tile.bins + digit]
             sums.append(total)
-        moved = MovedTile(form, tile, here, keys, buffers)
+        moved = MovedTile(form, tile, here, keys, buffers, shift)
         for (digit, kept), before in zip(owned, tile.running(sums), strict=True):
             with only(kept):
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 bases[digit] = before + offsets[entry] - tile.starts[digit].to_dtype(form.counter)
-        moved.written(bases)
+        moved.exchange()
+        moved.store(bases)
 
     arguments = [
         ("sort_keys", _buffer(form.order.raw)),
@@ -234,12 +243,20 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         ("sort_totals", _buffer(form.counter)),
         *moved_arguments(form),
         *SHAPE,
+        SHIFT,
     ]
     return traced(f"sort_move_{form.order.kind.name}", body, arguments, form.tile.group, WORKGROUPS)
 
 
 def _move_serially(
-    form: PassForm, here: TileOfRow, keys: Any, offsets: Any, totals: Any, buffers: list[Any], tiles: Any
+    form: PassForm,
+    here: TileOfRow,
+    keys: Any,
+    offsets: Any,
+    totals: Any,
+    buffers: list[Any],
+    tiles: Any,
+    shift: Any,
 ) -> None:
     rest, bins = list(buffers), form.tile.bins
     keys_to = rest.pop(0) if form.keys else None
@@ -255,7 +272,7 @@ def _move_serially(
     largest = (1 << form.digit.bits) - 1
 
     def digit_of(place: Any) -> Any:
-        found = form.order.digit(tile.get(0, place), form.digit)
+        found = form.order.digit(tile.get(0, place), form.digit, shift)
         return vc.select(place < here.count, found, largest).to_register()
 
     tile.step(digit_of)
@@ -276,7 +293,7 @@ def _move_serially(
         place = tile.place(item)
         with vc.if_block(place < here.count):
             key = tile.get(0, place)
-            target = place_in_row(form, bases[form.order.digit(key, form.digit)], place)
+            target = place_in_row(form, bases[form.order.digit(key, form.digit, shift)], place)
             target = (here.row_base + target).to_register("sort_target")
             if keys_to is not None:
                 keys_to[target] = key
@@ -316,9 +333,21 @@ def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
 class MovedTile:
     """A tile that is ranked by a digit, and then written to the places of its digits."""
 
-    def __init__(self, form: PassForm, tile: Tile, here: TileOfRow, keys: Any, buffers: list[Any]) -> None:
-        """Load and rank the keys; `tile.starts` holds where each digit begins in the tile."""
-        self._form, self._tile, self._here = form, tile, here
+    def __init__(
+        self,
+        form: PassForm,
+        tile: Tile,
+        here: TileOfRow,
+        keys: Any,
+        buffers: list[Any],
+        shift: Any,
+        counted: Callable[[], None] | None = None,
+    ) -> None:
+        """Load and rank the keys; `tile.starts` holds where each digit begins in the tile.
+
+        `shift` is that of the digit; `counted` as `Tile.rank` takes it.
+        """
+        self._form, self._tile, self._here, self._shift = form, tile, here, shift
         rest = list(buffers)
         self._keys_to = rest.pop(0) if form.keys else None
         places = tile.places()
@@ -330,17 +359,20 @@ class MovedTile:
             else:
                 self._payload = here.loaded(rest.pop(0), places)
             self._payload_to = rest.pop(0)
-        digits = here.digits(form.order, form.digit, self._keys, places)
-        self._places = tile.rank(digits, form.digit.bits)
+        digits = here.digits(form.order, form.digit, self._keys, places, shift)
+        self._places = tile.rank(digits, form.digit.bits, counted)
 
-    def written(self, bases: Any) -> None:
+    def exchange(self) -> None:
+        """Have the keys, in registers, in their order in the tile."""
+        self._keys = self._tile.exchanged(self._keys, self._places)
+
+    def store(self, bases: Any) -> None:
         """Write the tile: `bases[digit]` plus a place in the ranked tile is a key's place in its row."""
-        form, tile, here = self._form, self._tile, self._here
-        keys = tile.exchanged(self._keys, self._places)
+        form, tile, here, keys = self._form, self._tile, self._here, self._keys
         places = tile.sorted_places()
         targets = []
         for key, place in zip(keys, places, strict=True):
-            target = place_in_row(form, bases[form.order.digit(key, form.digit)], place)
+            target = place_in_row(form, bases[form.order.digit(key, form.digit, self._shift)], place)
             targets.append((here.row_base + target).to_register("sort_target"))
         kept = [place < here.count for place in places]
         if self._keys_to is not None:

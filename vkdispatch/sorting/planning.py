@@ -9,14 +9,19 @@ from vkdispatch.base import dtype
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.shader.observation import checks_of
 from vkdispatch.sorting.keys import word_count
 from vkdispatch.sorting.ranking import TileForm
 
-_BASIC, _ARITHMETIC, _BALLOT = 0x1, 0x4, 0x8
+_BASIC, _BALLOT, _SHUFFLE = 0x1, 0x8, 0x10
+# NVIDIA and AMD. Others may run a kernel with subgroups that are smaller than they say.
+_WHOLE_SUBGROUPS = (0x10DE, 0x1002)
 # What a kernel needs of workgroup memory beside tables and tile.
 _BESIDE = 6 << 10
 # More keys than this in a row are counted in 64 bits.
 MOST_NARROW = 0xFFFFFFFF - (1 << 16)
+# Rows of more keys have counts that a word of a look-back does not hold.
+MOST_SWEPT = (1 << 30) - 1
 
 
 @record(frozen=False)
@@ -25,6 +30,8 @@ class Tuning:
 
     Attributes
     ----------
+    width
+        Bits of a digit.
     group, items
         Invocations of a workgroup, and keys of each for keys of 4 bytes and nothing else, on GPUs.
     block_group, block_items
@@ -33,28 +40,45 @@ class Tuning:
         How many words of 32 bits an invocation's keys take, and all that goes with them, at most.
     short
         Keys of rows in which each key counts the others.
+    shuffle, early, match
+        How tiles are ranked where devices can (0 or 1); see `TileForm`.
     votes
         Whether digits are counted by votes, in place of an atomic for each key (0 or 1).
     few_tiles
         Tiles along which one invocation sums up.
     onesweep
-        Whether GPUs do a digit in one launch (0 or 1); 2: CPU drivers do as well.
+        Whether GPUs do a digit in one launch (0 or 1); 2: CPU drivers do as well, with `cpu_votes`.
+    window
+        Tiles before that are looked at together.
+    histogram_group, histogram_items, histogram_rounds
+        Invocations of a workgroup that makes histograms, keys that each has under way, and how often.
     cpu_group, cpu_items, cpu_width
         Invocations of a workgroup, keys of each, and bits of a digit, on CPU drivers.
+    cpu_votes
+        Whether CPU drivers rank by votes too, which they compile slowly (0 or 1).
     """
 
+    width: int = 8
     group: int = 256
     items: int = 16
     block_group: int = 256
     block_items: int = 16
     registers: int = 48
     short: int = 48
+    shuffle: int = 1
+    early: int = 1
+    match: int = 0
     votes: int = 0
     few_tiles: int = 64
     onesweep: int = 1
+    window: int = 1
+    histogram_group: int = 256
+    histogram_items: int = 8
+    histogram_rounds: int = 16
     cpu_group: int = 64
     cpu_items: int = 16
     cpu_width: int = 4
+    cpu_votes: int = 0
 
 
 tuning = Tuning()
@@ -67,9 +91,11 @@ class Device:
     Attributes
     ----------
     subgroup
-        Invocations that vote together; 1 where there are no ballots.
+        Invocations that vote together; 1 where there are no ballots, or subgroups may not be whole.
     arithmetic
         Whether subgroups have running sums.
+    shuffle
+        Whether invocations of a subgroup read each other's values.
     cpu
         Whether it is a CPU driver.
     memory
@@ -80,6 +106,7 @@ class Device:
 
     subgroup: int
     arithmetic: bool
+    shuffle: bool
     cpu: bool
     memory: int
     most: int
@@ -91,12 +118,16 @@ def device_of(context: Context | None = None) -> Device:
     infos = context.device_infos
     sizes = {info.sub_group_size for info in infos}
     votes = all(
-        info.subgroup_enabled and info.supported_operations & _BASIC and info.supported_operations & _BALLOT
+        info.subgroup_enabled
+        and info.supported_operations & _BASIC
+        and info.supported_operations & _BALLOT
+        and (info.vendor_id in _WHOLE_SUBGROUPS or info.is_cpu())
         for info in infos
     )
     return Device(
         min(sizes) if votes and len(sizes) == 1 else 1,
         all(info.subgroup_arithmetic for info in infos),
+        all(info.supported_operations & _SHUFFLE for info in infos),
         any(info.is_cpu() for info in infos),
         context.max_shared_memory,
         min(context.max_workgroup_size[0], context.max_workgroup_invocations),
@@ -107,14 +138,23 @@ def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool 
     """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types."""
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group = tuning.block_group if block else tuning.group
-    group = min(group, device.most) // device.subgroup * device.subgroup
-    tables = (group // device.subgroup << 8) * 4
-    if device.cpu or device.subgroup == 1 or tables + _BESIDE > device.memory:
+    group = max(min(group, device.most) // device.subgroup, 1) * device.subgroup
+    tables = (group // device.subgroup << tuning.width) * (8 if tuning.match else 4)
+    if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = tuning.block_items if block else tuning.items
     # a place for each key, beside the key
     items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
-    return TileForm(group, max(1, items), 8, device.subgroup, device.arithmetic)
+    return TileForm(
+        group,
+        max(1, items),
+        tuning.width,
+        device.subgroup,
+        device.arithmetic,
+        device.shuffle and tuning.shuffle == 1,
+        device.subgroup > 1 and tuning.early == 1,
+        device.subgroup <= 32 and tuning.match == 1,
+    )
 
 
 def _serial_form(device: Device, words: int) -> TileForm:
@@ -123,6 +163,16 @@ def _serial_form(device: Device, words: int) -> TileForm:
     free = device.memory - _BESIDE - 4 * (group << width)
     items = min(tuning.cpu_items, free // (8 * words * group))
     return TileForm(group, max(1, items), width, 1, False)
+
+
+def sweeps(context: Context, tile: TileForm, length: int) -> bool:
+    """Whether a digit of rows of a length is done in one launch."""
+    if tile.subgroup == 1 or length > MOST_SWEPT or not tuning.onesweep:
+        return False
+    if any(info.is_cpu() for info in context.device_infos):
+        return tuning.onesweep == 2
+    # a check that ends invocations early would leave others waiting
+    return not checks_of(None)
 
 
 def counter_for(length: int) -> DType:

@@ -1,19 +1,21 @@
 """A tile of keys, ranked by one digit in a workgroup: the step that every radix sort here is made of.
 
     keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
+    counted               tables: digit x subgroup -> keys
+    summed up             over subgroups, and then over digits: where the first key of each goes
     ranked by ballots     each key finds the keys of its subgroup and item that share its digit: those before
-                          it, and the first of them counts them all in its subgroup's table
-    tables                digit x subgroup -> keys so far; summed up over subgroups, then over digits
-    place in the tile     table[subgroup][digit] + rank there
+                          it, and the first of them, which adds them all to its subgroup's table
+    place in the tile     what that had found there + keys before
 
-An item is one key of each invocation of a subgroup, neighbours side by side. Where a device has no ballots an
-invocation is a subgroup of its own.
+An item is one key of each invocation of a subgroup, neighbours side by side. Unless `early`, tables are
+filled by the ranking, and summed up after it: one atomic less for each key, and counts that are known later.
+See `serial` for devices without ballots.
 
 Invariants: places are a permutation of the tile's, in the order of digits, and of equal digits in the order
 in which the keys lay: the sort is stable. Nothing depends on which subgroup is first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -36,9 +38,15 @@ class TileForm:
     width
         Bits of a digit.
     subgroup
-        Invocations that vote together; 1: none do.
+        Invocations that vote together; 1: none do, and a `SerialTile` does the work.
     arithmetic
         Whether subgroups have running sums of their own.
+    shuffle
+        Whether invocations of a subgroup read each other's values.
+    early
+        Whether keys are counted first, and ranked when their places are known: counts are there sooner.
+    match
+        Whether keys find those of the same digit by atomics on a mask for each digit, and not by ballots.
     """
 
     group: int
@@ -46,6 +54,9 @@ class TileForm:
     width: int
     subgroup: int
     arithmetic: bool
+    shuffle: bool = False
+    early: bool = False
+    match: bool = False
 
     @property
     def tile(self) -> int:
@@ -69,27 +80,22 @@ class Tile:
     def __init__(self, form: TileForm) -> None:
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")
-        self.team: Any = self.index
-        self.lane: Any = None
-        if form.subgroup > 1:
-            self.team = vc.subgroup_id().to_register("tile_team")
-            self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
-        self.memory: Any = vc.shared_buffer(
-            dtype.uint32, max(form.teams * form.bins, form.tile), "tile_memory"
-        )
+        self.team = vc.subgroup_id().to_register("tile_team")
+        self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
+        tables = form.teams * form.bins * (2 if form.match else 1)
+        self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, form.tile), "tile_memory")
         # where each digit begins in the tile
         self.starts: Any = vc.shared_buffer(dtype.uint32, form.bins, "tile_starts")
         self._sums: Any = vc.shared_buffer(dtype.uint32, max(form.group, 1), "tile_sums")
         self._long_sums: Any = None
+        # keys of a tile that was ranked, for each of `own_bins`
+        self.counts: list[Any] = []
         self._below = self._lanes_below()
 
     def places(self) -> list[Any]:
         """Return where this invocation's keys lie in the tile, before they are ranked."""
         form = self.form
-        first = self.team * (form.subgroup * form.items)
-        if self.lane is not None:
-            first = first + self.lane
-        first = first.to_register("tile_first")
+        first = (self.team * (form.subgroup * form.items) + self.lane).to_register("tile_first")
         return [first + i * form.subgroup for i in range(form.items)]
 
     def sorted_places(self) -> list[Any]:
@@ -108,17 +114,28 @@ class Tile:
 
     # -- ranks
 
-    def rank(self, digits: Sequence[Any], bits: int) -> list[Any]:
+    def rank(self, digits: Sequence[Any], bits: int, counted: Callable[[], None] | None = None) -> list[Any]:
         """Return the places of this invocation's keys in the ranked tile, by digits of so many bits.
 
-        `starts` then holds where each digit begins. All take part, whether or not their keys count.
+        `starts` then holds where each digit begins, and `counts` are known. All take part, whether their keys
+        count or not. `counted` records what is done with counts as soon as they are there.
         """
         self.clear()
         vc.barrier()
-        ranks = [self._ranked(digit, bits) for digit in digits]
-        vc.barrier()
+        if self.form.early:
+            for digit in digits:
+                vc.atomic_add(self.memory[self._entry(digit)], 1)
+            vc.barrier()
+        ranks = [] if self.form.early else [self._ranked(digit, bits) for digit in digits]
+        if not self.form.early:
+            vc.barrier()
         self._sum_up()
+        if counted is not None:
+            counted()
         vc.barrier()
+        if self.form.early:
+            # the tables hold places now, and grow on
+            return [self._ranked(digit, bits) for digit in digits]
         base = (self.team * self.form.bins).to_register()
         return [
             (self.memory[base + digit] + rank).to_register("tile_place")
@@ -127,29 +144,45 @@ class Tile:
 
     def clear(self) -> None:
         """Set all tables to zero."""
-        size, group = self.form.teams * self.form.bins, self.form.group
+        size, group = self.form.teams * self.form.bins * (2 if self.form.match else 1), self.form.group
         for start in range(0, size, group):
             with only(None if start + group <= size else self.index < size - start):
                 self.memory[self.index + start] = 0
 
     def _ranked(self, digit: Any, bits: int) -> Any:
         """Count a key in its subgroup's table; returns how many of its digit came before."""
-        entry = (self.team * self.form.bins + digit).to_register()
-        if self.lane is None:
-            before = self.memory[entry].to_register("tile_rank")
-            self.memory[entry] = before + 1
-            return before
-        peers = self._peers(digit, bits)
+        entry = self._entry(digit)
+        mask = entry + self.form.teams * self.form.bins
+        peers = self._matched(mask) if self.form.match else self._peers(digit, bits)
         lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
         lower = lower.to_register("tile_lower")
-        before = self.memory[entry].to_register("tile_rank")
-        vc.subgroup_memory_barrier_shared()
+        if self.form.shuffle:
+            before = vc.new_uint_register(0)
+            with vc.if_block(lower == 0):
+                before[:] = vc.atomic_add(self.memory[entry], _bit_count(peers))
+            before = vc.subgroup_shuffle(before, _first(peers))
+        else:
+            before = self.memory[entry].to_register("tile_rank")
+            vc.subgroup_barrier()
+            with vc.if_block(lower == 0):
+                self.memory[entry] = before + _bit_count(peers)
+        rank = (before + lower).to_register("tile_rank")
         vc.subgroup_barrier()
-        with vc.if_block(lower == 0):
-            self.memory[entry] = before + _bit_count(peers)
-        vc.subgroup_memory_barrier_shared()
+        if self.form.match:
+            with vc.if_block(lower == 0):
+                self.memory[mask] = 0
+            vc.subgroup_barrier()
+        return rank
+
+    def _entry(self, digit: Any) -> Any:
+        """Return where a digit is in the subgroup's table."""
+        return (self.team * self.form.bins + digit).to_register("tile_entry")
+
+    def _matched(self, mask: Any) -> list[Any]:
+        """Return what `_peers` returns, by a mask in memory that is clear before."""
+        vc.atomic_or(self.memory[mask], vc.to_dtype(dtype.uint32, 1) << self.lane)
         vc.subgroup_barrier()
-        return (before + lower).to_register("tile_rank")
+        return [self.memory[mask].to_register("tile_peers")]
 
     def counted(self, digit: Any, bits: int, kept: Any, *, by_votes: bool) -> None:
         """Count a key in its subgroup's table, where it is kept.
@@ -157,7 +190,7 @@ class Tile:
         `by_votes` counts equal digits at once; else each key changes the table by an atomic.
         """
         entry = (self.team * self.form.bins + digit).to_register()
-        if not by_votes or self.lane is None:
+        if not by_votes:
             with vc.if_block(kept):
                 vc.atomic_add(self.memory[entry], 1)
             return
@@ -182,8 +215,6 @@ class Tile:
         return peers
 
     def _lanes_below(self) -> list[Any]:
-        if self.lane is None:
-            return []
         mask = vc.subgroup_lt_mask()
         return [mask[word].to_register("tile_below") for word in range(-(-self.form.subgroup // 32))]
 
@@ -193,7 +224,8 @@ class Tile:
         """Turn counts in the tables into places, and note where each digit begins."""
         form = self.form
         owned = self.own_bins()
-        starts = self.running([self.total(digit, kept) for digit, kept in owned])
+        self.counts = [self.total(digit, kept) for digit, kept in owned]
+        starts = self.running(self.counts)
         for (digit, kept), start in zip(owned, starts, strict=True):
             with only(kept):
                 self.starts[digit] = start
@@ -234,7 +266,7 @@ class Tile:
         """
         form, kind = self.form, value.var_type
         owners = min(owners or form.group, form.group)
-        if form.arithmetic and form.subgroup > 1 and kind is dtype.uint32:
+        if form.arithmetic and kind is dtype.uint32:
             inclusive = vc.subgroup_inclusive_add(value)
             with vc.if_block(self.lane == form.subgroup - 1):
                 self._sums[self.team] = inclusive
@@ -286,6 +318,14 @@ class Tile:
     def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
         """Return what lies at this invocation's `places` once every key is at its place: for a next step."""
         return self._fetched(values, places, self.places(), values[0].var_type)
+
+
+def _first(words: Sequence[Any]) -> Any:
+    """Return the number of the lowest bit that is set."""
+    found = vc.find_lsb(words[-1]) + 32 * (len(words) - 1)
+    for i, word in reversed(list(enumerate(words[:-1]))):
+        found = vc.select(word != 0, vc.find_lsb(word) + 32 * i, found)
+    return found.to_dtype(dtype.uint32).to_register("tile_leader")
 
 
 def _bit_count(words: Sequence[Any]) -> Any:

@@ -1,0 +1,88 @@
+"""What sorts say of arguments that do not fit, before anything reaches the device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.sorting.functions import _position_kind
+
+
+def buffer(shape: Any = (3, 8), kind: Any = vd.int32) -> Any:
+    return vd.Buffer(shape, kind)
+
+
+@vd.map
+def two(value: f32, other: f32) -> f32:  # noqa: F405
+    return value + other
+
+
+@vd.map
+def nothing(value: f32):  # type: ignore[no-untyped-def]  # noqa: F405
+    return value
+
+
+CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: vd.sort(np.zeros(3)), TypeError, "x: expected a vd.Buffer or a map called with its arguments"),
+    (lambda: vd.argsort([1, 2]), TypeError, "vd.asbuffer"),
+    (lambda: vd.sort(buffer(5, vd.vec3)), TypeError, "x: vec3 has no order; sort by a component of it"),
+    (lambda: vd.sort(buffer(), 2), ValueError, "axis: 2 is no axis of an array of 2 dimensions"),
+    (lambda: vd.sort(buffer(), -3), ValueError, "axis: -3 is no axis"),
+    (lambda: vd.sort(buffer(), 1.0), TypeError, "axis: expected an int, got 1.0"),
+    (lambda: vd.sort(buffer(), descending=1), TypeError, "descending: expected True or False, got int 1"),
+    (lambda: vd.sort(buffer(), stable="yes"), TypeError, "stable: expected True or False, got str 'yes'"),
+    (lambda: vd.sort(buffer(), out=buffer((8, 3))), ValueError, "out: expected a buffer of the shape (3, 8)"),
+    (lambda: vd.sort(buffer(), out=buffer(kind=vd.uint32)), ValueError, "of int32, got (3, 8) of uint32"),
+    (lambda: vd.sort(buffer(), out=np.zeros((3, 8))), TypeError, "out: expected a vd.Buffer"),
+    (lambda: vd.sort(buffer(), None, out=buffer()), ValueError, "of the shape (24,)"),
+    (lambda: vd.argsort(buffer(), dtype=vd.float32), TypeError, "dtype: expected (u)int32 or (u)int64"),
+    (lambda: vd.argsort(buffer(), dtype="words"), TypeError, "dtype: expected (u)int32 or (u)int64"),
+    (lambda: vd.argsort(buffer(), out=buffer(kind=vd.uint8)), TypeError, "dtype: expected (u)int32"),
+    (lambda: vd.argsort(buffer(), dtype=vd.int32, out=buffer(kind=vd.int64)), ValueError, "of int32, got"),
+    (
+        lambda: vd.sort(buffer(), segments=[3, 2]),
+        ValueError,
+        "segments: expected ints from 0 to 8 in ascending",
+    ),
+    (lambda: vd.sort(buffer(), segments=[-1, 2]), ValueError, "segments: expected ints from 0 to 8"),
+    (lambda: vd.sort(buffer(), segments=[9]), ValueError, "segments: expected ints from 0 to 8"),
+    (lambda: vd.sort(buffer(), segments=[0.5]), TypeError, "segments: expected where segments begin"),
+    (lambda: vd.sort(buffer(), segments=[[1], [2, 3]]), TypeError, "segments: expected where segments begin"),
+    (
+        lambda: vd.sort(buffer(), segments=buffer(kind=vd.float32)),
+        TypeError,
+        "segments: expected a buffer of",
+    ),
+    (lambda: vd.sort(buffer(), segments=buffer()), ValueError, "segments: expected one axis"),
+    (lambda: vd.sort(buffer(), output_map=two), TypeError, "output_map: 'two' takes more than the value"),
+    (lambda: vd.sort(buffer(), output_map=nothing), ValueError, "needs a return annotation"),
+    (lambda: vd.sort_by_key(buffer(), buffer((8, 3))), ValueError, "values: expected the shape of the keys"),
+    (lambda: vd.sort_by_key(buffer(), [buffer(), buffer(4)]), ValueError, "values[1]: expected the shape"),
+    (lambda: vd.sort_by_key(buffer(), np.zeros((3, 8))), TypeError, "values: expected a vd.Buffer"),
+    (lambda: vd.sort_by_key(np.zeros(3), buffer(3)), TypeError, "keys: expected a vd.Buffer"),
+    (lambda: vd.sort_by_key(buffer(), buffer(), out=buffer()), TypeError, "out: expected a pair"),
+    (lambda: vd.sort_by_key(buffer(), [buffer()], out=(None, buffer())), TypeError, "expected 1 buffers"),
+    (
+        lambda: vd.sort_by_key(buffer(), buffer(), out=(None, buffer(4))),
+        ValueError,
+        "out[1]: expected a buffer",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_what_does_not_fit(number: int) -> None:
+    call, kind, message = CASES[number]
+    with pytest.raises(kind, match=re.escape(message)):
+        call()
+
+
+def test_positions_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="dtype: positions up to 4294967296 do not fit uint32"):
+        _position_kind(vd.uint32, None, (1 << 32) + 1)
