@@ -8,7 +8,7 @@ import sys
 import weakref
 from _thread import RLock, _local, allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import vkdispatch_native as native
 from vkdispatch.base.choosing import as_int as as_int
@@ -130,6 +130,8 @@ class Context:
         self.device_infos = infos
         self.queue_families = families
         self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+        # What functions of the layers above keep for their next calls, by names of their own.
+        self.kept: dict[str, Any] = {}
         self.closed = False
         self._engine = engine
         self._handle = id(self)

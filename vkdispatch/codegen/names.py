@@ -25,8 +25,8 @@ inversesqrt pow ldexp reflect refract faceforward length distance dot cross norm
 outerProduct transpose determinant inverse
 floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat any all not greaterThanEqual barrier atomicAdd
 atomicMin atomicMax atomicAnd atomicOr atomicXor atomicExchange atomicCompSwap atomicLoad atomicStore
-bitCount bitfieldReverse bitfieldExtract bitfieldInsert findLSB findMSB
-packHalf2x16 unpackHalf2x16 packUnorm2x16 unpackUnorm2x16
+bitCount bitfieldReverse
+bitfieldExtract bitfieldInsert findLSB findMSB packHalf2x16 unpackHalf2x16 packUnorm2x16 unpackUnorm2x16
 packSnorm2x16 unpackSnorm2x16 packUnorm4x8 unpackUnorm4x8 packSnorm4x8 unpackSnorm4x8 packDouble2x32
 unpackDouble2x32 float16BitsToUint16 uint16BitsToFloat16 doubleBitsToUint64 uint64BitsToDouble
 texture textureLod textureSize PC UBO Arguments global_id workgroup_id workgroup_index workgroup_row

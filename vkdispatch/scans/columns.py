@@ -111,9 +111,9 @@ class _Columns:
         result = take(1)[0] if scans else None
         result_as_view = take(1)[0] if view else None
         partial = form.mode == "reduce" or form.carried
-        self._partials = take(1)[0] if partial else None
-        self._partial_flags = take(1)[0] if partial and form.flagged is not None else None
-        self._flags = take(1)[0] if form.flagged is not None else None
+        self._partials: Any = take(1)[0] if partial else None
+        self._partial_flags: Any = take(1)[0] if partial and form.flagged is not None else None
+        self._flags: Any = take(1)[0] if form.flagged is not None else None
         self._arguments = take(len(source.annotations))
         self._views = take(len(source.views))
         extra = take(len(sink.annotations)) if scans else []
@@ -126,7 +126,7 @@ class _Columns:
         index = vc.local_invocation_index()
         lanes = form.group // form.side
         self._index = index
-        self._lane = (index // form.side).to_register("scan_lane") if lanes > 1 else 0
+        self._lane: Any = (index // form.side).to_register("scan_lane") if lanes > 1 else 0
         group = vc.workgroup_id().x
         block = (group % number["blocks"]).to_register()
         self._segment = (group // number["blocks"]).to_register("scan_segment")
@@ -214,7 +214,7 @@ class _Columns:
         words = [source.loaded(self._views, position) for position in positions]
         for (inside, _), row, position, word in zip(self._rows, values, positions, words, strict=True):
             # what a map writes it writes once
-            with vc.if_block(inside) if source.stores else vc.scope_block():
+            with vc.if_block(vc.all(inside, self._kept)) if source.stores else vc.scope_block():
                 if source.together == together:
                     found = source.values(self._arguments, position, word)
                 else:

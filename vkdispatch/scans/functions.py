@@ -30,7 +30,8 @@ _COMMON = """
     dtype
         Of the {what}; None: {default}.
     out
-        Where they go: a buffer of the result's shape and dtype, which may be x.
+        Where they go: a buffer of the result's shape and dtype. It may be x, or what a map of x reads at the
+        mapped index alone.
     exclusive
         Whether each is of the elements before, without the element itself; the first is {identity}.
     reverse
@@ -45,7 +46,7 @@ _COMMON = """
 
     Returns
     -------
-    A buffer of x's shape, or of its size without `axis`; its dtype is `dtype`, or what the output map returns.
+    A buffer of x's shape, or of its size without `axis`, of `dtype`, or of what the output map returns.
 
     Raises
     ------
@@ -57,7 +58,11 @@ _COMMON = """
 @remembered
 def _ours(name: str, kind: DType) -> ScanOp:
     function, identity = OURS[name]
-    return make_operation(name, function, kind, identity_parts(identity, kind))
+    # of int8, -infinity is -128, though its values are combined as int32
+    parts = (int(name == "cummin"),) if kind is bool_ else identity_parts(identity, kind)
+    combined = uint32 if kind is bool_ else wide_type(kind)
+    # of a 0 and a -0 the first one is the largest: these two keep to the order
+    return make_operation(name, function, combined, parts, commutative=name in ("cumsum", "cumprod"))
 
 
 def _scanned(
@@ -81,9 +86,7 @@ def _scanned(
         kind = values.var_type
     check_ours(name, kind)
     check_convertible(name, values.var_type, kind)
-    combined = uint32 if kind is bool_ else wide_type(kind)
-    operation = _ours(name, combined)
-    return run_scan(name, operation, values, kind, axis, out, wish, segments, output_map, graph)
+    return run_scan(name, _ours(name, kind), values, kind, axis, out, wish, segments, output_map, graph)
 
 
 @array_function
@@ -99,6 +102,7 @@ def cumsum(
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    """Return running sums, as `numpy.cumsum`."""
     wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
     return _scanned("cumsum", x, axis, dtype, out, wish, segments, output_map, graph)
 
@@ -116,6 +120,7 @@ def cumprod(
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    """Return running products, as `numpy.cumprod`."""
     wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
     return _scanned("cumprod", x, axis, dtype, out, wish, segments, output_map, graph)
 
@@ -133,6 +138,7 @@ def cummax(
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    """Return the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on."""
     wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
     return _scanned("cummax", x, axis, dtype, out, wish, segments, output_map, graph)
 
@@ -150,28 +156,17 @@ def cummin(
     output_map: Any = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    """Return the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on."""
     wish = Wish(reverse=bool(reverse), exclusive=bool(exclusive))
     return _scanned("cummin", x, axis, dtype, out, wish, segments, output_map, graph)
 
 
-def _describe(function: Any, title: str, what: str, default: str, identity: str) -> None:
-    function.__doc__ = title + "\n" + _COMMON.format(what=what, default=default, identity=identity)
+def _describe(function: Any, what: str, default: str, identity: str) -> None:
+    function.__doc__ += "\n" + _COMMON.format(what=what, default=default, identity=identity)
 
 
 _SUM_TYPE = "x's, but int64 or uint64 for integers of fewer bits and truth values"
-_describe(cumsum, "Return running sums, as `numpy.cumsum`.", "sums", _SUM_TYPE, "0")
-_describe(cumprod, "Return running products, as `numpy.cumprod`.", "products", _SUM_TYPE, "1")
-_describe(
-    cummax,
-    "Return the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on.",
-    "maxima",
-    "x's",
-    "-infinity, or the smallest number",
-)
-_describe(
-    cummin,
-    "Return the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on.",
-    "minima",
-    "x's",
-    "infinity, or the largest number",
-)
+_describe(cumsum, "sums", _SUM_TYPE, "0")
+_describe(cumprod, "products", _SUM_TYPE, "1")
+_describe(cummax, "maxima", "x's", "-infinity, or the smallest number")
+_describe(cummin, "minima", "x's", "infinity, or the largest number")

@@ -8,7 +8,9 @@ among them: what lies before does not count then.
 This is associative as `*` is, so a segmented scan is a scan of items.
 """
 
+import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -16,6 +18,8 @@ from vkdispatch.base.dtype import (
     DType,
     component_count,
     component_type,
+    float32,
+    int32,
     is_complex,
     is_matrix,
     is_scalar,
@@ -102,14 +106,19 @@ def _truth(present: Any) -> Any:
     return (vc.to_dtype(uint32, 1) == 1) if present is True else present
 
 
+def _across(distance: int, part: Any) -> Any:
+    return vc.subgroup_shuffle_xor(part, distance)
+
+
 class Lanes:
     """The invocations of a subgroup, or of a workgroup without such: who they are, and what they exchange."""
 
-    def __init__(self, size: int, *, shuffles: bool, extended: bool) -> None:
+    def __init__(self, size: int, *, shuffles: bool, extended: bool, native: bool = False) -> None:
         index = vc.local_invocation_index()
         self.size = size
         self.shuffles = shuffles
         self._extended = extended
+        self._native = native
         self.lane = (index % size).to_register("scan_lane") if shuffles else index
         self._memory: dict[DType, Any] = {}
 
@@ -137,10 +146,28 @@ class Lanes:
 
     def inclusive(self, algebra: Algebra, item: Item, count: int | None = None) -> Item:
         """Return the items of all invocations up to this one, joined; of `count` at most."""
+        if self._sums(algebra) and count is None:
+            return Item(vc.subgroup_inclusive_add(item.value))
         distance = 1
         while distance < (count or self.size):
             both = algebra.joined(self.item_up(item, distance), item)
             item = algebra.chosen(self.lane >= distance, both, item)
+            distance *= 2
+        return item
+
+    def _sums(self, algebra: Algebra) -> bool:
+        """Whether the device has an instruction for it."""
+        adds = algebra.operation.function is operator.add and algebra.kind in (float32, int32, uint32)
+        return self._native and adds and not algebra.segmented
+
+    def total(self, algebra: Algebra, item: Item) -> Item:
+        """Return the items of all invocations, joined in an order of its own."""
+        if self._sums(algebra):
+            return Item(vc.subgroup_add(item.value))
+        distance = 1
+        while distance < self.size:
+            value = self._exchanged(item.value, partial(_across, distance))
+            item = algebra.joined(item, Item(value))
             distance *= 2
         return item
 

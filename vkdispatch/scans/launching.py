@@ -1,6 +1,9 @@
 """Scans of arrays: which kernels, with which arguments and scratch memory."""
 
+from threading import Lock
 from typing import Any
+
+import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
@@ -15,8 +18,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans import planning
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
 from vkdispatch.scans.items import word_count
-from vkdispatch.scans.lookback import board_size
-from vkdispatch.scans.operations import ScanOp
+from vkdispatch.scans.lookback import COUNTERS, slots_of
+from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
     columns_of,
@@ -24,7 +27,9 @@ from vkdispatch.scans.planning import (
     facts_of,
     group_of,
     looks_back,
+    one_range,
     shared_ranges,
+    takes_tickets,
     tile_ranges,
     whole_ranges,
 )
@@ -71,7 +76,7 @@ def scan_rows(
         wish.reverse,
         wish.exclusive,
         "",
-        length % together == 0,
+        True,
         None if flags is None else flags.var_type,
         False,
         False,
@@ -83,10 +88,11 @@ def scan_rows(
             form,
             mode=mode,
             rows=ranges.rows,
+            aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             carried=carried,
             looped=ranges.rounds > 1,
-            tickets=bool(planning.tuning.tickets),
-            pause=planning.tuning.pause if mode == "lookback" else 0,
+            native=bool(planning.tuning.native),
+            tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
         views = [x.arguments[position] for position, _ in source.views]
@@ -101,8 +107,12 @@ def scan_rows(
         launch("scan", ranges, ())
         return
     if looks_back(context, facts):
-        ranges = tile_ranges(outer, length, form.tile)
-        launch("lookback", ranges, _board(context, kind, ranges.groups, facts.subgroup, facts.longs, graph))
+        ranges = tile_ranges(outer, length, form.tile, together)
+        launch("lookback", ranges, _board(context, kind, ranges, facts))
+        return
+    if source.stores:
+        # what a map writes it writes once
+        launch("scan", one_range(outer, length, form.tile, together), ())
         return
     ranges = shared_ranges(context, outer, length, form.tile)
     partials: tuple[Any, ...] = (Buffer(ranges.groups, kind, context=context),)
@@ -142,7 +152,7 @@ def scan_columns(
     context, kind = x.context, operation.kind
     source = x.source if inner % x.source.together == 0 else x.source.elementwise()
     together = source.together
-    plan = columns_of(context, kind, outer, length, inner, together, whole=whole)
+    plan = columns_of(context, kind, outer, length, inner, together, whole=whole or source.stores)
     form = ColumnsForm(
         "scan",
         plan.group,
@@ -187,19 +197,30 @@ def scan_columns(
     launch("scan", (scanned, *partials[1:]), carried=True)
 
 
-def _board(
-    context: Context, kind: DType, tiles: int, subgroup: int, longs: bool, graph: CommandGraph | None
-) -> tuple[Any, ...]:
-    """Return cleared words for a look-back."""
-    slots, counters = board_size(tiles, subgroup)
-    words = slots * word_count(kind)
-    if longs:
-        status: Buffer[Any] = Buffer(counters + words, uint64, context=context)
-        cleared(uint64)(status, graph=graph)
-        return (status,)
-    status = Buffer(counters + slots, uint32, context=context)
-    cleared(uint32)(status, graph=graph)
-    return status, Buffer(words, uint32, context=context)
+_BOARD = "scans.board"
+_SLOTS = 1 << 14  # of a context's first board
+_board_lock = Lock()
+
+
+def _board(context: Context, kind: DType, ranges: Ranges, facts: Facts) -> tuple[Buffer[Any], ...]:
+    """Return the board of a look-back: its context's, which is made anew where it is too small."""
+    each = ranges.each if ranges.rows == "apart" else ranges.groups
+    slots, longs = slots_of(ranges.groups // each, each, facts.subgroup), facts.longs
+    wanted = (
+        (COUNTERS + slots * word_count(kind), 0) if longs else (COUNTERS + slots, slots * word_count(kind))
+    )
+    name = f"{_BOARD}.{longs}"
+    with _board_lock:
+        known: tuple[Buffer[Any], ...] = context.kept.get(name, ())
+        sizes = tuple(buffer.size for buffer in known)
+        if known and all(size >= need for size, need in zip(sizes, wanted, strict=False)):
+            return known
+        # graphs hold theirs
+        sizes = tuple(1 << (max(need, _SLOTS) - 1).bit_length() for need in wanted if need)
+        board = tuple(Buffer(size, uint64 if longs else uint32, context=context) for size in sizes)
+        board[0].write(np.zeros(sizes[0], np.uint64 if longs else np.uint32))
+        context.kept[name] = board
+        return board
 
 
 @remembered

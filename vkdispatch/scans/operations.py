@@ -44,6 +44,8 @@ class ScanOp:
         Components of what changes nothing, as numbers; None if there is none.
     brief
         Whether the function is one expression of its operands.
+    commutative
+        Whether these may change places, but for the bits of floats.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ScanOp:
     kind: DType
     identity: tuple[Any, ...] | None
     brief: bool
+    commutative: bool = False
 
     def combined(self, x: Any, y: Any) -> Any:
         """Return two values combined, in a register."""
@@ -74,7 +77,12 @@ class ScanOp:
 
 
 def make_operation(
-    name: str, function: Callable[[Any, Any], Any], kind: DType, identity: tuple[Any, ...] | None
+    name: str,
+    function: Callable[[Any, Any], Any],
+    kind: DType,
+    identity: tuple[Any, ...] | None,
+    *,
+    commutative: bool = False,
 ) -> ScanOp:
     """Make an operation. Tracing its function once finds out whether it is an expression.
 
@@ -83,7 +91,7 @@ def make_operation(
     TypeError, ValueError
         What the function does is wrong.
     """
-    return ScanOp(name, function, kind, identity, _is_expression(function, kind))
+    return ScanOp(name, function, kind, identity, _is_expression(function, kind), commutative)
 
 
 def _is_expression(function: Callable[[Any, Any], Any], kind: DType) -> bool:
@@ -105,7 +113,7 @@ def _is_expression(function: Callable[[Any, Any], Any], kind: DType) -> bool:
 
 
 def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
-    """Return an identity as the numbers that a value of `kind`, which is computed in, is made of.
+    """Return an identity as the numbers that a value of `kind` is made of.
 
     Parameters
     ----------
@@ -154,10 +162,11 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
 
 
 def _number(value: Any, kind: DType, identity: Any) -> Any:
-    if is_float_dtype(kind):
+    wide = compute_type(kind)
+    if is_float_dtype(wide):
         return float(value)
     bits = 8 * kind.item_size
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed_dtype(kind) else (0, (1 << bits) - 1)
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed_dtype(wide) else (0, (1 << bits) - 1)
     if isinstance(value, float) and math.isinf(value):
         return high if value > 0 else low
     if value != int(value):
@@ -237,8 +246,3 @@ class Facts:
     shuffles: bool
     extended: bool
     longs: bool
-
-
-def with_bool_widened(kind: DType) -> DType:
-    """Return the type in which values of a dtype are combined: truth values as uint32."""
-    return dtype.uint32 if kind is dtype.bool_ else compute_type(kind)

@@ -22,6 +22,7 @@ _MOST_NARROW = 0xFFFFFFFF
 _SHUFFLE = 0x30
 _CPU_GROUP = 64
 _COLUMNS_GROUP = 256
+_APART = 8  # tiles of a row that has them for itself
 
 
 @record
@@ -46,8 +47,6 @@ class Tuning:
         Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
     tickets
         Whether tiles are numbered as their workgroups start: 1 or 0; -1: where these may start in any order.
-    pause
-        How long a look-back rests between looks, in rounds of a loop.
     """
 
     group: int = 512
@@ -60,8 +59,8 @@ class Tuning:
     rounds: int = 8
     lookback: int = -1
     packed: int = -1
-    tickets: int = 1
-    pause: int = 0
+    tickets: int = -1
+    native: int = 0
 
 
 tuning = Tuning()
@@ -71,7 +70,8 @@ tuning = Tuning()
 class Ranges:
     """The ranges of a launch: `groups` of `size` elements each, but the last of `last`, in `rounds` tiles.
 
-    `rows` is how rows lie in them: "", "inside" or "across".
+    `rows` is how rows lie in them: "", "inside", "across", or "apart": a row has `each` of them then, and the
+    last of a row is of `last` elements.
     """
 
     groups: int
@@ -79,10 +79,18 @@ class Ranges:
     last: int
     rounds: int
     rows: str
+    each: int = 1
 
     def numbers(self, together: int, length: int) -> tuple[int, ...]:
         """Return what a kernel is launched with. Raises ValueError where one needs more than 32 bits."""
-        numbers = (self.groups, self.size // together, self.last, self.rounds, length if self.rows else 1)
+        numbers = (
+            self.groups,
+            self.size // together,
+            self.last,
+            self.rounds,
+            length if self.rows else 1,
+            self.each,
+        )
         if max(*numbers, self.size) > _MOST_NARROW:
             raise ArgumentValueError(
                 f"axis: rows of {length} elements are too long where there are several; at most 2**32 - 1"
@@ -130,6 +138,13 @@ def looks_back(context: Context, facts: Facts) -> bool:
     return not on_cpu(context) and not checks_of(None)
 
 
+def takes_tickets(context: Context) -> bool:
+    """Whether workgroups may start in any order; NVIDIA's devices start them in that of their numbers."""
+    if tuning.tickets >= 0:
+        return bool(tuning.tickets)
+    return not all(info.is_nvidia() for info in context.device_infos)
+
+
 def elements_each(kind: DType, together: int) -> int:
     """Return how many vectors an invocation has of a tile."""
     size = component_count(kind) * component_type(kind).item_size
@@ -142,7 +157,7 @@ def whole_ranges(context: Context, outer: int, length: int, tile: int, together:
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if on_cpu(context) else tuning.enough
     if tiles <= tuning.few:
-        return Ranges(1, -(-size // together) * together, size, tiles, "inside" if outer > 1 else "")
+        return one_range(outer, length, tile, together)
     if outer == 1:
         return None
     # rows that fill whole vectors together
@@ -156,9 +171,18 @@ def whole_ranges(context: Context, outer: int, length: int, tile: int, together:
     return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
 
 
-def tile_ranges(outer: int, length: int, tile: int) -> Ranges:
+def one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
+    """Return one range, of all there is."""
+    size = outer * length
+    return Ranges(1, -(-size // together) * together, size, -(-size // tile), "inside" if outer > 1 else "")
+
+
+def tile_ranges(outer: int, length: int, tile: int, together: int) -> Ranges:
     """Return a range for each tile."""
     size = outer * length
+    if outer > 1 and length % together == 0 and length >= _APART * tile:
+        each = -(-length // tile)
+        return Ranges(outer * each, tile, length - (each - 1) * tile, 1, "apart", each)
     groups = -(-size // tile)
     return Ranges(groups, tile, size - (groups - 1) * tile, 1, "across" if outer > 1 else "")
 

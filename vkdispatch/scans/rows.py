@@ -37,7 +37,7 @@ from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.storing import Stores, result_view
 from vkdispatch.shader.shader_function import ShaderFunction
 
-NUMBERS = ("groups", "range", "last", "rounds", "length")
+NUMBERS = ("groups", "range", "last", "rounds", "length", "each")
 
 
 @record
@@ -55,7 +55,8 @@ class RowsForm:
     reverse, exclusive
         The direction, and whether an element counts for itself.
     rows
-        "": there is one row; "inside": ranges are of whole rows; "across": rows begin anywhere.
+        "": there is one row; "inside": ranges are of whole rows; "across": rows begin anywhere; "apart": each
+        row has ranges of its own, of which the last is shorter.
     aligned
         Whether rows are of whole vectors.
     flagged
@@ -66,8 +67,6 @@ class RowsForm:
         Whether ranges may have several tiles.
     tickets
         Whether tiles are numbered as their workgroups start; else they are known to start in order.
-    pause
-        How long, in rounds of a loop, a look-back rests between looks.
     """
 
     mode: str
@@ -83,12 +82,12 @@ class RowsForm:
     looped: bool
     facts: Facts
     tickets: bool = True
-    pause: int = 0
+    native: bool = False
 
     @property
     def segmented(self) -> bool:
         """Whether segments begin other than with the first element."""
-        return bool(self.rows) or self.flagged is not None
+        return self.rows in ("inside", "across") or self.flagged is not None
 
     @property
     def tile(self) -> int:
@@ -157,12 +156,12 @@ class RowsWork:
         result = take(1)[0] if scans else None
         result_as_view = take(1)[0] if view else None
         partial = form.mode == "reduce" or form.carried
-        self._partials = take(1)[0] if partial else None
-        self._partial_flags = take(1)[0] if partial and form.segmented else None
+        self._partials: Any = take(1)[0] if partial else None
+        self._partial_flags: Any = take(1)[0] if partial and form.segmented else None
         lookback = form.mode == "lookback"
-        self._status = take(1)[0] if lookback else None
-        self._words = take(1)[0] if lookback and not form.facts.longs else None
-        self._flags = take(1)[0] if form.flagged is not None else None
+        self._status: Any = take(1)[0] if lookback else None
+        self._words: Any = take(1)[0] if lookback and not form.facts.longs else None
+        self._flags: Any = take(1)[0] if form.flagged is not None else None
         self._arguments = take(len(source.annotations))
         self._views = take(len(source.views))
         extra = take(len(sink.annotations)) if scans else []
@@ -174,19 +173,32 @@ class RowsWork:
         form = self._form
         facts = form.facts
         index = vc.local_invocation_index()
-        self._lanes = Lanes(facts.subgroup, shuffles=facts.shuffles, extended=facts.extended)
+        self._lanes = Lanes(
+            facts.subgroup, shuffles=facts.shuffles, extended=facts.extended, native=form.native
+        )
         self._subgroups = form.group // facts.subgroup
-        self._subgroup = (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
+        self._subgroup: Any = (
+            (index // facts.subgroup).to_register("scan_subgroup") if self._subgroups > 1 else 0
+        )
         self._memory: Any = None
         if form.mode == "lookback":
-            self._board = Board(self._algebra, self._lanes, self._status, self._words, self._number["groups"])
-            self._group = self._board.ticket() if form.tickets else vc.workgroup_id().x
+            groups = self._number["groups"]
+            each = self._number["each"] if form.rows == "apart" else None
+            self._board = Board(self._algebra, self._lanes, self._status, self._words, groups, each)
+            self._group = self._board.begin(tickets=form.tickets)
         else:
             self._group = vc.workgroup_id().x
         number, together = self._number, form.together
-        self._first = (self._group * number["range"]).to_register("scan_first")
+        first = self._group * number["range"]
         whole = number["range"] * together
+        self._of_row = self._group
         last = self._group + 1 >= number["groups"]
+        if form.rows == "apart":
+            row = (self._group // number["each"]).to_register()
+            self._of_row = (self._group - row * number["each"]).to_register()
+            first = row * (number["length"] // together) + self._of_row * number["range"]
+            last = self._of_row + 1 >= number["each"]
+        self._first = first.to_register("scan_first")
         self._count = vc.select(last, number["last"], whole).to_register("scan_count")
         if not form.looped:
             after = self._tile(0, self._carry())
@@ -239,17 +251,19 @@ class RowsWork:
         values = self._loaded()
         masks = [self._mask(place) if form.segmented else None for place in self._places]
         begins = [self._begins_of(mask) for mask in masks]
-        scanned, totals = [], []
-        for k in range(form.vectors):
-            item = folded(algebra, values[k], begins[k])
-            item = lanes.inclusive(algebra, item)
-            scanned.append(item)
-            totals.append(lanes.item_at(item, size - 1))
-        own = totals[0]
-        for total in totals[1:]:
-            own = algebra.joined(own, total)
-        before, whole = self._among_subgroups(own)
+        own = [folded(algebra, *both) for both in zip(values, begins, strict=True)]
+        # what others wait for comes first, if it need not come with all else
+        early = form.mode == "lookback" and algebra.operation.commutative and not form.segmented
+        if early:
+            before, whole = self._among_subgroups(lanes.total(algebra, _joined(algebra, own)))
+            self._board.post(self._group, whole)
+        scanned = [lanes.inclusive(algebra, item) for item in own]
+        totals = [lanes.item_at(item, size - 1) for item in scanned]
+        if not early:
+            before, whole = self._among_subgroups(_joined(algebra, totals))
         if form.mode == "lookback":
+            if not early:
+                self._board.post(self._group, whole)
             carry = self._looked_back(whole)
         base = algebra.joined(carry, before)
         if form.mode != "reduce":
@@ -272,6 +286,8 @@ class RowsWork:
     def _top(self) -> Any:
         """Return how many vectors there are."""
         number, together = self._number, self._form.together
+        if self._form.rows == "apart":
+            return number["groups"] // number["each"] * (number["length"] // together)
         return (number["groups"] - 1) * number["range"] + (number["last"] + (together - 1)) // together
 
     def _vector(self, place: Any) -> Any:
@@ -345,7 +361,7 @@ class RowsWork:
         """Return with bit i set where the i-th element of a vector begins a segment."""
         form, number = self._form, self._number
         mask: Any = None
-        if form.rows:
+        if form.rows in ("inside", "across"):
             position = place if form.rows == "inside" else self._first + place
             if form.aligned:
                 begins = position % (number["length"] // form.together) == 0
@@ -364,7 +380,7 @@ class RowsWork:
     def _begins(self, place: Any, i: int) -> Any:
         """Return whether an element is the first of a segment, going in the direction of the scan."""
         _, local = self._inside(place, i)
-        first = vc.all(self._group == 0, local == 0)
+        first = vc.all(self._of_row == 0, local == 0)
         if not self._form.reverse:
             return vc.any(first, self._set(self._element(local)))
         # the one after it begins a segment, and it ends one
@@ -387,7 +403,11 @@ class RowsWork:
     def _among_subgroups(self, own: Item) -> tuple[Item, Item]:
         """Return what the tile's subgroups before come to, and all of them."""
         algebra, lanes, count = self._algebra, self._lanes, self._subgroups
+        if self._form.mode == "lookback":
+            self._board.tell_launch()
         if count == 1:
+            if self._form.mode == "lookback":
+                vc.barrier()
             return algebra.none(), own
         memory, flags = self._shared()
         with vc.if_block(lanes.lane == 0):
@@ -413,7 +433,15 @@ class RowsWork:
 
     def _looked_back(self, whole: Item) -> Item:
         """Return what the tiles before come to."""
-        item = self._board.before(self._group, whole, self._subgroup, self._subgroups, self._form.pause)
+        item = self._board.before(self._group, whole, self._subgroup, self._subgroups)
         if self._form.segmented:
             return Item(item.value, item.flag)
-        return Item(item.value, None, (self._group > 0).to_register())
+        return Item(item.value, None, (self._of_row > 0).to_register())
+
+
+def _joined(algebra: Algebra, items: Sequence[Item]) -> Item:
+    """Return items as one."""
+    first, *others = items
+    for item in others:
+        first = algebra.joined(first, item)
+    return first

@@ -85,8 +85,7 @@ class ScanFunction:
         self.function = function
         self.var_type = _return_type(function, self.name)
         self.identity = identity
-        kind = wide_type(self.var_type)
-        self._identity = identity_parts(identity, kind)
+        self._identity = identity_parts(identity, self.var_type)
         self._operation: ScanOp | None = None
         self.__doc__ = function.__doc__ or type(self).__doc__
 
@@ -107,11 +106,12 @@ class ScanFunction:
         Parameters
         ----------
         x
-            A buffer, or a map called with its arguments, of values of `var_type`; numbers are converted to it.
+            A buffer, or a map called with its arguments, of values of `var_type`; numbers are converted.
         axis
             Along which axis; None scans all elements as one row.
         out
-            Where the results go: a buffer of the result's shape and dtype, which may be x.
+            Where the results go: a buffer of the result's shape and dtype. It may be x, or what a map of x
+            reads at the mapped index alone.
         exclusive
             Whether each result is of the elements before, without the element itself; the first is the
             identity.

@@ -45,8 +45,8 @@ def flags_of(
     if not isinstance(segments, Buffer) or segments.var_type not in (bool_, *_PLACES):
         what = f"a buffer of {segments.var_type.name}" if isinstance(segments, Buffer) else given(segments)
         raise ArgumentTypeError(
-            "segments: expected a vd.Buffer of bool (true where a segment begins) or of int32, uint32, int64 or "
-            f"uint64 (where they begin), got {what}"
+            "segments: expected a vd.Buffer of bool (true where a segment begins) or of int32, uint32, int64 "
+            f"or uint64 (where they begin), got {what}"
         )
     segments.require_alive()
     if segments.var_type is bool_:

@@ -1,0 +1,107 @@
+"""How scans are called: results, no elements, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+
+NAMES = ("cumsum", "cumprod", "cummax", "cummin")
+
+
+def test_out() -> None:
+    x = np.random.default_rng(0).integers(0, 9, 9000).astype(np.float32)
+    buffer, out = vd.asbuffer(x), vd.Buffer(9000, vd.float32)
+    assert vd.cumsum(buffer, 0, None, out) is out
+    np.testing.assert_array_equal(out.read(0), np.cumsum(x))
+    assert vd.cumsum(buffer, out=buffer) is buffer
+    np.testing.assert_array_equal(buffer.read(0), np.cumsum(x))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_in_place(axis: int) -> None:
+    x = np.random.default_rng(1).integers(0, 9, (3000, 4)).astype(np.float32)
+    for reverse in (False, True):
+        buffer = vd.asbuffer(x)
+        vd.cumsum(buffer, axis, out=buffer, reverse=reverse)
+        expected = np.flip(np.cumsum(np.flip(x, axis), axis), axis) if reverse else np.cumsum(x, axis)
+        np.testing.assert_array_equal(buffer.read(0), expected)
+
+
+def test_what_is_no_result() -> None:
+    x = vd.asbuffer(np.zeros((3, 4), np.float32))
+    with pytest.raises(ValueError, match="out"):
+        vd.cumsum(x, 1, out=vd.Buffer((4, 3), vd.float32))
+    with pytest.raises((TypeError, ValueError), match="out"):
+        vd.cumsum(x, 1, out=vd.Buffer((3, 4), vd.int32))
+    with pytest.raises(TypeError, match="out"):
+        vd.cumsum(x, 1, out=np.zeros((3, 4), np.float32))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_elements(name: str) -> None:
+    function = getattr(vd, name)
+    kind = np.int64 if name in ("cumsum", "cumprod") else np.int32
+    for shape in ((0,), (0, 3), (3, 0), (2, 0, 4)):
+        x = vd.asbuffer(np.zeros(shape, np.int32))
+        for axis in range(len(shape)):
+            result = function(x, axis)
+            assert result.shape == shape
+            assert result.read(0).dtype == kind
+        assert function(x).shape == (0,)
+        out = vd.asbuffer(np.zeros(shape, kind))
+        assert function(x, 0, out=out) is out
+
+
+def test_one_number_without_axes() -> None:
+    result = vd.cumsum(vd.asbuffer(np.array(5.0)))
+    assert result.shape == (1,)
+    assert result.read(0).tolist() == [5.0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("x", [np.zeros(3, np.float32), [1, 2], 7, None])
+def test_only_buffers_and_maps_are_scanned(name: str, x: Any) -> None:
+    with pytest.raises(TypeError, match=r"vd\.asbuffer"):
+        getattr(vd, name)(x)
+
+
+def test_types_that_have_no_such_results() -> None:
+    numbers = vd.asbuffer(np.zeros(3, np.complex64))
+    with pytest.raises(ValueError, match="cummax: complex64 has no order"):
+        vd.cummax(numbers)
+    with pytest.raises(ValueError, match="cummin: vec2 has no order"):
+        vd.cummin(vd.Buffer(3, vd.vec2))
+    with pytest.raises(ValueError, match="cumprod: of mat2"):
+        vd.cumprod(vd.Buffer(3, vd.mat2))
+    with pytest.raises(ValueError, match="truth values"):
+        vd.cumsum(vd.asbuffer(np.zeros(3, bool)), dtype=vd.bool_)
+    with pytest.raises(ValueError, match="complex64"):
+        vd.cumsum(numbers, dtype=np.float32)
+    with pytest.raises((TypeError, ValueError), match="dtype"):
+        vd.cumsum(vd.asbuffer(np.zeros(3, np.float32)), dtype="text")
+
+
+def test_kernels_cannot_call_them() -> None:
+    x = vd.asbuffer(np.zeros(3, np.float32))
+
+    with pytest.raises(RuntimeError, match="cumsum: a kernel cannot call a function on arrays"):
+
+        @vd.shader(exec_size=1)
+        def kernel(data: vc.Buff[vc.f32]) -> None:  # type: ignore[valid-type]
+            vd.cumsum(x)
+
+
+def test_kernels_are_made_once() -> None:
+    from vkdispatch.scans.rows import rows_kernel
+
+    x = vd.asbuffer(np.zeros(3000, np.float32))
+    vd.cumsum(x)
+    made = rows_kernel.cache_info().misses  # type: ignore[attr-defined]
+    for size in (2999, 2998, 2500):
+        vd.cumsum(vd.asbuffer(np.zeros(size, np.float32)))
+    assert rows_kernel.cache_info().misses == made  # type: ignore[attr-defined]

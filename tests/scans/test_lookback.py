@@ -1,0 +1,64 @@
+"""The look-back, in one pass. Processors choose another way: with one thread this one works there, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from subprocess import CompletedProcess
+
+import pytest
+
+_CODE = """
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from tests.scans.truth import scanned, tuned
+from vkdispatch.scans import planning
+
+packed, tickets = {packed}, {tickets}
+rng = np.random.default_rng(0)
+
+@vd.scan(identity=0)
+def latest(a: vd.int32, b: vd.int32) -> vd.int32:
+    return vc.select(b != 0, b, a)
+
+def check(result, expected, what):
+    np.testing.assert_array_equal(result.read(0), expected, str(what))
+
+with tuned(lookback=1, packed=packed, tickets=tickets, bytes_each=16, group=64):
+    for shape in ((1100,), (70_001,), (40_000,), (3, 9000), (5, 5001), (70, 640)):
+        axis = len(shape) - 1
+        x = rng.integers(-9, 9, shape).astype(np.int32)
+        starts = rng.random(shape) < 0.001
+        for reverse in (False, True):
+            found = vd.cumsum(vd.asbuffer(x), axis, dtype=np.int32, reverse=reverse)
+            check(found, scanned("cumsum", x, axis, dtype=np.int32, reverse=reverse), (shape, reverse))
+        found = vd.cumsum(vd.asbuffer(x), axis, np.int32, segments=vd.asbuffer(starts))
+        check(found, scanned("cumsum", x, axis, dtype=np.int32, starts=starts), (shape, "segments"))
+    # boards are kept: launches of other sizes, dtypes and rows in turn, and again in a graph
+    graph = vd.CommandGraph()
+    x = rng.integers(-9, 9, (8, 9000))
+    buffer, flat = vd.asbuffer(x), vd.asbuffer(x.reshape(-1)[:30_000].astype(np.int32))
+    later = vd.cumsum(buffer, 1, graph=graph), vd.cumsum(flat, graph=graph)
+    for _ in range(4):
+        check(vd.cumsum(buffer, 1), np.cumsum(x, 1), "rows")
+        check(vd.cumsum(flat), np.cumsum(x.reshape(-1)[:30_000]), "one row")
+        graph.submit()
+        check(later[0], np.cumsum(x, 1), "rows of a graph")
+        check(later[1], np.cumsum(x.reshape(-1)[:30_000]), "a row of a graph")
+    y = np.where(rng.random(50_000) < 0.001, rng.integers(1, 99, 50_000), 0).astype(np.int32)
+    expected = y[np.maximum.accumulate(np.where(y != 0, np.arange(y.size), np.argmin(y)))]
+    check(latest(vd.asbuffer(y)), expected, "latest")
+    # the same bits, of one pass after another
+    z = vd.asbuffer(rng.random(100_000, np.float32))
+    first = vd.cumsum(z).read(0)
+    for _ in range(3):
+        check(vd.cumsum(z), first, "bits")
+    np.testing.assert_allclose(first, np.cumsum(z.read(0), dtype=np.float64), rtol=1e-6)
+print("right")
+"""
+
+
+@pytest.mark.parametrize(("packed", "tickets"), [(1, 1), (0, 0)])
+def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packed: int, tickets: int) -> None:
+    done = run_python(_CODE.format(packed=packed, tickets=tickets), LP_NUM_THREADS="1")
+    assert "right" in done.stdout, done.stderr
