@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
+from vkdispatch.selection import narrowing
 
 RNG = np.random.default_rng(12)
 Array = np.ndarray[Any, Any]
@@ -57,13 +58,32 @@ def test_axes(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "kind", ["int32", "uint8", "int16", "float16", "float64", "int64", "uint64", "bool", "complex64"]
 )
-def test_every_type(kind: str) -> None:
+def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the long one is narrowed down first
+    monkeypatch.setattr(narrowing.tuning, "length", 5000)
+    monkeypatch.setattr(narrowing.tuning, "samples", 512)
     data = RNG.integers(-2, 90, 6001).astype(kind)
     if kind == "complex64":
         data = (data + 1j * RNG.integers(-2, 2, data.size)).astype(kind)
     for size in (60, data.size):
         check(data[:size], 11)
     check(data, 11, largest=False)
+    if kind != "complex64":
+        # more equal elements than there is room for
+        check(np.minimum(data, data.dtype.type(1)), 11)
+
+
+def test_samples_that_tell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrowing.tuning, "length", 4000)
+    monkeypatch.setattr(narrowing.tuning, "samples", 256)
+    rows = RNG.random((3, 20_000)).astype(np.float32)
+    rows[1] = 0.5  # as many candidates as elements
+    rows[2, 3::2] = 0.75
+    for k in (1, 40, 200):
+        assert narrowing.planned(20_000, k) is not None
+        check(rows, k)
+        check(rows, k, largest=False)
+        check(np.sort(rows, axis=1), k)
 
 
 def test_extremes() -> None:

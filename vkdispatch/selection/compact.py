@@ -66,7 +66,7 @@ def compact(
     TypeError
         An argument is no array, or the condition one of vectors.
     ValueError
-        The condition has more elements than `x`; `size` is negative.
+        The condition has more elements than `x`, or 2**32 or more; `size` is negative.
     RuntimeError
         Without `size` in a graph.
     """
@@ -115,7 +115,7 @@ def nonzero(
     TypeError
         `x` is no array of numbers or truth values.
     ValueError
-        It has no axes; `size` is negative.
+        It has no axes, or 2**32 elements or more; `size` is negative.
     RuntimeError
         Without `size` in a graph.
     """
@@ -249,10 +249,19 @@ class Values(Writer):
             *zip(self.sink.names, self.sink.annotations, strict=True),
         ]
 
-    def write(self, variables: Sequence[Any], place: Any, index: Any) -> None:
+    @property
+    def reads(self) -> bool:  # type: ignore[override]
+        """See `Writer`."""
+        # a map may look where only elements that are kept say
+        return self.source.plain
+
+    def value(self, variables: Sequence[Any], index: Any) -> Any:
+        """See `Writer`."""
+        return self.source.value(variables[1 : 1 + len(self.source.annotations)], index)
+
+    def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """See `Writer`."""
         count = 1 + len(self.source.annotations)
-        value = self.source.value(variables[1:count], index)
         self.sink.store(variables[0], variables[count:], place, value)
 
 
@@ -270,7 +279,7 @@ class Indices(Writer):
         results = [(f"indices{axis}", buffer[dtype.int64]) for axis in range(self.axes)]
         return [*results, *((f"length{axis}", constant[dtype.uint32]) for axis in range(1, self.axes))]
 
-    def write(self, variables: Sequence[Any], place: Any, index: Any) -> None:
+    def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """See `Writer`."""
         results, lengths = variables[: self.axes], variables[self.axes :]
         left = index.to_register("flat_index")

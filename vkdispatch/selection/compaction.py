@@ -35,7 +35,11 @@ from vkdispatch.selection.streams import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 32
-_MOST_TILES = 1 << 31
+_FILL = 256
+# Places of each invocation, if there is nothing but places to be filled.
+_FILL_EACH = 64
+# What is kept is counted in 32 bits.
+_MOST = 0xFFFFFFFF
 
 
 @record(frozen=False)
@@ -50,11 +54,14 @@ class Tuning:
         Loads that an invocation has under way.
     sparse
         Tiles that keep fewer than one of so many elements go bit by bit.
+    unroll
+        Elements that an invocation has under way where tiles go element by element.
     """
 
     group: int = 256
     flight: int = 8
     sparse: int = 16
+    unroll: int = 8
 
 
 tuning = Tuning()
@@ -148,14 +155,14 @@ def flagged(
 
     Raises
     ------
-    TypeError
-        The array is one of vectors or matrices, which are neither true nor false.
+    ValueError
+        The array has 2**32 elements or more.
     """
     group = max(group_size(tuning.group), _WORD)
     tile = group * _WORD
     tiles = -(-x.size // tile)
-    if tiles > _MOST_TILES:
-        raise ArgumentValueError(f"x: {x.size} elements are more than can be compacted")
+    if x.size > _MOST:
+        raise ArgumentValueError(f"x: expected fewer than 2**32 elements, got {x.size}; take parts of it")
     source = _bytewise(x.source)
     bits: Buffer[Any] = Buffer(tiles * group, dtype.uint32, context=x.context)
     sums: Buffer[Any] = Buffer(tiles, dtype.uint32, context=x.context)
@@ -289,12 +296,18 @@ class Writer:
     name = "compact"
     # whether `number` is to be called
     numbers = False
+    # whether values may be asked for of elements that are not kept
+    reads = True
 
     def arguments(self) -> list[tuple[str, Any]]:
         """Return names and annotations of the kernel's arguments for it."""
         raise NotImplementedError
 
-    def write(self, variables: Sequence[Any], place: Any, index: Any) -> None:
+    def value(self, variables: Sequence[Any], index: Any) -> Any:
+        """Return, in registers, what `write` needs of the element at an index."""
+        return index
+
+    def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """Write the element at an index to a place."""
         raise NotImplementedError
 
@@ -324,6 +337,7 @@ def _writing(writer: Writer, group: int) -> ShaderFunction:
         *((name, constant[dtype.uint32]) for name in names),
     ]
     tile_size = group * _WORD
+    unroll = tuning.unroll
 
     def trace(bits: Any, starts: Any, *variables: Any) -> None:
         own = variables[:-5]
@@ -344,7 +358,8 @@ def _writing(writer: Writer, group: int) -> ShaderFunction:
 
         def act(offset: Any, rank: Any) -> None:
             with vc.if_block(rank < room):
-                writer.write(own, start + rank, tile * tile_size + offset)
+                index = tile * tile_size + offset
+                writer.write(own, start + rank, index, writer.value(own, index))
 
         def bit_by_bit() -> None:
             left = word.to_register()
@@ -357,18 +372,29 @@ def _writing(writer: Writer, group: int) -> ShaderFunction:
 
         def element_by_element() -> None:
             inside = vc.select(tile < whole, tile_size, rest).to_register()
-            with vc.for_block(0, _WORD) as number:
-                offset = (lane + number * group).to_register()
-                mine = words[offset // _WORD].to_register()
-                bit = (offset % _WORD).to_register()
-                below = mine & ((vc.to_dtype(dtype.uint32, 1) << bit) - 1)
-                rank = (ranks[offset // _WORD] + vc.bit_count(below).to_dtype(dtype.uint32)).to_register()
-                flag = ((mine >> bit) & 1).to_register()
-                with vc.if_block(flag != 0):
-                    act(offset, rank)
-                if writer.numbers:
-                    with vc.if_block(offset < inside):
-                        writer.number(own, start + rank + flag, tile * tile_size + offset)
+            with vc.for_block(0, _WORD // unroll) as number:
+                steps = [_step(number * unroll + u) for u in range(unroll)]
+                # all loads before the first store; what is not kept is read too, for its line is
+                read = [
+                    writer.value(own, tile * tile_size + vc.min(offset, inside - 1)) if writer.reads else None
+                    for offset, _, _ in steps
+                ]
+                for (offset, rank, flag), value in zip(steps, read, strict=True):
+                    with vc.if_block(vc.all(flag != 0, rank < room)):
+                        index = tile * tile_size + offset
+                        found = writer.value(own, index) if value is None else value
+                        writer.write(own, start + rank, index, found)
+                    if writer.numbers:
+                        with vc.if_block(offset < inside):
+                            writer.number(own, start + rank + flag, tile * tile_size + offset)
+
+        def _step(number: Any) -> tuple[Any, Any, Any]:
+            offset = (lane + number * group).to_register()
+            mine = words[offset // _WORD].to_register()
+            bit = (offset % _WORD).to_register()
+            below = mine & ((vc.to_dtype(dtype.uint32, 1) << bit) - 1)
+            rank = (ranks[offset // _WORD] + vc.bit_count(below).to_dtype(dtype.uint32)).to_register()
+            return offset, rank, ((mine >> bit) & 1).to_register()
 
         if writer.numbers:
             element_by_element()
@@ -393,7 +419,19 @@ def _room(low: Any, high: Any, start: Any) -> Any:
 
 def filled(result: Buffer[Any], starts: Buffer[Any], value: Any, graph: CommandGraph | None) -> None:
     """Fill the places behind all that is kept with a number."""
-    _filling(result.var_type)(result, starts, value, graph=graph)
+    _filling(result.var_type)(result, starts, value, fill_groups(result.size), graph=graph)
+
+
+def fill_groups(size: int) -> int:
+    """Return how many workgroups fill places, of which nearly always few are left to be filled."""
+    return -(-size // (_FILL * _FILL_EACH))
+
+
+def rest(result: Any, starts: Any, groups: Any) -> Any:
+    """Return the block in which an invocation goes over its places behind all that is kept."""
+    first = starts[starts.shape.w - 1].to_register("fill_first")
+    begin = first + (vc.workgroup_id().x * _FILL + vc.local_invocation_id().x)
+    return vc.for_block(begin, result.shape.w, groups * _FILL)
 
 
 @remembered
@@ -401,11 +439,15 @@ def _filling(kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
 
-    def trace(result: Any, starts: Any, value: Any) -> None:
-        index = vc.global_invocation_id().x
-        with vc.if_block(index >= starts[starts.shape.w - 1]):
+    def trace(result: Any, starts: Any, value: Any, groups: Any) -> None:
+        with rest(result, starts, groups) as index:
             result[index] = value
 
     number = compute_type(kind)
-    arguments = [("result", buffer[kind]), ("starts", buffer[dtype.uint32]), ("value", constant[number])]
-    return traced("fill_rest", trace, arguments, 256, exec_size="result.size")
+    arguments = [
+        ("result", buffer[kind]),
+        ("starts", buffer[dtype.uint32]),
+        ("value", constant[number]),
+        ("fill_groups", constant[dtype.uint32]),
+    ]
+    return traced("fill_rest", trace, arguments, _FILL, "fill_groups")

@@ -1,7 +1,8 @@
 """`vd.searchsorted`: where values belong in a sorted array.
 
     sorted     s0 s1 s2 ...  s(n-1)                 n elements
-    tops       every (n / T)-th of them             in workgroup memory, read once for many values
+    tops       every (n / T)-th of them             in workgroup memory, read once for many values; where
+                                                    there are few, all of them
     a value    binary search in the tops, log2(T) steps there, then log2(n / T) steps in the array
 
 The steps halve `length`, the same for all values, so that invocations stay together; each invocation searches
@@ -24,6 +25,7 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -44,16 +46,19 @@ class Tuning:
         Invocations of a workgroup.
     each
         Values that an invocation searches for at once.
-    rounds
-        How often it does so.
+    groups
+        Workgroups of a launch; each goes over as many values as it takes.
     tops
         Elements of the sorted array in workgroup memory; 0 for none.
+    whole
+        Bytes of sorted arrays that are in workgroup memory as a whole.
     """
 
     group: int = 256
     each: int = 4
-    rounds: int = 4
+    groups: int = 2112
     tops: int = 1024
+    whole: int = 32768
 
 
 tuning = Tuning()
@@ -69,8 +74,8 @@ class _Form:
     sink: Sink
     group: int
     each: int
-    rounds: int
     tops: int
+    whole: int
 
 
 @array_function
@@ -127,25 +132,35 @@ def searchsorted(
     # bindings of an array of no elements hold one all the same, which no search looks at
     group = group_size(tuning.group)
     tops = tuning.tops if length >= 4 * tuning.tops else 0
+    kind = wide_type(from_numpy_dtype(common))
+    whole = _whole(length, wanted.size, kind)
     form = _Form(
         array.source.elementwise(),
         wanted.source.elementwise(),
         None if order is None else order.source.elementwise(),
-        wide_type(from_numpy_dtype(common)),
+        kind,
         side == "right",
         sink.sink,
         group,
         tuning.each,
-        tuning.rounds,
-        tops,
+        0 if whole else tops,
+        whole,
     )
-    per_group = group * tuning.each * tuning.rounds
-    numbers = (length & 0x7FFFFFFF, length >> 31, -(-wanted.size // per_group))
+    at_once = group * tuning.each
+    rounds = max(1, wanted.size // (at_once * tuning.groups))
+    numbers = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
     own = () if order is None else order.arguments
     _searching(form)(
         places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *numbers, graph=graph
     )
     return places
+
+
+def _whole(length: int, values: int, kind: DType) -> int:
+    """Return how many elements of workgroup memory hold the whole array; 0 where they do not."""
+    size = max(64, 1 << (length - 1).bit_length()) if length else 0
+    most = min(tuning.whole, get_context().max_shared_memory)
+    return size if values > 4 * length and size * kind.item_size <= most else 0
 
 
 def _checked(array: Any, name: str) -> Operand:
@@ -175,20 +190,20 @@ def _searching(form: _Form) -> ShaderFunction:
     for source in sources:
         arguments += zip(source.names, source.annotations, strict=True)
     arguments += zip(form.sink.names, form.sink.annotations, strict=True)
-    numbers = ("search_low", "search_high", "search_groups")
+    numbers = ("search_low", "search_high", "search_rounds", "search_groups")
     arguments += [(name, constant[dtype.uint32]) for name in numbers]
 
     def trace(*variables: Any) -> None:
         _search(form, sources, variables)
 
     return traced(
-        f"searchsorted_{'right' if form.right else 'left'}", trace, arguments, form.group, numbers[2]
+        f"searchsorted_{'right' if form.right else 'left'}", trace, arguments, form.group, numbers[-1]
     )
 
 
 def _search(form: _Form, sources: list[Source], variables: Any) -> None:
-    places, rest = variables[0], list(variables[1:-3])
-    low, high = variables[-3:-1]
+    places, rest = variables[0], list(variables[1:-4])
+    low, high, rounds = variables[-4:-1]
     own = []
     for source in sources:
         own.append(rest[: len(source.annotations)])
@@ -210,14 +225,24 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
 
     stride: Any = None
     memory: Any = None
+    look = element
+    if form.whole:
+        memory = vc.shared_buffer(form.kind, form.whole)
+        with vc.for_block(lane, array_length, form.group) as place:
+            memory[place] = element(place)
+        vc.barrier()
+
+        def look(place: Any) -> Any:
+            return memory[place]
+
     if form.tops:
         stride = (array_length // form.tops).to_register("search_stride")
         memory = vc.shared_buffer(form.kind, form.tops)
         with vc.for_block(lane, form.tops, form.group) as top:
             memory[top] = element(top * stride)
         vc.barrier()
-    first = vc.workgroup_id().x * (form.group * form.each * form.rounds) + lane
-    with vc.for_block(0, form.rounds) as number:
+    first = vc.workgroup_id().x * rounds * (form.group * form.each) + lane
+    with vc.for_block(0, rounds) as number:
         begin = first + number * (form.group * form.each)
         indices = [begin + i * form.group for i in range(form.each)]
         safe = [vc.select(index < size, index, 0) for index in indices]
@@ -232,12 +257,12 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
             left[:] = stride + (array_length - stride * form.tops)
         with vc.while_block(left > 1):
             half = (left >> 1).to_register()
-            found = [element(base + (half - 1)).to_register() for base in bases]
+            found = [look(base + (half - 1)).to_register() for base in bases]
             for base, each, value in zip(bases, found, wanted, strict=True):
                 base[:] = vc.select(before(each, value), base + half, base)
             left[:] = left - half
         with vc.if_block(array_length > 0):
-            last = [element(vc.min(base, array_length - 1)).to_register() for base in bases]
+            last = [look(vc.min(base, array_length - 1)).to_register() for base in bases]
             for base, each, value in zip(bases, last, wanted, strict=True):
                 inside = vc.all(base < array_length, before(each, value))
                 base[:] = vc.select(inside, base + 1, base)

@@ -50,11 +50,6 @@ def on_cpu() -> bool:
     return any(info.is_cpu() for info in get_context().device_infos)
 
 
-def features() -> frozenset[str]:
-    """Vulkan's names of what all devices of the current context can do."""
-    return frozenset.intersection(*(info.features for info in get_context().device_infos))
-
-
 def group_size(wanted: int) -> int:
     """Return the largest workgroup along x, a power of two, that is not above what is wanted."""
     context = get_context()

@@ -1,10 +1,13 @@
 """`vd.topk`: the largest or smallest elements along an axis, and where they are.
 
-    rows       elements along the axis, of every row
-    sorted     positions of a row's elements in their order, largest (or smallest) first      (see `sorting`)
-    taken      the first k of each row: their positions, and the elements there
+    rows         elements along the axis, of every row
+    candidates   of long rows those that can be among the first k: radix select, or what a sample tells
+                 (see `candidates`); short rows are left as they are
+    sorted       positions of the candidates in their order, largest (or smallest) first      (see `sorting`)
+    taken        the first k of each row: their positions, and the elements there
 
-Sorts are stable, so that of equal elements those come first that lie first.
+Candidates lie in the order of the row and sorts are stable, so that of equal elements those come first that
+lie first.
 """
 
 from typing import Any
@@ -24,10 +27,11 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.selection.narrowing import candidates, planned
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
-from vkdispatch.sorting.launching import position_type, sort_rows
+from vkdispatch.sorting.launching import Rows, position_type, sort_rows
 from vkdispatch.sorting.moving import Along, into_rows, moved_type
 
 _GROUP = 128
@@ -97,12 +101,16 @@ def topk(
     if found.size == 0:
         return found, indices
     order = Order(values.var_type, descending=bool(largest))
-    kind = position_type(along.length)
-    positions: Buffer[Any] = Buffer(values.size, kind, context=values.context)
     in_memory = values.source.plain and along.in_place
     source = values.arguments[0] if in_memory else into_rows(values, along, graph)
-    sort_rows(source, order, along.rows, positions_to=positions, graph=graph)
-    _take(values, along, positions, along.length, k, found, indices, to, graph)
+    plan = planned(along.length, k)
+    rows, through = along.rows, None
+    if plan is not None:
+        source, through = candidates(source, order, rows, k, plan, graph)
+        rows = Rows(rows.count, plan.room)
+    positions: Buffer[Any] = Buffer(rows.size, position_type(rows.length), context=values.context)
+    sort_rows(source, order, rows, positions_to=positions, graph=graph)
+    _take(values, along, rows.length, positions, through, k, found, indices, to, graph)
     return found, indices
 
 
@@ -133,6 +141,8 @@ class _Taking:
         Where elements come from and go.
     positions
         The type of positions.
+    through
+        Whether positions are those of candidates.
     several
         Whether there are several rows.
     """
@@ -140,21 +150,27 @@ class _Taking:
     source: Source
     sink: Sink
     positions: DType
+    through: bool
     several: bool
 
 
 def _take(
     x: Operand,
     along: Along,
-    positions: Buffer[Any],
     pitch: int,
+    positions: Buffer[Any],
+    through: Buffer[Any] | None,
     k: int,
     values: Buffer[Any],
     indices: Buffer[Any],
     to: Output,
     graph: CommandGraph | None,
 ) -> None:
-    """Store the first k positions of each row, and what is there; `pitch` is from row to row of positions."""
+    """Store the first k positions of each row, and what is there.
+
+    `pitch` is from row to row of positions, which are in the row, or among the candidates whose positions are
+    in `through`.
+    """
     source, sink = x.source.elementwise(), to.sink
     if x.source.plain and sink.mapping is None:
         # bits are moved as they are
@@ -163,8 +179,9 @@ def _take(
     several = along.rows.count > 1
     # numbers that say nothing may not fit 32 bits
     numbers = (pitch, along.length, k, along.after) if several else (1, 1, 1, 1)
-    kernel = _taking(_Taking(source, sink, positions.var_type, several))
-    kernel(values, indices, positions, *x.arguments, *to.arguments, *numbers, graph=graph)
+    kernel = _taking(_Taking(source, sink, positions.var_type, through is not None, several))
+    own = (positions,) if through is None else (positions, through)
+    kernel(values, indices, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
 
 
 @remembered
@@ -176,6 +193,7 @@ def _taking(form: _Taking) -> ShaderFunction:
         ("top_values", buffer[sink.out_type]),
         ("top_indices", buffer[dtype.int64]),
         ("top_positions", buffer[form.positions]),
+        *([("top_through", buffer[dtype.uint32])] if form.through else []),
         *zip(source.names, source.annotations, strict=True),
         *zip(sink.names, sink.annotations, strict=True),
         *((name, constant[dtype.uint32]) for name in ("top_pitch", "top_length", "top_k", "top_after")),
@@ -183,11 +201,15 @@ def _taking(form: _Taking) -> ShaderFunction:
     count = len(source.annotations)
 
     def trace(values: Any, indices: Any, positions: Any, *others: Any) -> None:
+        if form.through:
+            through, *others = others  # type: ignore[assignment]
         inputs, extras = others[:count], others[count:-4]
         pitch, length, k, after = others[-4:]
         element = vc.global_invocation_id().x
         if not form.several:
             found = _position(positions[element])
+            if form.through:
+                found = through[found].to_register("top_position")
             sink.store(values, extras, element, source.value(inputs, found))
             indices[element] = found.to_dtype(dtype.int64)
             return
@@ -195,7 +217,10 @@ def _taking(form: _Taking) -> ShaderFunction:
         column = (element - block * after).to_register("top_column")
         outer = (block // k).to_register("top_outer")
         rank = block - outer * k
-        found = _position(positions[(outer * after + column) * pitch + rank])
+        first = ((outer * after + column) * pitch).to_register("top_first")
+        found = _position(positions[first + rank])
+        if form.through:
+            found = through[first + found].to_register("top_position")
         place = (outer * length + found) * after + column
         sink.store(values, extras, element, source.value(inputs, place))
         indices[element] = found.to_dtype(dtype.int64)

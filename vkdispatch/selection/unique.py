@@ -29,7 +29,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Flags, Writer, compacted, filled, flagged
+from vkdispatch.selection.compaction import Flags, Writer, compacted, fill_groups, filled, flagged, rest
 from vkdispatch.selection.counting import clear
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.selection.streams import is_recorded
@@ -90,7 +90,8 @@ def unique(
     TypeError
         `x` is no array of numbers or truth values.
     ValueError
-        `size` is negative, or not 0 for an array of no elements without a `fill_value`.
+        `size` is negative, or not 0 for an array of no elements without a `fill_value`; `x` has 2**32
+        elements or more.
     RuntimeError
         Without `size` in a graph.
     """
@@ -235,12 +236,17 @@ class Heads(Writer):
         found = own["unique_positions"][index].to_register()
         return found if self.position is dtype.uint32 else vc.pack_uint2x32(found).to_register()
 
-    def write(self, variables: Sequence[Any], place: Any, index: Any) -> None:
+    def value(self, variables: Sequence[Any], index: Any) -> Any:
+        """See `Writer`."""
+        own, _ = self._split(variables)
+        return own["unique_keys"][index].to_register()
+
+    def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """See `Writer`."""
         own, rest = self._split(variables)
         values = own["unique_values"]
         with vc.if_block(place < values.shape.w):
-            self.sink.store(values, rest, place, own["unique_keys"][index].to_register())
+            self.sink.store(values, rest, place, value)
             if self.asked.index:
                 own["unique_index"][place] = self._position(own, index).to_dtype(dtype.int64)
         if self.asked.counts:
@@ -285,7 +291,7 @@ def _pad(found: _Found, flags: Flags, fill_value: Any, graph: CommandGraph | Non
         filled(found.values, flags.starts, fill_value, graph)
     for each in (found.values if fill_value is None else None, found.index):
         if each is not None:
-            _padding(moved_type(each.var_type))(each, flags.starts, graph=graph)
+            _padding(moved_type(each.var_type))(each, flags.starts, fill_groups(each.size), graph=graph)
 
 
 @remembered
@@ -293,10 +299,16 @@ def _padding(kind: DType) -> ShaderFunction:
     """Return the kernel that fills places with the first element."""
     buffer: Any = vc.Buff
 
-    def trace(values: Any, starts: Any) -> None:
-        index = vc.global_invocation_id().x
-        with vc.if_block(index >= starts[starts.shape.w - 1]):
-            values[index] = values[0].to_register()
+    constant: Any = vc.Const
 
-    arguments = [("values", buffer[kind]), ("starts", buffer[dtype.uint32])]
-    return traced("unique_rest", trace, arguments, _GROUP, exec_size="values.size")
+    def trace(values: Any, starts: Any, groups: Any) -> None:
+        first = values[0].to_register()
+        with rest(values, starts, groups) as index:
+            values[index] = first
+
+    arguments = [
+        ("values", buffer[kind]),
+        ("starts", buffer[dtype.uint32]),
+        ("fill_groups", constant[dtype.uint32]),
+    ]
+    return traced("unique_rest", trace, arguments, 256, "fill_groups")

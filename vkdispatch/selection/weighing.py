@@ -8,8 +8,8 @@
 
 H is 62 less the logarithm of how many elements there are, so that no sum overflows. Every weight is cut off
 at 2H bits below the largest one of its own bin: with 2**26 elements these are 72, of which a float64 itself
-has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of floats
-by atomics has that property. Weights that are integers are summed up as int64.
+has 53. What is added is integers, so their order, which is the device's choice, changes no bit: no sum of
+floats by atomics has that property. Weights that are integers are summed up as int64.
 """
 
 from typing import Any
@@ -28,10 +28,13 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.binning import Binning, Bins, converted
 from vkdispatch.selection.counting import clear, shared_words
-from vkdispatch.selection.streams import Streamed, features, stream_arguments, streamed, visit
+from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
 from vkdispatch.shader.shader_function import ShaderFunction
 
-_SHARED_SUMS = "shaderSharedInt64Atomics"
+# How many bins' sums are in workgroup memory, of five words each.
+_SIZES = (256, 1024, 2048)
+_WORDS = 5
+_MOST_SHARED = 1 << 16
 _GROUP = 256
 # Flags of a bin that has weights which are no numbers.
 _PLUS, _MINUS, _NAN = 1, 2, 4
@@ -90,16 +93,16 @@ def weighed(
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)
         _top_kernel(form)(tops, *own, *arguments, graph=graph)
-    # two sums and a top of each bin are in workgroup memory
-    shared = _most_shared() if _SHARED_SUMS in features() else 0
-    form = _Form(stream, binning, kind, shared if bins <= shared else 0, upper)
+    form = _Form(stream, binning, kind, _shared_bins(bins), upper)
     _sum_kernel(form)(sums, tops, *own, *arguments, graph=graph)
     _finish_kernel(kind, upper, output.sink)(sums, tops, result, *output.arguments, graph=graph)
     return result
 
 
-def _most_shared() -> int:
-    return min(get_context().max_shared_memory, 32768) // 32
+def _shared_bins(bins: int) -> int:
+    """Return of how many bins two sums and a top are in workgroup memory; 0 where that is too small."""
+    most = min(get_context().max_shared_memory, _MOST_SHARED) // (4 * _WORDS)
+    return next((size for size in _SIZES if bins <= size <= most), 0)
 
 
 def _arguments(form: _Form) -> list[tuple[str, Any]]:
@@ -171,13 +174,14 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
         sums, tops = variables[:2]
         lane = vc.local_invocation_id().x
         bins = Bins(form.binning, variables[2:own])
-        memory, known = sums, tops
+        known, add = tops, _added_to(sums)
         if form.shared:
-            memory = vc.shared_buffer(dtype.int64, 2 * form.shared)
+            memory = vc.shared_buffer(dtype.uint32, 4 * form.shared)
+            add = _added_to_words(memory)
             known = vc.shared_buffer(dtype.uint32, form.shared)
             with vc.for_block(lane, bins.count, group) as place:
-                memory[2 * place] = 0
-                memory[2 * place + 1] = 0
+                for word in range(4):
+                    memory[4 * place + word] = 0
                 known[place] = tops[place]
             vc.barrier()
 
@@ -185,17 +189,18 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
             inside, number = bins.of(element)
             with vc.if_block(inside):
                 if is_float_dtype(form.weight):
-                    _add_float(form, memory, known[number], number, weight.to_register())
+                    _add_float(form, add, known[number], number, weight.to_register())
                 else:
                     if form.weight is dtype.bool_:
                         weight = vc.select(weight, 1, 0)
-                    vc.atomic_add(memory[2 * number], weight.to_dtype(dtype.int64))
+                    add(2 * number, weight.to_dtype(dtype.int64))
 
         visit(form.stream, variables[own:], act)
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, 2 * bins.count, group) as place:
-                found = memory[place].to_register()
+                pair = vc.to_uvec2(memory[2 * place], memory[2 * place + 1])
+                found = vc.pack_uint2x32(pair).to_dtype(dtype.int64).to_register()
                 with vc.if_block(found != 0):
                     vc.atomic_add(sums[place], found)
 
@@ -203,7 +208,31 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
     return traced(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
-def _add_float(form: _Form, memory: Any, top: Any, number: Any, weight: Any) -> None:
+def _added_to(sums: Any) -> Any:
+    def add(place: Any, value: Any) -> None:
+        vc.atomic_add(sums[place], value)
+
+    return add
+
+
+def _added_to_words(memory: Any) -> Any:
+    """Return what adds to an int64 that lies in two words: as fast as atomics of 32 bits are.
+
+    The lower word says whether there is a carry. Sums are right once all of them have been added.
+    """
+
+    def add(place: Any, value: Any) -> None:
+        pair = vc.unpack_uint2x32(value.to_dtype(dtype.uint64)).to_register()
+        before = vc.atomic_add(memory[2 * place], pair.x).to_register()
+        carry = vc.select(before + pair.x < before, 1, 0).to_dtype(dtype.uint32)
+        upper = (pair.y + carry).to_register()
+        with vc.if_block(upper != 0):
+            vc.atomic_add(memory[2 * place + 1], upper)
+
+    return add
+
+
+def _add_float(form: _Form, add: Any, top: Any, number: Any, weight: Any) -> None:
     layout, upper = _layout(form.weight), form.upper
     negative, exponent, mantissa = _parts(form.weight, weight)
     with vc.if_block(exponent < layout.special):
@@ -229,7 +258,7 @@ def _add_float(form: _Form, memory: Any, top: Any, number: Any, weight: Any) -> 
         for place, part in ((2 * number, high), (2 * number + 1, low)):
             with vc.if_block(part != 0):
                 signed = part.to_dtype(dtype.int64)
-                vc.atomic_add(memory[place], vc.select(negative > 0, -signed, signed))
+                add(place, vc.select(negative > 0, -signed, signed))
 
 
 def _shifted_right(value: Any, count: Any) -> Any:

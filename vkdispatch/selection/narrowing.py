@@ -1,0 +1,183 @@
+"""The launches that narrow long rows down to candidates for their first k elements; see `candidates`."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import component_type, is_complex, is_float_dtype, is_signed_dtype, to_numpy_dtype
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.scans.sums import exclusive_sum
+from vkdispatch.selection.candidates import (
+    BEFORE,
+    BINS,
+    EQUAL,
+    SAMPLE,
+    Form,
+    begin_kernel,
+    choose_kernel,
+    collect_kernel,
+    count_kernel,
+    flag_kernel,
+    pad_kernel,
+    sample_kernel,
+    together_of,
+)
+from vkdispatch.selection.counting import clear
+from vkdispatch.selection.streams import group_size
+from vkdispatch.sorting.keys import Order
+from vkdispatch.sorting.launching import Rows, sort_rows
+from vkdispatch.sorting.planning import MOST_NARROW
+
+
+@record(frozen=False)
+class Tuning:
+    """Numbers that were found by measurement, on GPUs.
+
+    Attributes
+    ----------
+    length
+        Rows of fewer elements are sorted whole.
+    group, flight
+        Invocations of a workgroup, and the loads that each has under way.
+    samples, many_samples
+        How many elements of a row are looked at first; and of a row longer than `many`.
+    many
+        See there.
+    groups
+        Workgroups of a launch that counts.
+    """
+
+    length: int = 1 << 14
+    group: int = 256
+    flight: int = 8
+    samples: int = 4096
+    many_samples: int = 1 << 15
+    many: int = 1 << 23
+    groups: int = 1056
+
+
+tuning = Tuning()
+
+
+@record
+class Plan:
+    """How rows are narrowed down.
+
+    Attributes
+    ----------
+    samples
+        How many elements of each row are looked at first.
+    rank
+        Which of them, in their order, elements are compared with.
+    room
+        How many candidates a row may have.
+    """
+
+    samples: int
+    rank: int
+    room: int
+
+
+def planned(length: int, k: int) -> Plan | None:
+    """Return how rows of a length are narrowed down to their first k; None where they are sorted whole.
+
+    Where m samples are expected among the first k, there are m + 6 sqrt(m) + 8 or fewer but in one of
+    billions of cases, unless the array's order has to do with the sample's; and likewise for the room.
+    """
+    if length < tuning.length or length > MOST_NARROW:
+        return None
+    samples = min(tuning.samples if length < tuning.many else tuning.many_samples, length // 4)
+    among = k * samples / length
+    rank = math.ceil(among + 6 * math.sqrt(among) + 8)
+    room = math.ceil(length / samples * (rank + 6 * math.sqrt(rank) + 6))
+    if room > length // 4 or rank >= samples:
+        return None
+    return Plan(samples, rank, max(room, k))
+
+
+def candidates(
+    keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Return candidates for the first k of each row and their positions in it; `plan.room` for each row."""
+    context = keys.context
+    group = group_size(tuning.group)
+    form = Form(
+        order,
+        group,
+        together_of(order, rows.count, rows.length),
+        tuning.flight,
+    )
+    tiles = -(-rows.length // form.tile)
+    shape = (rows.count, tiles, rows.length)
+    limits = (k, plan.room)
+
+    def words(count: int) -> Buffer[Any]:
+        return Buffer(count, dtype.uint32, context=context)
+
+    samples: Buffer[Any] = Buffer(rows.count * plan.samples, order.raw, context=context)
+    sample_kernel(order)(keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph)
+    sampled: Buffer[Any] = Buffer(samples.size, order.raw, context=context)
+    sort_rows(samples, order, Rows(rows.count, plan.samples), keys_to=sampled, graph=graph)
+    bits, sums = words(rows.count * tiles * group), words(rows.count * tiles)
+    flag_kernel(form, SAMPLE)(
+        keys, keys, bits, sums, sampled, plan.rank - 1, plan.samples, *shape, graph=graph
+    )
+    starts = exclusive_sum(sums, graph=graph)
+    found: Buffer[Any] = Buffer(rows.count * plan.room, order.raw, context=context)
+    positions = words(rows.count * plan.room)
+    pad_kernel(form, _last_words(order))(found, positions, starts, *limits, tiles, graph=graph)
+    collect_kernel(form, SAMPLE)(keys, bits, starts, found, positions, *limits, *shape, graph=graph)
+    states = _chosen(keys, form, starts, limits, shape, context, graph)
+    for mode in (BEFORE, EQUAL):
+        flag_kernel(form, mode)(keys, keys, bits, sums, states, starts, *limits, *shape, graph=graph)
+        own = exclusive_sum(sums, graph=graph)
+        more = (states,) if mode == EQUAL else ()
+        collect = collect_kernel(form, mode)
+        collect(keys, bits, own, found, positions, starts, *more, *limits, *shape, graph=graph)
+    return found, positions
+
+
+def _chosen(
+    keys: Buffer[Any],
+    form: Form,
+    starts: Buffer[Any],
+    limits: tuple[int, int],
+    shape: tuple[int, int, int],
+    context: Context,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Return the code of the k-th element of each row, and how many elements of that code there are to be."""
+    rows, _, length = shape
+    states: Buffer[Any] = Buffer(rows * (form.parts + 1), dtype.uint32, context=context)
+    begin_kernel(form.parts)(states, limits[0], graph=graph)
+    counts: Buffer[Any] = Buffer(rows * BINS, dtype.uint32, context=context)
+    clear(counts, graph)
+    groups = max(1, min(tuning.groups // rows, -(-length // (8 * form.group))))
+    for digit in form.digits:
+        count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
+        choose_kernel(form, digit)(counts, states, rows, graph=graph)
+    return states
+
+
+def _last_words(order: Order) -> tuple[int, ...]:
+    """Return an element that none comes after, as words of 32 bits."""
+    kind = component_type(order.kind)
+    if kind is dtype.bool_:
+        return (int(not order.descending),)
+    if kind is dtype.bfloat16:
+        return (0xFF80 if order.descending else 0x7FC0,)
+    numbers = np.dtype(to_numpy_dtype(kind))
+    if is_float_dtype(kind):
+        value: Any = -np.inf if order.descending else np.nan
+    elif not is_signed_dtype(kind) and order.descending:
+        value = 0
+    else:
+        value = np.iinfo(numbers).min if order.descending else np.iinfo(numbers).max
+    data = np.array([value] * (2 if is_complex(order.kind) else 1), numbers).tobytes()
+    padded = data + b"\0" * (-len(data) % 4)
+    return tuple(int(word) for word in np.frombuffer(padded, np.uint32))
