@@ -16,7 +16,7 @@ from benchmarks.case import (
     Sizes,
 )
 
-TURNS = 3
+TURNS = 2
 COPY, FILL = "device-copy", "device-fill"
 # m, n, k of products, and how many there are of each.
 SHAPES: dict[str, tuple[int, int, int, int]] = {

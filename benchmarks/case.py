@@ -15,6 +15,8 @@ YARDSTICKS = "yardsticks"
 # A round of these takes less: there are many of them, and what they do lasts milliseconds.
 BRIEF = (REDUCTIONS, SCANS, SORTING, SELECTION, MATRICES, RANDOM, REARRANGING, YARDSTICKS)
 BRIEFLY = {"gpu": 0.3, "cpu": 0.1, "tiny": 0.5}
+# Seconds of work before a GPU's clock is at its highest.
+WARM = 0.25
 # Tests transform no more at once.
 LONGEST_TINY = 64
 # CPUs transform no more in two dimensions.
@@ -173,6 +175,7 @@ class Case:
             sizes |= {"n": min(sizes["n"], LARGEST_PLANE), "batch": 1}
         if self.family in BRIEF:
             sizes["seconds"] *= BRIEFLY[kind]
+            sizes["warm"] = WARM if kind == "gpu" else 0
         if "depth" in sizes and kind in LONGEST_SIDE:
             for side in ("height", "width", "depth"):
                 sizes[side] = min(sizes[side], LONGEST_SIDE[kind])
