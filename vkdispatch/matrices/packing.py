@@ -30,7 +30,7 @@ def packing_kernel(source: Source) -> ShaderFunction:
 
     def body(target: Any, *arguments: Any) -> None:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
-        with vc.if_block(index < target.size):
+        with vc.if_block(index < target.shape.w):
             value = source.value(arguments, index)
             narrow = compute_type(source.out_type)
             target[index] = value if value.var_type is narrow else value.to_dtype(narrow)

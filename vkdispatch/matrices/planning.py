@@ -128,7 +128,8 @@ def _time(sizes: Sizes, tile: Tile, count: int, splits: int, item: int, *, cpu: 
 
 def with_parts(sizes: Sizes, splits: int, unit: int) -> Sizes:
     """Return sizes with the length in parts, each but the last a multiple of `unit`."""
-    chunk = -(-(-(-sizes.length // splits)) // unit) * unit
+    each = -(-sizes.length // splits)
+    chunk = -(-each // unit) * unit
     return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
 
 

@@ -127,7 +127,8 @@ def launch_product(product: Product) -> None:
         raise ArgumentValueError(f"matmul: sides of more than {_MOST} elements are not supported")
     product = _without_writing_maps(product)
     if is_small(sizes):
-        small_kernel(_factors(product, sizes, 1, 1))(*_arguments(product, product.result, sizes, 1, 1))
+        kernel = small_kernel(_factors(product, sizes, 1, 1))
+        kernel(*_arguments(product, product.result, sizes, 1, 1), graph=product.graph)
     elif min(sizes.rows, sizes.columns) == 1:
         _vector(product)
     else:
