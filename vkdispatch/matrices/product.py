@@ -1,28 +1,34 @@
 """`vd.matmul`."""
 
+from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.operand import Operand, operand, plain_source
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar
+from vkdispatch.base.devices import MatrixProduct
+from vkdispatch.base.dtype import DType, bfloat16, float16, float32, is_complex, is_dtype, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, result_type, sum_type
+from vkdispatch.matrices.cooperative import CooperativeForm, cooperative_kernel
 from vkdispatch.matrices.factors import Factors, Sizes
-from vkdispatch.matrices.packing import packed
+from vkdispatch.matrices.packing import packed, words_of
 from vkdispatch.matrices.partials import PartialsForm, partials_kernel
 from vkdispatch.matrices.planning import (
+    cooperative_tile_for,
     is_processor,
     is_small,
     lanes_across,
     lanes_along,
     lanes_of_parts,
+    subgroup_product,
     tile_for,
     whole_loads,
 )
@@ -33,6 +39,7 @@ from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _MOST = 0xFFFFFFFF
+_HALVES = (float16, bfloat16)
 
 
 @array_function
@@ -131,8 +138,46 @@ def launch_product(product: Product) -> None:
         kernel(*_arguments(product, product.result, sizes, 1, 1), graph=product.graph)
     elif min(sizes.rows, sizes.columns) == 1:
         _vector(product)
+    elif (device := _cooperative_product(product)) is not None:
+        _cooperative(product, device)
     else:
         _tiles(product)
+
+
+def _cooperative_product(product: Product) -> MatrixProduct | None:
+    """Return the device's product of cooperative matrices for this one, if it has one."""
+    kind = product.a.var_type
+    sizes = product.sizes
+    fits = kind in _HALVES and product.b.var_type is kind and product.kind is float32
+    if not fits or min(sizes.rows, sizes.columns, sizes.length) < planning.tuning.least_cooperative:
+        return None
+    return subgroup_product(get_context().device_infos[0], kind)
+
+
+def _cooperative(product: Product, device: MatrixProduct) -> None:
+    context = get_context()
+    sizes, kind, graph = product.sizes, product.a.var_type, product.graph
+    height, width = (sizes.length, sizes.rows) if product.transpose_a else (sizes.rows, sizes.length)
+    a = words_of(product.a, kind, sizes.a_batches, height, width, graph)
+    height, width = (sizes.columns, sizes.length) if product.transpose_b else (sizes.length, sizes.columns)
+    b = words_of(product.b, kind, sizes.b_batches, height, width, graph)
+    tile, sizes = cooperative_tile_for(sizes, cpu=is_processor(context))
+    words = plain_source(uvec4)
+    swapped = product.transpose_a, product.transpose_b
+    factors = Factors(words, words, *swapped, product.kind, product.target.sink, sizes.splits > 1)
+    stored = factors.sink.mapping is None and factors.sink.out_type in (float16, float32)
+    form = CooperativeForm(
+        *(factors, kind, tile.rows, tile.columns, tile.step, tile.height, tile.width),
+        *(device.m, device.n, device.k, context.device_infos[0].sub_group_size),
+        ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
+        whole=(stored or factors.partial) and not (sizes.rows % tile.rows or sizes.columns % tile.columns),
+    )
+    rest = () if factors.partial else product.target.arguments
+
+    def arguments(target: Buffer[Any]) -> list[Any]:
+        return [target, *sizes.numbers, a.buffer, b.buffer, *rest, a.pitch, b.pitch]
+
+    _queue(product, cooperative_kernel(form), sizes, arguments)
 
 
 def _tiles(product: Product) -> None:
@@ -179,12 +224,19 @@ def _vector(product: Product) -> None:
 
 
 def _launch(product: Product, kernel: ShaderFunction, sizes: Sizes, *together: int) -> None:
+    """Queue a kernel that takes the operands as they are."""
+    _queue(product, kernel, sizes, lambda target: _arguments(product, target, sizes, *together))
+
+
+def _queue(
+    product: Product, kernel: ShaderFunction, sizes: Sizes, arguments: Callable[[Buffer[Any]], list[Any]]
+) -> None:
     """Queue a kernel, and the one that adds up its parts."""
     if sizes.splits == 1:
-        kernel(*_arguments(product, product.result, sizes, *together), graph=product.graph)
+        kernel(*arguments(product.result), graph=product.graph)
         return
     scratch: Buffer[Any] = Buffer((sizes.splits, sizes.size), product.kind)
-    kernel(*_arguments(product, scratch, sizes, *together), graph=product.graph)
+    kernel(*arguments(scratch), graph=product.graph)
     _add_parts(product, sizes, scratch)
 
 
