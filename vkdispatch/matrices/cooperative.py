@@ -13,7 +13,7 @@ rows from sharing banks. Operands are halves in whole words of 16 bytes; what is
 first, see `packing`.
 
 Invariants: beyond the last row and column is a copy of the last, beyond the last step zeros. Sums are
-float32, each added up by one subgroup in the order of the length, so the same input gives the same bits on a device.
+float32, each added up by one subgroup in the order of the length: the same input gives the same bits.
 Results that are not stored as they are, or at edges, go through workgroup memory, a row of fragments at a
 time, where each invocation takes 4 neighbours.
 """
