@@ -27,7 +27,7 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.matrices.factors import PREFIX, Factors, Variables
+from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables
 from vkdispatch.matrices.tiles import tile_count, tile_place
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -81,17 +81,23 @@ class CooperativeForm:
 
 @remembered
 def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
-    """Trace a kernel; its arguments are those of `form.factors`, and the words of a row of each operand."""
+    """Trace a kernel.
+
+    Its arguments are those of `form.factors`, and the words of a row of each operand after the numbers.
+    """
     constant: Any = vc.Const
     pitches = [(f"{PREFIX}a_words", constant[dtype.uint32]), (f"{PREFIX}b_words", constant[dtype.uint32])]
+    numbers = 1 + len(NUMBERS)
 
     def body(*variables: Any) -> None:
-        known = Variables(form.factors, variables[:-2])
-        _Tracing(form, known, variables[-2:]).run()
+        known = Variables(form.factors, (*variables[:numbers], *variables[numbers + 2 :]))
+        _Tracing(form, known, variables[numbers : numbers + 2]).run()
 
     name = f"matmul_{form.kind.name}_{form.rows}x{form.columns}x{form.step}"
     count = tile_count(form.rows, form.columns)
-    return traced(name, body, [*form.factors.arguments, *pitches], form.group, workgroups=count)
+    given = form.factors.arguments
+    arguments = [*given[:numbers], *pitches, *given[numbers:]]
+    return traced(name, body, arguments, form.group, workgroups=count)
 
 
 class _Strip:

@@ -13,7 +13,6 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, uint32, uvec4
-from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices.arithmetic import as_factor, zero
 from vkdispatch.matrices.cooperative import WORD
@@ -48,18 +47,10 @@ def packing_kernel(source: Source) -> ShaderFunction:
     return traced("matmul_pack", body, named, _GROUP, workgroups=groups)
 
 
-@record(eq=False)
-class Words:
-    """Matrices of halves, whose rows are `pitch` words of 16 bytes each."""
-
-    buffer: Buffer[Any]
-    pitch: int
-
-
 def words_of(
     array: Operand, kind: DType, matrices: int, height: int, width: int, graph: CommandGraph | None
-) -> Words:
-    """Return the matrices of an operand as words, as they lie in memory or copied.
+) -> Buffer[Any]:
+    """Return the matrices of an operand with rows of whole words: as they lie in memory, or copied.
 
     Parameters
     ----------
@@ -69,12 +60,12 @@ def words_of(
         Rows and columns in memory.
     """
     pitch = -(-width // WORD)
-    if array.source.plain and array.var_type is kind and width % WORD == 0:
-        return Words(array.arguments[0], pitch)
+    if array.source.plain and width % WORD == 0:
+        buffer: Buffer[Any] = array.arguments[0]
+        return buffer
     target: Buffer[Any] = Buffer((matrices, height, pitch), uvec4)
-    arguments = (width, pitch, *array.arguments)
-    words_kernel(array.source.elementwise(), kind)(target, *arguments, graph=graph)
-    return Words(target, pitch)
+    words_kernel(array.source.elementwise(), kind)(target, width, pitch, *array.arguments, graph=graph)
+    return target
 
 
 @remembered
