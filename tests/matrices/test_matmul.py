@@ -22,22 +22,29 @@ TYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, 
 TYPES += [np.float16, np.float32, np.float64, np.complex64, np.complex128]
 
 
-@pytest.mark.parametrize("transpose_a", FLAGS)
-@pytest.mark.parametrize("transpose_b", FLAGS)
-def test_sizes(transpose_a: bool, transpose_b: bool) -> None:
+def test_sizes() -> None:
     rng = np.random.default_rng(5)
-    sizes = {tuple(rng.choice(SIDES, 3)) for _ in range(60)}
+    sizes = {tuple(rng.choice(SIDES, 3)) for _ in range(80)}
     sizes |= {(1, 1, 1), (16, 16, 16), (17, 16, 15), (64, 64, 64), (5, 300, 4), (129, 12, 70), (40, 1, 40)}
     for m, k, n in sorted(sizes):
+        check((m, k), (k, n))
+
+
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, True), (True, False), (True, True)])
+def test_transposed(transpose_a: bool, transpose_b: bool) -> None:
+    for m, k, n in [(33, 40, 35), (31, 15, 18), (1, 30, 40), (70, 17, 1), (1, 1, 1), (3, 4, 5), (17, 300, 2)]:
+        check((m, k), (k, n), transpose_a=transpose_a, transpose_b=transpose_b)
+    for m, k, n in [(36, 32, 20), (12, 28, 16)]:
         check((m, k), (k, n), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_types(kind: Any) -> None:
-    for m, k, n in [(33, 40, 35), (1, 50, 37), (37, 50, 1), (1, 70, 1), (24, 16, 32)]:
-        check((m, k), (k, n), kind)
+    check((33, 40), (40, 35), kind)
     check((5, 3, 4), (5, 4, 2), kind)
-    check((31,), (31,), kind)
+    if kind in (np.bool_, np.int8, np.float16, np.complex128):
+        check((1, 64), (64, 48), kind)
+        check((37, 64), (64,), kind)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +62,6 @@ def test_types(kind: Any) -> None:
 def test_types_that_meet(kind: Any, other: Any) -> None:
     check((18, 20), (20, 17), kind, other)
     check((20,), (20, 17), other, kind)
-    check((18, 20), (20,), kind, other)
 
 
 def test_integers_wrap_around() -> None:
@@ -209,7 +215,7 @@ def scaled(x: f32, factor: f32) -> f32:
 
 @vd.map
 def relu(value: f32, bias: Buff[f32]) -> f16:  # type: ignore[valid-type]
-    return vc.max(value + bias[vd.mapped_index() % bias.shape.w], 0)  # type: ignore[no-any-return]
+    return vc.max(value + bias[vd.mapped_index() % bias.shape.w], 0).to_dtype(f16)  # type: ignore[no-any-return]
 
 
 @vd.map
@@ -258,6 +264,7 @@ def test_graphs() -> None:
     graph = vd.CommandGraph()
     out = vd.matmul(left, right, graph=graph)
     long = vd.matmul(left, left, transpose_b=True, graph=graph)
+    vd.matmul(*(vd.asbuffer(numbers((4, 3, 3), np.float32)) for _ in "ab"), graph=graph)
     graph.submit(instance_count=1)
     assert np.array_equal(out.read(0), a @ b) and np.array_equal(long.read(0), a @ a.T)
     left.write(2 * a)
@@ -280,7 +287,7 @@ def test_out_and_one_buffer_twice() -> None:
 def test_refusals() -> None:
     square = vd.asbuffer(np.zeros((4, 4), np.float32))
     row = vd.asbuffer(np.zeros(4, np.float32))
-    number = vd.asbuffer(np.float32(3).reshape(()))
+    number = vd.Buffer((), f32)
     three = vd.asbuffer(np.zeros((3, 4, 4), np.float32))
     two = vd.asbuffer(np.zeros((2, 4, 4), np.float32))
     cases: list[tuple[type[Exception], str, Any]] = [
@@ -314,12 +321,11 @@ def row_square() -> Any:
 def test_not_in_a_kernel() -> None:
     square = row_square()
 
-    @vd.shader(exec_size=1)
-    def body(x: Buff[f32]) -> None:  # type: ignore[valid-type]
-        vd.matmul(square, square)
-
     with pytest.raises(UsageError, match="matmul: a kernel cannot call"):
-        body(square)
+
+        @vd.shader(exec_size=1)
+        def body(x: Buff[f32]) -> None:  # type: ignore[valid-type]
+            vd.matmul(square, square)
 
 
 # ---- the kernels that GPUs use -------------------------------------------------------------------

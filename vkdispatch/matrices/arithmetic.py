@@ -1,4 +1,4 @@
-"""The types that products of matrices are computed in, and their one step: a product that is added to a sum."""
+"""The types that products of matrices are computed in, and the step that adds a product to a sum."""
 
 from typing import Any
 

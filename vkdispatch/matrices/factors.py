@@ -37,6 +37,11 @@ class Sizes:
         return self.batches * self.rows * self.columns
 
     @property
+    def key(self) -> tuple[int, ...]:
+        """What tells sizes apart."""
+        return self.batches, self.rows, self.columns, self.length, self.a_batches, self.b_batches
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """The arguments of kernels, in the order of `NUMBERS`."""
         chunk = self.chunk or self.length

@@ -1,8 +1,8 @@
 """Sums of parts become sums, in fixed order; of no parts, zeros.
 
     part 0    [ sums of all elements of the result ]
-    part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t, t + lanes,
-    part 2    [ ...                                ]    ...; then halves of the lanes are added
+    part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t,
+    part 2    [ ...                                ]    t + lanes, ...; then halves of the lanes are added
 
 Who adds what is decided by the form alone: the same input gives the same bits.
 """

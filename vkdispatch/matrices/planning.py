@@ -5,8 +5,11 @@ shape of tiles and the number of parts of the length with the least time for all
 """
 
 import math
+from typing import TypeVar
 
 from vkdispatch.base.context import Context
+from vkdispatch.base.devices import DeviceInfo, MatrixProduct
+from vkdispatch.base.dtype import DType, bfloat16
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices.factors import Sizes
 
@@ -14,6 +17,8 @@ from vkdispatch.matrices.factors import Sizes
 _CPU_CHUNK = 32768
 _MOST_SPLITS = 256
 _SMALL_SIDE = 8
+# All tiles are multiples of it.
+_LARGEST_FRAGMENT = 16
 _SMALL_LENGTH = 4096
 _FEW_SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
@@ -32,6 +37,18 @@ class Tile:
 
 
 @record
+class SubgroupTile:
+    """A shape of tiles of cooperative matrices; `height` and `width` are a subgroup's part."""
+
+    rows: int
+    columns: int
+    step: int
+    height: int
+    width: int
+    cost: float
+
+
+@record
 class Tuning:
     """Numbers that were found by measurement, on GPUs.
 
@@ -41,10 +58,14 @@ class Tuning:
         Tiles for sums of 4, 8 and 16 bytes.
     tiles_cpu
         Tiles on processors, whose compilers take long for large ones.
-    slots
+    tiles_cooperative, tiles_cooperative_cpu
+        Tiles of cooperative matrices.
+    slots, slots_cooperative
         Workgroups of tiles that a GPU works on at once.
-    rate
-        Products a second of tiles of cost 1, of sums of 4 bytes.
+    rate, rate_cooperative
+        Products a second of tiles of cost 1, of sums of 4 bytes, and of cooperative matrices.
+    least_cooperative
+        Smallest side that cooperative matrices are used for.
     bandwidth, launch
         Bytes a second of memory, and seconds of a launch.
     groups
@@ -78,7 +99,19 @@ class Tuning:
         Tile(16, 16, 8, 2, 2, 2, 9.0),
     )
     tiles_cpu: tuple[Tile, ...] = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
+    tiles_cooperative: tuple[SubgroupTile, ...] = (
+        SubgroupTile(128, 128, 64, 64, 64, 1.0),
+        SubgroupTile(64, 128, 64, 32, 64, 1.3),
+        SubgroupTile(128, 64, 64, 64, 32, 1.3),
+        SubgroupTile(64, 64, 64, 32, 32, 1.8),
+        SubgroupTile(32, 64, 64, 16, 32, 3.0),
+        SubgroupTile(64, 32, 64, 32, 16, 3.0),
+    )
+    tiles_cooperative_cpu: tuple[SubgroupTile, ...] = (SubgroupTile(16, 16, 16, 8, 8, 1.0),)
     slots: int = 792
+    slots_cooperative: int = 264
+    rate_cooperative: float = 1.6e14
+    least_cooperative: int = 32
     rate: float = 2.2e13
     bandwidth: float = 3e12
     launch: float = 4e-6
@@ -103,32 +136,47 @@ def tile_for(sizes: Sizes, item: int, *, cpu: bool) -> tuple[Tile, Sizes]:
     """Return the tile for sums of `item` bytes, and the sizes with their parts."""
     known = {4: tuning.tiles_4, 8: tuning.tiles_8, 16: tuning.tiles_16}[item]
     known = (tuning.tiles_cpu if cpu else ()) or known
+    slots = _CPU_SLOTS if cpu else tuning.slots
+    return _best(known, sizes, slots, slots / tuning.rate, item, cpu=cpu)
+
+
+def cooperative_tile_for(sizes: Sizes, *, cpu: bool) -> tuple[SubgroupTile, Sizes]:
+    """Return the tile of cooperative matrices, and the sizes with their parts."""
+    known = tuning.tiles_cooperative_cpu if cpu else tuning.tiles_cooperative
+    slots = _CPU_SLOTS if cpu else tuning.slots_cooperative
+    return _best(known, sizes, slots, slots / tuning.rate_cooperative, 4, cpu=cpu)
+
+
+_Shape = TypeVar("_Shape", Tile, SubgroupTile)
+
+
+def _best(
+    known: tuple[_Shape, ...], sizes: Sizes, slots: int, one: float, item: int, *, cpu: bool
+) -> tuple[_Shape, Sizes]:
+    """Return the shape with the least time; `one` is what a product takes in a slot, at cost 1."""
     least = -(-sizes.length // _CPU_CHUNK) if cpu else 1
-    best: tuple[float, Tile, int] | None = None
+    best: tuple[float, _Shape, int] | None = None
     for tile in known:
         count = -(-sizes.rows // tile.rows) * -(-sizes.columns // tile.columns) * sizes.batches
         most = max(sizes.length // (4 * tile.step), least, 1)
         for splits in (least,) if cpu else _FEW_SPLITS:
             if splits > most:
                 break
-            time = _time(sizes, tile, count, splits, item, cpu=cpu)
+            steps = -(-sizes.length // (splits * tile.step))
+            each = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * one
+            time = max(count * splits / slots, 1.0) * each
+            if splits > 1:
+                time += tuning.launch + 2 * splits * sizes.size * item / tuning.bandwidth
             if best is None or time < best[0]:
                 best = time, tile, splits
     assert best is not None
     return best[1], with_parts(sizes, best[2], best[1].step)
 
 
-def _time(sizes: Sizes, tile: Tile, count: int, splits: int, item: int, *, cpu: bool) -> float:
-    slots = _CPU_SLOTS if cpu else tuning.slots
-    steps = -(-sizes.length // (splits * tile.step))
-    one = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * slots / tuning.rate
-    extra = 0.0 if splits == 1 else tuning.launch + 2 * splits * sizes.size * item / tuning.bandwidth
-    return max(count * splits / slots, 1.0) * one + extra
-
-
 def with_parts(sizes: Sizes, splits: int, unit: int) -> Sizes:
     """Return sizes with the length in parts, each but the last a multiple of `unit`."""
-    chunk = -(-(-(-sizes.length // splits)) // unit) * unit
+    each = -(-sizes.length // splits)
+    chunk = -(-each // unit) * unit
     return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
 
 
@@ -166,6 +214,22 @@ def lanes_of_parts(sizes: Sizes) -> int:
 def _power_of_two(number: int) -> int:
     """Return the largest power of two that is no larger."""
     return 1 << (max(number, 1).bit_length() - 1)
+
+
+def subgroup_product(device: DeviceInfo, kind: DType) -> MatrixProduct | None:
+    """Return the product of halves that subgroups of a device compute, summed in float32."""
+    if kind is bfloat16:
+        return None  # the compiler has no such matrices
+    found: list[MatrixProduct] = [
+        each
+        for each in device.cooperative_matrices
+        if each.a == each.b == kind.name
+        and each.c == each.result == "float32"
+        and each.scope == "subgroup"
+        and not (each.flexible or each.saturating)
+        and max(each.m, each.n, each.k) <= _LARGEST_FRAGMENT
+    ]
+    return max(found, key=lambda each: (each.m * each.n * each.k, each.m), default=None)
 
 
 def is_processor(context: Context) -> bool:

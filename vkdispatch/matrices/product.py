@@ -3,7 +3,6 @@
 from typing import Any
 
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
@@ -11,26 +10,13 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices.arithmetic import check_numbers, result_type, sum_type
-from vkdispatch.matrices.factors import Factors, Sizes
-from vkdispatch.matrices.packing import packed
-from vkdispatch.matrices.partials import PartialsForm, partials_kernel
-from vkdispatch.matrices.planning import (
-    is_processor,
-    is_small,
-    lanes_across,
-    lanes_along,
-    lanes_of_parts,
-    tile_for,
-    whole_loads,
-)
-from vkdispatch.matrices.small import small_kernel
-from vkdispatch.matrices.tiles import TileForm, tile_kernel
-from vkdispatch.matrices.vectors import VectorForm, vector_kernel
+from vkdispatch.matrices.factors import Sizes
+from vkdispatch.matrices.packing import packed, words_of
+from vkdispatch.matrices.plans import Asked, Plan, plan_for
+from vkdispatch.matrices.scratch import scratch_for
 from vkdispatch.shader.map import MappedArray
-from vkdispatch.shader.shader_function import ShaderFunction
 
 _MOST = 0xFFFFFFFF
 
@@ -94,128 +80,45 @@ def matmul(
     for array, name in ((left, "a"), (right, "b")):
         if any(argument is buffer for argument in array.arguments):
             raise ArgumentValueError(f"out: {name} is read while out is written; give another buffer")
-    if sizes.size:
-        product = Product(left, right, swap_a, swap_b, sizes, sum_type(kind), target, buffer, graph)
-        launch_product(product)
+    if sizes.size == 0:
+        return buffer
+    if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
+        raise ArgumentValueError(f"matmul: sides of more than {_MOST} elements are not supported")
+    # maps that write run once for each element
+    left, right = (packed(array, graph) if array.source.stores else array for array in (left, right))
+    device = get_context().device_infos[0]
+    sources = left.source, right.source, swap_a, swap_b
+    asked = Asked(*sources, sizes, sum_type(kind), target.sink, device)
+    _queue(left, right, asked, target, buffer, graph)
     return buffer
 
 
-@record(eq=False)
-class Product:
-    """A product that is to be queued."""
-
-    a: Operand
-    b: Operand
-    transpose_a: bool
-    transpose_b: bool
-    sizes: Sizes
-    kind: DType
-    target: Output
-    result: Buffer[Any]
-    graph: CommandGraph | None
-
-
-def launch_product(product: Product) -> None:
+def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[Any], graph: Any) -> None:
     """Queue the launches of a product that has elements."""
-    sizes = product.sizes
-    if sizes.length == 0:
-        # the sum of nothing: of no parts
-        scratch: Buffer[Any] = Buffer(1, product.kind)
-        _add_parts(product, replace(sizes, splits=0), scratch)
+    plan = plan_for(asked)
+    rest = target.arguments
+    operands = _operands(a, b, plan, graph)
+    if plan.parts is None:
+        assert plan.kernel is not None
+        plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
         return
-    if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
-        raise ArgumentValueError(f"matmul: sides of more than {_MOST} elements are not supported")
-    product = _without_writing_maps(product)
-    if is_small(sizes):
-        small_kernel(_factors(product, sizes, 1, 1))(*_arguments(product, product.result, sizes, 1, 1))
-    elif min(sizes.rows, sizes.columns) == 1:
-        _vector(product)
-    else:
-        _tiles(product)
+    with scratch_for(plan.splits * buffer.size, asked.kind, graph) as scratch:
+        if plan.kernel is not None:
+            plan.kernel(scratch, *plan.numbers, *operands, graph=graph)
+        plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
 
 
-def _tiles(product: Product) -> None:
-    cpu = is_processor(get_context())
-    tile, sizes = tile_for(product.sizes, product.kind.item_size, cpu=cpu)
-    together = [
-        _together(array.source, sizes, along=along, side=side, most=most)
-        for array, along, side, most in (
-            (product.a, not product.transpose_a, sizes.rows, tile.rows),
-            (product.b, product.transpose_b, sizes.columns, tile.columns),
-        )
+def _operands(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
+    """Return the arguments of the kernel that are the operands."""
+    if plan.words is None:
+        first = [*a.arguments, *(a.views if plan.views[0] else ())]
+        return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
+    sizes, asked, kind = plan.asked.sizes, plan.asked, plan.words
+    of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
+    return [
+        words_of(a, kind, sizes.a_batches, *(of_a[::-1] if asked.transpose_a else of_a), graph),
+        words_of(b, kind, sizes.b_batches, *(of_b[::-1] if asked.transpose_b else of_b), graph),
     ]
-    factors = _factors(product, sizes, *together)
-    ragged = any(size % tile.step for size in (sizes.length, sizes.chunk))
-    sides = tile.rows, tile.columns, tile.step, tile.height, tile.width
-    kernel = tile_kernel(TileForm(factors, *sides, tile.unroll, ragged))
-    _launch(product, kernel, sizes, *together)
-
-
-def _together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int) -> int:
-    """Return how many elements of a matrix a load takes."""
-    fits = whole_loads(sizes, along=along, side=side, together=source.together)
-    return source.together if fits and source.together <= most else 1
-
-
-def _vector(product: Product) -> None:
-    cpu = is_processor(get_context())
-    turned = product.sizes.rows == 1 and product.sizes.columns > 1
-    matrix, vector = (product.b, product.a) if turned else (product.a, product.b)
-    along = product.transpose_b if turned else not product.transpose_a
-    sizes = product.sizes
-    side = sizes.columns if turned else sizes.rows
-    together = matrix.source.together
-    if not whole_loads(sizes, along=along, side=side, together=together) or (
-        along and vector.source.together != together
-    ):
-        together = 1
-    lanes, sizes = (lanes_along if along else lanes_across)(sizes, together, cpu=cpu)
-    of_vector = together if along else 1
-    both = (of_vector, together) if turned else (together, of_vector)
-    factors = _factors(product, sizes, *both)
-    kernel = vector_kernel(VectorForm(factors, turned, along, lanes, 4))
-    _launch(product, kernel, sizes, *both)
-
-
-def _launch(product: Product, kernel: ShaderFunction, sizes: Sizes, *together: int) -> None:
-    """Queue a kernel, and the one that adds up its parts."""
-    if sizes.splits == 1:
-        kernel(*_arguments(product, product.result, sizes, *together), graph=product.graph)
-        return
-    scratch: Buffer[Any] = Buffer((sizes.splits, sizes.size), product.kind)
-    kernel(*_arguments(product, scratch, sizes, *together), graph=product.graph)
-    _add_parts(product, sizes, scratch)
-
-
-def _add_parts(product: Product, sizes: Sizes, scratch: Buffer[Any]) -> None:
-    factors = _factors(product, sizes, 1, 1)
-    kernel = partials_kernel(PartialsForm(replace(factors, partial=False), lanes_of_parts(sizes)))
-    kernel(product.result, scratch, sizes.splits, *product.target.arguments, graph=product.graph)
-
-
-def _factors(product: Product, sizes: Sizes, *together: int) -> Factors:
-    a, b = (
-        array.source if count > 1 else array.source.elementwise()
-        for array, count in zip((product.a, product.b), together, strict=True)
-    )
-    swapped = product.transpose_a, product.transpose_b
-    return Factors(a, b, *swapped, product.kind, product.target.sink, sizes.splits > 1)
-
-
-def _arguments(product: Product, target: Buffer[Any], sizes: Sizes, *together: int) -> list[Any]:
-    given: list[Any] = [target, *sizes.numbers]
-    for array, count in zip((product.a, product.b), together, strict=True):
-        given += array.arguments
-        given += array.views if count > 1 else ()
-    return [*given, *(product.target.arguments if sizes.splits == 1 else ())]
-
-
-def _without_writing_maps(product: Product) -> Product:
-    """Return the product with operands whose maps write to buffers evaluated, once for each element."""
-    a, b = (
-        packed(array, product.graph) if array.source.stores else array for array in (product.a, product.b)
-    )
-    return replace(product, a=a, b=b)
 
 
 # ---- what is given -------------------------------------------------------------------------------

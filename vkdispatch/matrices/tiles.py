@@ -9,8 +9,8 @@
     +---+---+  +----+----+----+                   brings several factors, each used height (or width) times
     | # |   |  |    | CC |    |
     +---+---+  +----+----+----+                   while a step is computed, the next one's elements are on
-    |   |   |  |    |    |    |                   their way to registers; two copies of the strips in turn need
-    +---+---+  +----+----+----+                   one barrier a step
+    |   |   |  |    |    |    |                   their way to registers; two copies of the strips need one
+    +---+---+  +----+----+----+                   barrier a step
 
 Tiles follow each other in bands of 8 rows of tiles, down each column of the band first, so that those at work
 at the same time share strips in the cache. Invariants: what lies beyond the last row or column is a copy of
