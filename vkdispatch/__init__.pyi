@@ -188,8 +188,6 @@ from vkdispatch.reduce.functions import (
 from vkdispatch.reduce.functions import (
     any as any,
 )
-from vkdispatch.reduce.functions import all as all
-from vkdispatch.reduce.functions import any as any
 from vkdispatch.reduce.functions import (
     argmax,
     argmin,
@@ -208,9 +206,6 @@ from vkdispatch.reduce.functions import (
 from vkdispatch.reduce.functions import (
     sum as sum,
 )
-from vkdispatch.reduce.functions import max as max
-from vkdispatch.reduce.functions import min as min
-from vkdispatch.reduce.functions import sum as sum
 from vkdispatch.reduce.norms import dot, norm
 from vkdispatch.scans.functions import (
     cummax,
