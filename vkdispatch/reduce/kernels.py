@@ -31,8 +31,6 @@ PARAMETERS = tuple(field.name for field in fields(ReductionParams))
 SECOND = "_of_partials"
 # Rounds whose values are added up before they go to the total: a sum of sums has the smaller error.
 _ROUNDS = 16
-# Partial results that an invocation has in flight.
-_PARTIALS = 8
 # So many values of workgroup memory one invocation combines by itself.
 _FEW = 32
 # So many of those of one result, where it takes several results' turns: code of few barriers compiles fast.
@@ -477,7 +475,7 @@ class _Tracing:
         with vc.if_block(ticket[0] == segments - 1):
             vc.memory_barrier_buffer()
             totals = [accumulator.start() for _ in self._totals]
-            flight = max(1, _PARTIALS // form.columns)
+            flight = max(1, form.partials // form.columns)
             with vc.for_block(0, segments, form.lanes * flight) as begin:
                 found: list[list[State]] = [[] for _ in totals]
                 insides = []

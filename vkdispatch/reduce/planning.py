@@ -68,9 +68,13 @@ class Tuning:
     finishing
         Whether the last of the workgroups that share a result combines what they have found, in place of a
         second launch (0 or 1).
-    column_bytes, most_columns, most_columns_cpu
-        What a load in "columns" takes, and of how many results at most; on CPUs, where the code of several
-        takes longer to compile than it saves.
+    column_bytes, most_columns, most_columns_of_states, most_columns_cpu
+        What a load in "columns" takes, and of how many results at most; where each has a state of several
+        registers; on CPUs, where the code of several takes longer to compile than it saves.
+    column_groups
+        Workgroups that share the work there.
+    partials
+        Partial results that an invocation has in flight.
     column_flight
         What an invocation has in flight there.
     column_side
@@ -94,7 +98,10 @@ class Tuning:
     finishing: int = 1
     column_bytes: int = 16
     most_columns: int = 4
+    most_columns_of_states: int = 2
     most_columns_cpu: int = 1
+    column_groups: int = 2112
+    partials: int = 8
     column_flight: int = 128
     column_side: int = 512
     column_least: int = 4
@@ -178,6 +185,8 @@ class KernelForm:
         Whether the last of them to be done combines these.
     across
         Whether neighbouring workgroups have neighbouring results, not parts of the same one.
+    partials
+        Partial results that an invocation loads at once, where it finishes.
     subgroup
         Invocations that exchange values without workgroup memory; 1: none do.
     arithmetic
@@ -195,6 +204,7 @@ class KernelForm:
     segmented: bool
     finishing: bool
     across: bool
+    partials: int
     subgroup: int
     arithmetic: bool
 
@@ -411,7 +421,7 @@ class Planner:
         full = loads // chunk
         per_group = self.group // lanes * results
         blocks = -(-shape.count // per_group)
-        segments = 1 if partial or lanes < self.group else self._segments(full, blocks)
+        segments = 1 if partial or lanes < self.group else self._segments(full, blocks, tuning.groups)
         form = KernelForm(
             shape.layout,
             self.group,
@@ -424,6 +434,7 @@ class Planner:
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
             False,
+            tuning.partials,
             self._subgroup,
             self._arithmetic,
         )
@@ -474,7 +485,7 @@ class Planner:
         full = shape.length // chunk
         per_group = side * results
         blocks = -(-count // per_group)
-        segments = 1 if partial else self._segments(full, blocks)
+        segments = 1 if partial else self._segments(full, blocks, tuning.column_groups)
         form = KernelForm(
             "columns",
             self.group,
@@ -487,6 +498,7 @@ class Planner:
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
             segments > 1 and bool(tuning.across),
+            tuning.partials,
             self._subgroup,
             False,
         )
@@ -505,7 +517,8 @@ class Planner:
     def _columns_together(self, shape: Shape) -> int:
         """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
         source = self._source
-        wanted = tuning.most_columns_cpu if self._cpu else tuning.most_columns
+        wanted = tuning.most_columns if self._registers == 1 else tuning.most_columns_of_states
+        wanted = tuning.most_columns_cpu if self._cpu else wanted
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
         together = _power_below(min(most, held))
@@ -514,11 +527,11 @@ class Planner:
             together //= 2
         return together if together * source.item_size >= _WORD else 1
 
-    def _segments(self, full: int, blocks: int) -> int:
+    def _segments(self, full: int, blocks: int, groups: int) -> int:
         """Return how many workgroups share a result that has so many chunks."""
         if full <= tuning.single:
             return 1
-        wanted = _CPU_SEGMENTS if self._cpu else tuning.groups
+        wanted = _CPU_SEGMENTS if self._cpu else groups
         enough = _CPU_SEGMENTS if self._cpu else tuning.enough
         shared = 1 if blocks >= enough else -(-wanted // blocks)
         return min(full, max(shared, -(-full // _MOST_ROUNDS)))
