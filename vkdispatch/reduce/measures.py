@@ -308,6 +308,29 @@ def extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumu
     return made
 
 
+def _first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:
+    """Return the smallest (or largest) of some floats, and the number of the first such, or of the first NaN.
+
+    The extreme is found first, and looked for then. NaN are seldom: they cost a branch where there are none.
+    """
+    values = [value for (value,) in columns]
+
+    def better(x: Any, y: Any) -> Any:
+        return vc.select(x > y if largest else x < y, x, y)
+
+    best = vc.new_register(values[0].var_type)
+    best[:] = paired(better, values)
+    number = vc.new_register(dtype.uint32)
+    number[:] = 0
+    for i in range(len(values) - 1, -1, -1):
+        number[:] = vc.select(values[i] == best, vc.to_uint(i), number)
+    with vc.if_block(vc.any(*(vc.isnan(value) for value in values))):
+        for i in range(len(values) - 1, -1, -1):
+            number[:] = vc.select(vc.isnan(values[i]), vc.to_uint(i), number)
+            best[:] = vc.select(vc.isnan(values[i]), values[i], best)
+    return best, number
+
+
 @remembered
 def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> Accumulator:
     """Return where the smallest (or the largest) value is: the first of equal ones, or the first NaN.
@@ -323,17 +346,22 @@ def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> 
         return tuple(vc.select(second, b, a) for a, b in zip(x, y, strict=True))
 
     def gather(values: Sequence[Any], place: Place) -> State:
-        # numbers within the chunk are enough to compare places by: lower ones are on the left
-        states = [(*_parts(value), vc.to_uint(number)) for number, value in enumerate(values)]
-        while len(states) > 1:
-            odd = states[len(states) & ~1 :]
-            pairs = zip(states[::2], states[1::2], strict=False)
-            states = [*(_left_first(x, y) for x, y in pairs), *odd]
-        *parts, number = states[0]
+        columns = [_parts(value) for value in values]
+        floats = count == 1 and len(values) > 1 and is_float_dtype(part)
+        *parts, number = _first_float(columns, largest) if floats else first_of(columns)
         position = place.position(number)
         if index is dtype.uint64:
             position = named_position(position).to_dtype(index)
         return (*parts, position.to_register())
+
+    def first_of(values: Sequence[Sequence[Any]]) -> State:
+        # numbers within the chunk are enough to compare places by: lower ones are on the left
+        states = [(*parts, vc.to_uint(number)) for number, parts in enumerate(values)]
+        while len(states) > 1:
+            odd = states[len(states) & ~1 :]
+            pairs = zip(states[::2], states[1::2], strict=False)
+            states = [*(_left_first(x, y) for x, y in pairs), *odd]
+        return states[0]
 
     def _left_first(x: State, y: State) -> State:
         second = _wins(y[:-1], x[:-1], largest).to_register()
