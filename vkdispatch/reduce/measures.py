@@ -375,6 +375,7 @@ def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> 
         gather,
         combine,
         lambda state, _: converted(state[-1], out_type),
+        most_columns=1,
     )
 
 

@@ -38,6 +38,8 @@ _SHUFFLE = 0x10
 # Chunks that one workgroup adds up in a row, at most: what keeps the rounding errors of sums small.
 _MOST_ROUNDS = 256
 _CPU_SEGMENTS = 16
+# Rounds of loads in which the last workgroup of some columns combines what all have found: all wait for it.
+_FINISHING_ROUNDS = 16
 # Bytes of workgroup memory that tell which workgroup is the last; of the smallest load of several elements.
 _TICKET = 16
 _WORD = 4
@@ -71,8 +73,6 @@ class Tuning:
     column_bytes, most_columns, most_columns_of_states, most_columns_cpu
         What a load in "columns" takes, and of how many results at most; where each has a state of several
         registers; on CPUs, where the code of several takes longer to compile than it saves.
-    column_groups
-        Workgroups that share the work there.
     partials
         Partial results that an invocation has in flight.
     column_flight
@@ -100,7 +100,6 @@ class Tuning:
     most_columns: int = 4
     most_columns_of_states: int = 2
     most_columns_cpu: int = 1
-    column_groups: int = 2112
     partials: int = 8
     column_flight: int = 128
     column_side: int = 512
@@ -355,6 +354,7 @@ class Planner:
         self._source = source
         self._size = accumulator.size
         self._registers = len(accumulator.kinds)
+        self._most_columns = accumulator.most_columns
         self._memory = context.max_shared_memory
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         if group is not None:
@@ -421,7 +421,7 @@ class Planner:
         full = loads // chunk
         per_group = self.group // lanes * results
         blocks = -(-shape.count // per_group)
-        segments = 1 if partial or lanes < self.group else self._segments(full, blocks, tuning.groups)
+        segments = 1 if partial or lanes < self.group else self._segments(full, blocks)
         form = KernelForm(
             shape.layout,
             self.group,
@@ -485,7 +485,7 @@ class Planner:
         full = shape.length // chunk
         per_group = side * results
         blocks = -(-count // per_group)
-        segments = 1 if partial else self._segments(full, blocks, tuning.column_groups)
+        segments = 1 if partial else self._segments(full, blocks, self._finished(lanes, together))
         form = KernelForm(
             "columns",
             self.group,
@@ -518,6 +518,8 @@ class Planner:
         """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
         source = self._source
         wanted = tuning.most_columns if self._registers == 1 else tuning.most_columns_of_states
+        if self._most_columns is not None and source.item_size >= _WORD:
+            wanted = self._most_columns
         wanted = tuning.most_columns_cpu if self._cpu else wanted
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
@@ -527,11 +529,15 @@ class Planner:
             together //= 2
         return together if together * source.item_size >= _WORD else 1
 
-    def _segments(self, full: int, blocks: int, groups: int) -> int:
+    def _finished(self, lanes: int, columns: int) -> int:
+        """Return how many partial results of some columns one workgroup combines without taking long."""
+        return _FINISHING_ROUNDS * lanes * max(1, tuning.partials // columns)
+
+    def _segments(self, full: int, blocks: int, most: int = _MOST_NARROW) -> int:
         """Return how many workgroups share a result that has so many chunks."""
         if full <= tuning.single:
             return 1
-        wanted = _CPU_SEGMENTS if self._cpu else groups
+        wanted = _CPU_SEGMENTS if self._cpu else tuning.groups
         enough = _CPU_SEGMENTS if self._cpu else tuning.enough
         shared = 1 if blocks >= enough else -(-wanted // blocks)
-        return min(full, max(shared, -(-full // _MOST_ROUNDS)))
+        return min(full, max(min(shared, most), -(-full // _MOST_ROUNDS)))
