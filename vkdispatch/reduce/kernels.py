@@ -6,23 +6,19 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.mapping import Source, identity_map, make_source
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.base import dtype
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.reduce.accumulators import (
     Accumulator,
     Place,
     State,
-    accumulator_of,
     assign,
     in_registers,
 )
-from vkdispatch.reduce.operations import ReduceOp
-from vkdispatch.reduce.planning import KernelForm, Planner, ReductionParams, features_of
+from vkdispatch.reduce.planning import KernelForm, ReductionParams
 from vkdispatch.rewrite.functions import kernel
-from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
 
@@ -512,30 +508,3 @@ def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
     """Store a state at an index of some buffers, one for each of its registers."""
     for buffer, value in zip(buffers, state, strict=True):
         buffer[index] = value
-
-
-def make_reduction_stage(
-    reduction: ReduceOp,
-    out_type: DType,
-    group_size: int | None,
-    output_is_input: bool,
-    map_func: MappingFunction | None = None,
-    input_types: Sequence[Any] | None = None,
-) -> ShaderFunction:
-    """Return a stage of the reduction of a large buffer to one value.
-
-    Parameters
-    ----------
-    output_is_input
-        Whether it is the second stage, which reduces what the first has left.
-    map_func, input_types
-        A mapping function, and annotations used instead of its own.
-    """
-    mapping = map_func or identity_map(out_type)
-    if input_types is not None:
-        mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
-    source = make_source(mapping, out_type, plain=map_func is None)
-    context = get_context()
-    accumulator = accumulator_of(reduction, out_type, features_of(context))
-    first, second = Planner(source, accumulator, context, group_size).whole()
-    return stage_kernel(second if output_is_input else first, source, accumulator)
