@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
+from vkdispatch.base.record import replace
+from vkdispatch.reduce import planning
 
 from .comparing import check, outcome, same
 
@@ -169,3 +171,14 @@ def test_what_has_no_order_or_is_no_number() -> None:
     same(vd.mean(matrices).read(0), data.mean(axis=0))
     for name in ("min", "argmax", "prod", "var", "any", "count_nonzero", "norm"):
         assert outcome(lambda name=name: getattr(vd, name)(matrices)) is ValueError
+
+
+@pytest.mark.parametrize(("name", "together", "shape"), [("max", 4, (3, 200, 12)), ("var", 2, (300, 6))])
+def test_columns_loaded_together(
+    monkeypatch: pytest.MonkeyPatch, name: str, together: int, shape: tuple[int, ...]
+) -> None:
+    # as GPUs do it; CPUs load one at a time
+    flight = {"column_flight": 32, "single": 1}
+    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, most_columns_cpu=together, **flight))
+    data, exact = (floats(shape), np.float64) if name == "var" else (numbers(shape), None)
+    check(name, data, axis=len(shape) - 2, exact=exact)

@@ -1,4 +1,4 @@
-"""NumPy's reductions in the forms of kernels for large buffers."""
+"""NumPy's reductions in other surroundings: forms for large buffers, checks, contexts, threads."""
 
 from __future__ import annotations
 
@@ -33,3 +33,36 @@ print("fine")
 def test_forms_for_large_buffers(run_python: Callable[..., CompletedProcess[str]], forms: str) -> None:
     ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=forms)
     assert ran.stdout.strip() == "fine", ran.stderr
+
+
+ELSEWHERE = """
+import threading
+import numpy as np, vkdispatch as vd
+from vkdispatch.base.context import destroy_context
+x = np.random.default_rng(0).integers(0, 50, (3, 50_021)).astype(np.int32)
+def right(buffer):
+    assert (vd.sum(buffer, 1).read(0) == x.sum(axis=1)).all()
+    assert vd.argmax(buffer).read(0) == x.argmax()
+    assert (vd.max(buffer, 0).read(0) == x.max(axis=0)).all()
+for turn in range(2):
+    right(vd.asbuffer(x))
+    destroy_context()
+buffer = vd.asbuffer(x)
+done = []
+def work():
+    for _ in range(5):
+        right(buffer)
+    done.append(1)
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print("fine", len(done))
+"""
+
+
+@pytest.mark.parametrize("check", ["", "1"])
+def test_contexts_and_threads_and_checks(
+    run_python: Callable[..., CompletedProcess[str]], check: str
+) -> None:
+    ran = run_python(ELSEWHERE, VKDISPATCH_CHECK=check)
+    assert ran.stdout.strip() == "fine 4", ran.stderr

@@ -1,7 +1,6 @@
 """Reductions of whole buffers or along axes, with mapping functions of the user's own."""
 
 from vkdispatch.reduce.decorators import map_reduce, reduce
-from vkdispatch.reduce.kernels import make_reduction_stage
 from vkdispatch.reduce.operations import (
     ReduceOp,
     SubgroupAdd,
@@ -13,7 +12,7 @@ from vkdispatch.reduce.operations import (
     SubgroupXor,
 )
 from vkdispatch.reduce.planning import ReductionParams
-from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.reduce.reduce_function import ReduceFunction, make_reduction_stage
 from vkdispatch.shader.map import mapped_index as mapped_io_index
 
 __all__ = [

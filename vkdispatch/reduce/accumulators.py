@@ -76,6 +76,9 @@ class Accumulator:
         Whether what `combine` returns are single expressions.
     origin
         Whether `gather` wants to know the first element of the result.
+    most_columns
+        Of how many neighbouring results an invocation has states at most, where a load has elements of each;
+        None: as many as usual.
     """
 
     name: str
@@ -89,6 +92,7 @@ class Accumulator:
     subgroup: Callable[[State], State] | None = None
     brief: bool = True
     origin: bool = False
+    most_columns: int | None = None
 
     @property
     def size(self) -> int:

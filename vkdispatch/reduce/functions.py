@@ -25,11 +25,10 @@ from vkdispatch.reduce.measures import (
     counting,
     extreme,
     extreme_place,
-    mean_of_some,
-    moments,
     multiplying,
     truth,
 )
+from vkdispatch.reduce.moments import mean_of_some, moments
 from vkdispatch.reduce.operations import identity_of_extreme
 from vkdispatch.reduce.reducing import reduced
 from vkdispatch.reduce.result_types import (

@@ -6,23 +6,19 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.mapping import Source, identity_map, make_source
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.base import dtype
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.reduce.accumulators import (
     Accumulator,
     Place,
     State,
-    accumulator_of,
     assign,
     in_registers,
 )
-from vkdispatch.reduce.operations import ReduceOp
-from vkdispatch.reduce.planning import KernelForm, Planner, ReductionParams, features_of
+from vkdispatch.reduce.planning import KernelForm, ReductionParams
 from vkdispatch.rewrite.functions import kernel
-from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
 
@@ -31,8 +27,6 @@ PARAMETERS = tuple(field.name for field in fields(ReductionParams))
 SECOND = "_of_partials"
 # Rounds whose values are added up before they go to the total: a sum of sums has the smaller error.
 _ROUNDS = 16
-# Partial results that an invocation has in flight.
-_PARTIALS = 8
 # So many values of workgroup memory one invocation combines by itself.
 _FEW = 32
 # So many of those of one result, where it takes several results' turns: code of few barriers compiles fast.
@@ -477,7 +471,7 @@ class _Tracing:
         with vc.if_block(ticket[0] == segments - 1):
             vc.memory_barrier_buffer()
             totals = [accumulator.start() for _ in self._totals]
-            flight = max(1, _PARTIALS // form.columns)
+            flight = max(1, form.partials // form.columns)
             with vc.for_block(0, segments, form.lanes * flight) as begin:
                 found: list[list[State]] = [[] for _ in totals]
                 insides = []
@@ -514,30 +508,3 @@ def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
     """Store a state at an index of some buffers, one for each of its registers."""
     for buffer, value in zip(buffers, state, strict=True):
         buffer[index] = value
-
-
-def make_reduction_stage(
-    reduction: ReduceOp,
-    out_type: DType,
-    group_size: int | None,
-    output_is_input: bool,
-    map_func: MappingFunction | None = None,
-    input_types: Sequence[Any] | None = None,
-) -> ShaderFunction:
-    """Return a stage of the reduction of a large buffer to one value.
-
-    Parameters
-    ----------
-    output_is_input
-        Whether it is the second stage, which reduces what the first has left.
-    map_func, input_types
-        A mapping function, and annotations used instead of its own.
-    """
-    mapping = map_func or identity_map(out_type)
-    if input_types is not None:
-        mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
-    source = make_source(mapping, out_type, plain=map_func is None)
-    context = get_context()
-    accumulator = accumulator_of(reduction, out_type, features_of(context))
-    first, second = Planner(source, accumulator, context, group_size).whole()
-    return stage_kernel(second if output_is_input else first, source, accumulator)

@@ -1,15 +1,7 @@
-"""The accumulators of the functions on arrays: sums, extremes and where they lie, truth, counts, moments.
+"""The accumulators of the functions on arrays: sums, extremes and where they lie, truth, counts.
 
 Sources give `wide_type` of their dtype. Sums of integers of 8 and 16 bits are added up in 32 bits within a
 chunk, which holds them, and in 64 bits beyond: one wide addition for a chunk.
-
-Moments (count n, mean m, sum of squares about it M) are found for each chunk by itself, from registers, and
-combined after Chan, Golub and LeVeque (1979):
-
-    n = n1 + n2    d = m2 - m1    m = m1 + d n2 / n    M = M1 + M2 + d**2 n1 n2 / n
-
-All values are taken less the first element of their result, which changes no variance: a mean that is large
-beside the deviations costs no digits.
 """
 
 import math
@@ -35,9 +27,10 @@ from vkdispatch.base.dtype import (
 from vkdispatch.reduce.accumulators import Accumulator, Place, State, in_registers, paired, single
 from vkdispatch.reduce.operations import identity_of_extreme
 
-# Integers so small that a chunk's sum of them fits 32 bits, and its sum of squares too.
+# Integers so small that a chunk's sum of them fits 32 bits.
 _SMALL = (dtype.bool_, dtype.int8, dtype.uint8, dtype.int16, dtype.uint16)
-_TINY = (dtype.bool_, dtype.int8, dtype.uint8)
+# Its sum of squares, too.
+TINY = (dtype.bool_, dtype.int8, dtype.uint8)
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -61,6 +54,13 @@ def components(value: Any) -> list[Any]:
     if is_complex(kind):
         return [value.real, value.imag]
     return [value[i] for i in range(kind.child_count)] if is_vector(kind) else [value]
+
+
+def numbers_of(value: Any, kind: DType) -> list[Any]:
+    """Return the components of a value in a float type."""
+    if value.var_type is dtype.bool_:
+        value = converted(value, dtype.uint32)
+    return [converted(part, kind) for part in components(value)]
 
 
 def composed(kind: DType, parts: Sequence[Any]) -> Any:
@@ -244,7 +244,7 @@ def _wins(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
     return vc.any(vc.all(before, ~other), vc.all(nan, ~other))
 
 
-def _parts(value: Any) -> list[Any]:
+def parts_of(value: Any) -> list[Any]:
     """Return the parts of a number, in registers."""
     if value.var_type is dtype.bool_:
         value = converted(value, dtype.uint32)
@@ -291,7 +291,7 @@ def extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumu
         return tuple(each for a, b in zip(x, y, strict=True) for each in of_parts([a], [b]))
 
     def gather(values: Sequence[Any], place: Place) -> State:
-        return made.tree([tuple(_parts(value)) for value in values])
+        return made.tree([tuple(parts_of(value)) for value in values])
 
     subgroup = vc.subgroup_max if largest else vc.subgroup_min
     made = Accumulator(
@@ -306,6 +306,29 @@ def extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumu
         (lambda state: tuple(subgroup(each) for each in state)) if whole else None,
     )
     return made
+
+
+def _first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:
+    """Return the smallest (or largest) of some floats, and the number of the first such, or of the first NaN.
+
+    The extreme is found first, and looked for then. NaN are seldom: they cost a branch where there are none.
+    """
+    values = [value for (value,) in columns]
+
+    def better(x: Any, y: Any) -> Any:
+        return vc.select(x > y if largest else x < y, x, y)
+
+    best = vc.new_register(values[0].var_type)
+    best[:] = paired(better, values)
+    number = vc.new_register(dtype.uint32)
+    number[:] = 0
+    for i in range(len(values) - 1, -1, -1):
+        number[:] = vc.select(values[i] == best, vc.to_uint(i), number)
+    with vc.if_block(vc.any(*(vc.isnan(value) for value in values))):
+        for i in range(len(values) - 1, -1, -1):
+            number[:] = vc.select(vc.isnan(values[i]), vc.to_uint(i), number)
+            best[:] = vc.select(vc.isnan(values[i]), values[i], best)
+    return best, number
 
 
 @remembered
@@ -323,17 +346,22 @@ def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> 
         return tuple(vc.select(second, b, a) for a, b in zip(x, y, strict=True))
 
     def gather(values: Sequence[Any], place: Place) -> State:
-        # numbers within the chunk are enough to compare places by: lower ones are on the left
-        states = [(*_parts(value), vc.to_uint(number)) for number, value in enumerate(values)]
-        while len(states) > 1:
-            odd = states[len(states) & ~1 :]
-            pairs = zip(states[::2], states[1::2], strict=False)
-            states = [*(_left_first(x, y) for x, y in pairs), *odd]
-        *parts, number = states[0]
+        columns = [parts_of(value) for value in values]
+        floats = count == 1 and len(values) > 1 and is_float_dtype(part)
+        *parts, number = _first_float(columns, largest) if floats else first_of(columns)
         position = place.position(number)
         if index is dtype.uint64:
             position = named_position(position).to_dtype(index)
         return (*parts, position.to_register())
+
+    def first_of(values: Sequence[Sequence[Any]]) -> State:
+        # numbers within the chunk are enough to compare places by: lower ones are on the left
+        states = [(*parts, vc.to_uint(number)) for number, parts in enumerate(values)]
+        while len(states) > 1:
+            odd = states[len(states) & ~1 :]
+            pairs = zip(states[::2], states[1::2], strict=False)
+            states = [*(_left_first(x, y) for x, y in pairs), *odd]
+        return states[0]
 
     def _left_first(x: State, y: State) -> State:
         second = _wins(y[:-1], x[:-1], largest).to_register()
@@ -347,157 +375,5 @@ def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> 
         gather,
         combine,
         lambda state, _: converted(state[-1], out_type),
+        most_columns=1,
     )
-
-
-# ---- moments -------------------------------------------------------------------------------------
-
-
-@remembered
-def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
-    """Return the mean of those values, vectors of numbers of `kind`, whose last component is not 0."""
-    part = component_type(kind)
-    count = component_count(kind)
-
-    def gather(values: Sequence[Any], place: Place) -> State:
-        columns = zip(*(components(value) for value in values), strict=True)
-        return tuple(paired(operator.add, column) for column in columns)
-
-    def finish(state: State, numbers: Sequence[Any]) -> Any:
-        return narrowed(
-            composed(_unmasked(kind), [divided(each, state[-1]) for each in state[:-1]]), out_type
-        )
-
-    return Accumulator(
-        "mean",
-        (part,) * count,
-        (0,) * count,
-        out_type,
-        gather,
-        lambda x, y: tuple(a + b for a, b in zip(x, y, strict=True)),
-        finish,
-        (),
-        lambda state: tuple(vc.subgroup_add(each) for each in state),
-    )
-
-
-def _unmasked(kind: DType) -> DType:
-    """Return the type of a number that lies in a vector together with whether it counts."""
-    part = component_type(kind)
-    return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
-
-
-@remembered
-def moments(
-    kind: DType,
-    total: DType,
-    out_type: DType,
-    *,
-    masked: bool = False,
-    root: bool = False,
-    shifted: bool = True,
-) -> Accumulator:
-    """Return the variance of values of `kind`, or its square root, about the mean in the type `total`.
-
-    `masked` values are vectors, of which the last component says whether they count. The parameter is what
-    the sum of squares is divided by; of masked ones, what their count is lessened by.
-    """
-    part = component_type(total)
-    count = component_count(total)
-    sums = 1 if is_complex(total) else count
-    tiny = kind in _TINY and not masked
-
-    def gather(values: Sequence[Any], place: Place) -> State:
-        if tiny:
-            return _of_integers(values, part)
-        rows = [numbers_of(value, part) for value in values]
-        keep = [row.pop() for row in rows] if masked else None
-        if place.origin is not None:
-            origin = [each.to_register() for each in numbers_of(place.origin, part)]
-            rows = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
-        return _of_chunk(rows, keep, part, sums)
-
-    def combine(x: State, y: State) -> State:
-        n = (x[0] + y[0]).to_register()
-        share = vc.select(y[0] == 0, y[0], y[0] / n).to_register()
-        weight = (x[0] * share).to_register()
-        means, squares = [], []
-        for a, b in zip(x[1 : 1 + count], y[1 : 1 + count], strict=True):
-            # where there are none on a side, its mean has no meaning
-            step = vc.select(weight == 0, 0 * weight, b - a).to_register()
-            means.append(vc.select(x[0] == 0, b, a + step * share))
-            squares.append((step * step * weight).to_register())
-        if sums < count:
-            squares = [paired(operator.add, squares)]
-        sides = zip(x[1 + count :], y[1 + count :], squares, strict=True)
-        return (n, *means, *(a + b + c for a, b, c in sides))
-
-    def finish(state: State, numbers: Sequence[Any]) -> Any:
-        divisor = numbers[0]
-        if masked:
-            divisor = vc.max(state[0] - numbers[0], 0).to_register()
-        parts = []
-        for square in state[1 + count :]:
-            without = vc.select(square > 0, _number(math.inf, part), _number(math.nan, part))
-            value = vc.select(divisor > 0, divided(square, divisor), without).to_register()
-            parts.append(vc.sqrt(value) if root else value)
-        return composed(compute_type(out_type), parts)
-
-    return Accumulator(
-        "std" if root else "var",
-        (part,) * (1 + count + sums),
-        (0,) * (1 + count + sums),
-        out_type,
-        gather,
-        combine,
-        finish,
-        (("divisor", part),),
-        origin=shifted and not masked and not tiny,
-    )
-
-
-def _number(value: float, kind: DType) -> Any:
-    return vc.to_dtype(kind, value)
-
-
-def numbers_of(value: Any, kind: DType) -> list[Any]:
-    """Return the components of a value in a float type."""
-    if value.var_type is dtype.bool_:
-        value = converted(value, dtype.uint32)
-    return [converted(part, kind) for part in components(value)]
-
-
-def _of_chunk(rows: Sequence[Sequence[Any]], keep: Sequence[Any] | None, kind: DType, sums: int) -> State:
-    """Return the moments of numbers of some components; `keep` is 1 for those that count, and 0."""
-    zero = _number(0, kind)
-    kept = [] if keep is None else [each.to_register() for each in keep]
-    if keep is None:
-        n = _number(len(rows), kind)
-        share = _number(1 / len(rows), kind)
-    else:
-        n = paired(operator.add, kept)
-        share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
-    means, squares = [], []
-    for column in map(list, zip(*rows, strict=True)):
-        if keep is not None:
-            column = [
-                vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
-            ]
-        mean = (paired(operator.add, column) * share).to_register()
-        steps = [(each - mean).to_register() for each in column]
-        if keep is not None:
-            steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
-        means.append(mean)
-        squares.append(paired(operator.add, [step * step for step in steps]))
-    if sums < len(squares):
-        squares = [paired(operator.add, squares)]
-    return (n.to_register(), *means, *squares)
-
-
-def _of_integers(values: Sequence[Any], kind: DType) -> State:
-    """Return the moments of integers of 8 bits, whose squares add up to less than 32 bits hold."""
-    values = [_parts(value)[0] for value in values]
-    total = converted(paired(operator.add, values), kind).to_register()
-    square = converted(paired(operator.add, [each * each for each in values]), kind)
-    mean = (total * _number(1 / len(values), kind)).to_register()
-    return (_number(len(values), kind).to_register(), mean, (square - total * mean).to_register())

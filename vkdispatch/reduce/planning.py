@@ -31,6 +31,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.reduce.accumulators import Accumulator
+from vkdispatch.reduce.tuning import Tuning
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
@@ -38,67 +39,11 @@ _SHUFFLE = 0x10
 # Chunks that one workgroup adds up in a row, at most: what keeps the rounding errors of sums small.
 _MOST_ROUNDS = 256
 _CPU_SEGMENTS = 16
+# Rounds of loads in which the last workgroup of some columns combines what all have found: all wait for it.
+_FINISHING_ROUNDS = 16
 # Bytes of workgroup memory that tell which workgroup is the last; of the smallest load of several elements.
 _TICKET = 16
 _WORD = 4
-
-
-@record
-class Tuning:
-    """Numbers that were found by measurement, on GPUs.
-
-    Attributes
-    ----------
-    group
-        Invocations of a workgroup.
-    bytes_in_flight
-        What an invocation loads before it uses any.
-    most_elements, most_mapped
-        Elements that it combines in one round; with a mapping function, that it maps.
-    most_cpu
-        Those of states of several registers on CPUs, which take long to compile the code of more.
-    bytes_of_short, most_results
-        What an invocation loads of several results, where they are short, and how many it has at most.
-    groups
-        Workgroups that share the work, where there are fewer results.
-    enough
-        Results from which on each has one workgroup or less.
-    single
-        Chunks that one workgroup does rather than several.
-    finishing
-        Whether the last of the workgroups that share a result combines what they have found, in place of a
-        second launch (0 or 1).
-    column_bytes, most_columns, most_columns_cpu
-        What a load in "columns" takes, and of how many results at most; on CPUs, where the code of several
-        takes longer to compile than it saves.
-    column_flight
-        What an invocation has in flight there.
-    column_side
-        Bytes of a row that the workgroup takes side by side, where columns are long.
-    across
-        Whether neighbouring workgroups have neighbouring columns, where several share each (0 or 1).
-    column_least
-        Loads that an invocation has at least, where a workgroup takes short rows one below the other.
-    """
-
-    group: int = 256
-    bytes_in_flight: int = 128
-    most_elements: int = 64
-    most_mapped: int = 32
-    most_cpu: int = 16
-    bytes_of_short: int = 64
-    most_results: int = 8
-    groups: int = 2112
-    enough: int = 512
-    single: int = 2
-    finishing: int = 1
-    column_bytes: int = 16
-    most_columns: int = 4
-    most_columns_cpu: int = 1
-    column_flight: int = 128
-    column_side: int = 512
-    column_least: int = 4
-    across: int = 1
 
 
 tuning = Tuning()
@@ -178,6 +123,8 @@ class KernelForm:
         Whether the last of them to be done combines these.
     across
         Whether neighbouring workgroups have neighbouring results, not parts of the same one.
+    partials
+        Partial results that an invocation loads at once, where it finishes.
     subgroup
         Invocations that exchange values without workgroup memory; 1: none do.
     arithmetic
@@ -195,6 +142,7 @@ class KernelForm:
     segmented: bool
     finishing: bool
     across: bool
+    partials: int
     subgroup: int
     arithmetic: bool
 
@@ -345,6 +293,7 @@ class Planner:
         self._source = source
         self._size = accumulator.size
         self._registers = len(accumulator.kinds)
+        self._most_columns = accumulator.most_columns
         self._memory = context.max_shared_memory
         most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
         if group is not None:
@@ -424,6 +373,7 @@ class Planner:
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
             False,
+            tuning.partials,
             self._subgroup,
             self._arithmetic,
         )
@@ -474,7 +424,7 @@ class Planner:
         full = shape.length // chunk
         per_group = side * results
         blocks = -(-count // per_group)
-        segments = 1 if partial else self._segments(full, blocks)
+        segments = 1 if partial else self._segments(full, blocks, self._finished(lanes, together))
         form = KernelForm(
             "columns",
             self.group,
@@ -487,6 +437,7 @@ class Planner:
             segments > 1,
             segments > 1 and results == 1 and self._finishing,
             segments > 1 and bool(tuning.across),
+            tuning.partials,
             self._subgroup,
             False,
         )
@@ -505,7 +456,10 @@ class Planner:
     def _columns_together(self, shape: Shape) -> int:
         """Return how many neighbouring columns a load takes: a state of each is held, and in memory too."""
         source = self._source
-        wanted = tuning.most_columns_cpu if self._cpu else tuning.most_columns
+        wanted = tuning.most_columns if self._registers == 1 else tuning.most_columns_of_states
+        if self._most_columns is not None and source.item_size >= _WORD:
+            wanted = self._most_columns
+        wanted = tuning.most_columns_cpu if self._cpu else wanted
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
         together = _power_below(min(most, held))
@@ -514,11 +468,15 @@ class Planner:
             together //= 2
         return together if together * source.item_size >= _WORD else 1
 
-    def _segments(self, full: int, blocks: int) -> int:
+    def _finished(self, lanes: int, columns: int) -> int:
+        """Return how many partial results of some columns one workgroup combines without taking long."""
+        return _FINISHING_ROUNDS * lanes * max(1, tuning.partials // columns)
+
+    def _segments(self, full: int, blocks: int, most: int = _MOST_NARROW) -> int:
         """Return how many workgroups share a result that has so many chunks."""
         if full <= tuning.single:
             return 1
         wanted = _CPU_SEGMENTS if self._cpu else tuning.groups
         enough = _CPU_SEGMENTS if self._cpu else tuning.enough
         shared = 1 if blocks >= enough else -(-wanted // blocks)
-        return min(full, max(shared, -(-full // _MOST_ROUNDS)))
+        return min(full, max(min(shared, most), -(-full // _MOST_ROUNDS)))

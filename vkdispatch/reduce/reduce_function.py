@@ -1,10 +1,11 @@
 """A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.mapping import Source, make_source
+from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
@@ -312,3 +313,30 @@ class ReduceFunction:
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.get_src()))
+
+
+def make_reduction_stage(
+    reduction: ReduceOp,
+    out_type: DType,
+    group_size: int | None,
+    output_is_input: bool,
+    map_func: MappingFunction | None = None,
+    input_types: Sequence[Any] | None = None,
+) -> ShaderFunction:
+    """Return a stage of the reduction of a large buffer to one value.
+
+    Parameters
+    ----------
+    output_is_input
+        Whether it is the second stage, which reduces what the first has left.
+    map_func, input_types
+        A mapping function, and annotations used instead of its own.
+    """
+    mapping = map_func or identity_map(out_type)
+    if input_types is not None:
+        mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
+    source = make_source(mapping, out_type, plain=map_func is None)
+    context = get_context()
+    accumulator = accumulator_of(reduction, out_type, features_of(context))
+    first, second = Planner(source, accumulator, context, group_size).whole()
+    return stage_kernel(second if output_is_input else first, source, accumulator)

@@ -1,0 +1,180 @@
+"""The accumulators of means and variances.
+
+Moments (count n, mean m, sum of squares about it M) are found for each chunk by itself, from registers, and
+combined after Chan, Golub and LeVeque (1979):
+
+    n = n1 + n2    d = m2 - m1    m = m1 + d n2 / n    M = M1 + M2 + d**2 n1 n2 / n
+
+All values are taken less the first element of their result, which changes no variance: a mean that is large
+beside the deviations costs no digits.
+"""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import (
+    DType,
+    component_count,
+    component_type,
+    compute_type,
+    is_complex,
+)
+from vkdispatch.reduce.accumulators import Accumulator, Place, State, paired
+from vkdispatch.reduce.measures import (
+    TINY,
+    components,
+    composed,
+    converted,
+    divided,
+    narrowed,
+    numbers_of,
+    parts_of,
+)
+
+
+@remembered
+def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
+    """Return the mean of those values, vectors of numbers of `kind`, whose last component is not 0."""
+    part = component_type(kind)
+    count = component_count(kind)
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        columns = zip(*(components(value) for value in values), strict=True)
+        return tuple(paired(operator.add, column) for column in columns)
+
+    def finish(state: State, numbers: Sequence[Any]) -> Any:
+        return narrowed(
+            composed(_unmasked(kind), [divided(each, state[-1]) for each in state[:-1]]), out_type
+        )
+
+    return Accumulator(
+        "mean",
+        (part,) * count,
+        (0,) * count,
+        out_type,
+        gather,
+        lambda x, y: tuple(a + b for a, b in zip(x, y, strict=True)),
+        finish,
+        (),
+        lambda state: tuple(vc.subgroup_add(each) for each in state),
+    )
+
+
+def _unmasked(kind: DType) -> DType:
+    """Return the type of a number that lies in a vector together with whether it counts."""
+    part = component_type(kind)
+    return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
+
+
+@remembered
+def moments(
+    kind: DType,
+    total: DType,
+    out_type: DType,
+    *,
+    masked: bool = False,
+    root: bool = False,
+    shifted: bool = True,
+) -> Accumulator:
+    """Return the variance of values of `kind`, or its square root, about the mean in the type `total`.
+
+    `masked` values are vectors, of which the last component says whether they count. The parameter is what
+    the sum of squares is divided by; of masked ones, what their count is lessened by.
+    """
+    part = component_type(total)
+    count = component_count(total)
+    sums = 1 if is_complex(total) else count
+    tiny = kind in TINY and not masked
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        if tiny:
+            return _of_integers(values, part)
+        rows = [numbers_of(value, part) for value in values]
+        keep = [row.pop() for row in rows] if masked else None
+        if place.origin is not None:
+            origin = [each.to_register() for each in numbers_of(place.origin, part)]
+            rows = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
+        return _of_chunk(rows, keep, part, sums)
+
+    def combine(x: State, y: State) -> State:
+        n = (x[0] + y[0]).to_register()
+        share = vc.select(y[0] == 0, y[0], y[0] / n).to_register()
+        weight = (x[0] * share).to_register()
+        means, squares = [], []
+        for a, b in zip(x[1 : 1 + count], y[1 : 1 + count], strict=True):
+            # where there are none on a side, its mean has no meaning
+            step = vc.select(weight == 0, 0 * weight, b - a).to_register()
+            means.append(vc.select(x[0] == 0, b, a + step * share))
+            squares.append((step * step * weight).to_register())
+        if sums < count:
+            squares = [paired(operator.add, squares)]
+        sides = zip(x[1 + count :], y[1 + count :], squares, strict=True)
+        return (n, *means, *(a + b + c for a, b, c in sides))
+
+    def finish(state: State, numbers: Sequence[Any]) -> Any:
+        divisor = numbers[0]
+        if masked:
+            divisor = vc.max(state[0] - numbers[0], 0).to_register()
+        parts = []
+        for square in state[1 + count :]:
+            without = vc.select(square > 0, _number(math.inf, part), _number(math.nan, part))
+            value = vc.select(divisor > 0, divided(square, divisor), without).to_register()
+            parts.append(vc.sqrt(value) if root else value)
+        return composed(compute_type(out_type), parts)
+
+    return Accumulator(
+        "std" if root else "var",
+        (part,) * (1 + count + sums),
+        (0,) * (1 + count + sums),
+        out_type,
+        gather,
+        combine,
+        finish,
+        (("divisor", part),),
+        origin=shifted and not masked and not tiny,
+    )
+
+
+def _number(value: float, kind: DType) -> Any:
+    return vc.to_dtype(kind, value)
+
+
+def _of_chunk(rows: Sequence[Sequence[Any]], keep: Sequence[Any] | None, kind: DType, sums: int) -> State:
+    """Return the moments of numbers of some components; `keep` is 1 for those that count, and 0."""
+    zero = _number(0, kind)
+    kept = [] if keep is None else [each.to_register() for each in keep]
+    if keep is None:
+        n = _number(len(rows), kind)
+        share = _number(1 / len(rows), kind)
+    else:
+        n = paired(operator.add, kept)
+        share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
+    means, squares = [], []
+    for column in map(list, zip(*rows, strict=True)):
+        if keep is not None:
+            column = [
+                vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
+            ]
+        mean = (paired(operator.add, column) * share).to_register()
+        steps = [(each - mean).to_register() for each in column]
+        if keep is not None:
+            steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
+        means.append(mean)
+        squares.append(paired(operator.add, [step * step for step in steps]))
+    if sums < len(squares):
+        squares = [paired(operator.add, squares)]
+    return (n.to_register(), *means, *squares)
+
+
+def _of_integers(values: Sequence[Any], kind: DType) -> State:
+    """Return the moments of integers of 8 bits, whose squares add up to less than 32 bits hold."""
+    values = [parts_of(value)[0] for value in values]
+    total = converted(paired(operator.add, values), kind).to_register()
+    square = converted(paired(operator.add, [each * each for each in values]), kind)
+    mean = (total * _number(1 / len(values), kind)).to_register()
+    return (_number(len(values), kind).to_register(), mean, (square - total * mean).to_register())
