@@ -106,7 +106,7 @@ def scan_rows(
     if ranges is not None:
         launch("scan", ranges, ())
         return
-    if looks_back(context, facts):
+    if looks_back(context, facts, group):
         ranges = tile_ranges(outer, length, form.tile, together)
         launch("lookback", ranges, _board(context, kind, ranges, facts))
         return

@@ -128,9 +128,9 @@ def on_cpu(context: Context) -> bool:
     return any(info.is_cpu() for info in context.device_infos)
 
 
-def looks_back(context: Context, facts: Facts) -> bool:
+def looks_back(context: Context, facts: Facts, group: int) -> bool:
     """Whether tiles pass on what they come to while they are at work."""
-    if not facts.shuffles:
+    if not facts.shuffles or group < 2 * facts.subgroup:
         return False
     if tuning.lookback >= 0:
         return bool(tuning.lookback)
