@@ -91,7 +91,6 @@ def scan_rows(
             aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             carried=carried,
             looped=ranges.rounds > 1,
-            native=bool(planning.tuning.native),
             tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)

@@ -99,7 +99,7 @@ class Board:
                 prepare()
 
     def post(self, tile: Any, whole: Item, subgroup: Any, subgroups: int) -> None:
-        """Leave what a tile comes to, and begin to look for what those before it do; all invocations do so."""
+        """Leave what a tile comes to, and begin to look for what those before it do."""
         lanes, fan = self._lanes, self._lanes.size
         lane = lanes.lane
         # tags of this launch: this one, and the next for items in which a segment begins

@@ -47,10 +47,12 @@ class Tuning:
         Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
     tickets
         Whether tiles are numbered as their workgroups start: 1 or 0; -1: where these may start in any order.
+    native
+        Whether subgroups add and multiply by operations of the device: 1 or 0; -1: on GPUs.
     """
 
-    group: int = 512
-    bytes_each: int = 64
+    group: int = 256
+    bytes_each: int = 128
     most_elements: int = 32
     enough: int = 528
     enough_cpu: int = 8
@@ -60,7 +62,7 @@ class Tuning:
     lookback: int = -1
     packed: int = -1
     tickets: int = -1
-    native: int = 0
+    native: int = -1
 
 
 tuning = Tuning()
@@ -109,7 +111,9 @@ def facts_of(context: Context, kind: DType) -> Facts:
     longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= features
     if tuning.packed >= 0:
         longs = longs and bool(tuning.packed)
-    return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs)
+    native = not on_cpu(context) if tuning.native < 0 else bool(tuning.native)
+    native = native and shuffles and context.subgroup_arithmetic
+    return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs, native)
 
 
 def group_of(context: Context, kind: DType, subgroup: int) -> int:

@@ -82,7 +82,6 @@ class RowsForm:
     looped: bool
     facts: Facts
     tickets: bool = True
-    native: bool = False
 
     @property
     def segmented(self) -> bool:
@@ -174,7 +173,7 @@ class RowsWork:
         facts = form.facts
         index = vc.local_invocation_index()
         self._lanes = Lanes(
-            facts.subgroup, shuffles=facts.shuffles, extended=facts.extended, native=form.native
+            facts.subgroup, shuffles=facts.shuffles, extended=facts.extended, native=facts.native
         )
         self._subgroups = form.group // facts.subgroup
         self._subgroup: Any = (
@@ -296,6 +295,8 @@ class RowsWork:
         if not early:
             before, whole = self._among_subgroups(_joined(algebra, totals))
             self._board.post(self._group, whole, self._subgroup, self._subgroups)
+        if not form.exclusive:
+            before = algebra.certain(before)
         self._finish(values, [[None] * form.together] * form.vectors, scanned, totals, before)
         carry = self._board.before(whole).value
         with vc.if_block(self._of_row > 0):
