@@ -472,7 +472,7 @@ def test_bad_maps() -> None:
     def missing(x) -> None:  # type: ignore[no-untyped-def]
         pass
 
-    def bare(x: f32) -> None:  # type: ignore[valid-type]
+    def text(x: str) -> None:
         pass
 
     def odd(x: Const[f32]) -> int:
@@ -480,7 +480,7 @@ def test_bad_maps() -> None:
 
     with pytest.raises(ValueError, match="annotation"):
         vd.map(missing)
-    for function in (bare, odd, 3):
+    for function in (text, odd, 3):
         with pytest.raises(TypeError):
             vd.map(function)  # type: ignore[arg-type]
 
