@@ -23,7 +23,6 @@ from vkdispatch.base.dtype import (
     int32,
     int64,
     is_complex,
-    is_float_dtype,
     is_matrix,
     is_scalar,
     uint32,
@@ -57,17 +56,6 @@ class Algebra:
     def none(self) -> Item:
         """Return an item of no elements."""
         return Item(None, None, False)
-
-    def certain(self, item: Item) -> Item:
-        """Return an item that is there: where it was not, one that changes nothing, if there is such."""
-        operation = self.operation
-        if item.present is True or item.present is False or self.segmented or operation.identity is None:
-            return item
-        neutral = operation.neutral()
-        if operation.function is operator.add and is_float_dtype(self.kind):
-            # added to -0, 0 would be something else
-            neutral = -neutral
-        return Item(vc.select(item.present, item.value, neutral).to_register())
 
     def variable(self, present: Any = True) -> Item:
         """Return registers for an item to be assigned later."""
@@ -166,7 +154,7 @@ class Lanes:
 
     def inclusive(self, algebra: Algebra, item: Item, count: int | None = None) -> Item:
         """Return the items of all invocations up to this one, joined; of `count` at most."""
-        scanned = self._by_device(algebra, _INCLUSIVE, item)
+        scanned = self._by_device(algebra, _INCLUSIVE, item) if count is None else None
         if scanned is not None:
             return scanned
         distance = 1

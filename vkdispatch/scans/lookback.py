@@ -98,14 +98,17 @@ class Board:
                 vc.atomic_store(status[2], vc.to_dtype(kind, 0), relaxed=True)
                 prepare()
 
-    def post(self, tile: Any, whole: Item, subgroup: Any, subgroups: int) -> None:
-        """Leave what a tile comes to, and begin to look for what those before it do."""
-        lanes, fan = self._lanes, self._lanes.size
-        lane = lanes.lane
+    def post(self, tile: Any, whole: Item) -> None:
+        """Leave what a tile comes to."""
         # tags of this launch: this one, and the next for items in which a segment begins
         self._base = (self._launch_memory[0] * 2 + 1).to_register("scan_tag")
         with vc.if_block(vc.local_invocation_index() == 0):
             self._put(tile, whole)
+
+    def before(self, tile: Any, whole: Item, subgroup: Any, subgroups: int) -> Item:
+        """Return what the tiles before come to. `whole` is what this one comes to."""
+        algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
+        lane = lanes.lane
         each = self._tiles if self._each is None else self._each
         blocks_each = (each + (fan - 1)) // fan
         tiles_at: Any = 0
@@ -118,68 +121,59 @@ class Board:
             mine = (tile - tiles_at).to_register()
             sections_at = sections_at + row * ((blocks_each + (fan - 1)) // fan)
             blocks_at = blocks_at + row * blocks_each
-        self._ends = (mine + 1 == each).to_register()
+        blocks_at, sections_at = blocks_at.to_register(), sections_at.to_register()
         block = (mine // fan).to_register()
         section = (block // fan).to_register()
-        self._section, self._place, self._of_section = section, (mine % fan).to_register(), block % fan
-        self._of_section = self._of_section.to_register()
-        self._own_block, self._own_section = blocks_at + block, sections_at + section
-        self._subgroup = subgroup
-        # subgroup 0 looks at the blocks that are too far back for the others to look at their tiles
-        near = min(subgroups - 1, fan)
-        back = subgroup - 1
-        self._far = subgroup == 0
-        self._near = vc.all(subgroup > 0, back <= self._of_section, back < near).to_register()
-        self._seen = vc.select(self._near, self._of_section - back, 0).to_dtype(uint32).to_register()
-        all_tiles = vc.select(back == 0, self._place, fan).to_dtype(uint32)
-        all_blocks = vc.select(self._of_section + 1 > near, self._of_section + 1 - near, 0).to_dtype(uint32)
-        tiles = vc.select(self._near, all_tiles, 0).to_dtype(uint32)
-        self._count = vc.select(self._far, all_blocks, tiles).to_dtype(uint32).to_register()
-        slot = vc.select(
-            self._far,
-            blocks_at + (section * fan + lane),
-            tiles_at + ((section * fan + self._seen) * fan + lane),
-        )
-        self._looking = _Slots(self, slot.to_dtype(uint32), lane < self._count)
-        # all tiles ask for the same one: a lane of each will do
-        of_first = vc.all(self._far, section > 0, lane == 0)
-        self._sections = _Slots(self, sections_at + vc.max(section, 1) - 1, of_first)
-        self._looking.look()
-        self._sections.look()
-
-    def before(self, whole: Item) -> Item:
-        """Return what the tiles before come to. `whole` is what this one comes to."""
-        algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
-        lane, place, of_section = lanes.lane, self._place, self._of_section
+        place = (mine % fan).to_register()
+        of_section = (block % fan).to_register()
+        last = place == fan - 1
+        near = min(subgroups - 1, fan) if subgroups > 1 else 1
         shared = _Shared(algebra, fan + 2)
-        self._looking.wait()
-        self._sections.wait()
-        wanted = lane < self._count
-        with vc.if_block(self._far):
-            with vc.if_block(wanted):
-                shared.leave(lane, self._looking.item())
+        looks = subgroup == 0 if subgroups > 1 else None
+        with vc.if_block(looks) if looks is not None else vc.scope_block():
+            far = of_section + 1 - near
+            wanted = vc.all(of_section + 1 > near, lane < far) if near < fan else None
+            blocks = _Slots(self, blocks_at + (section * fan + lane), wanted) if near < fan else None
+            # all tiles ask for the same one: a lane of each will do
+            sections = _Slots(self, sections_at + vc.max(section, 1) - 1, vc.all(section > 0, lane == 0))
+            if blocks is not None and wanted is not None:
+                blocks.wait()
+                with vc.if_block(wanted):
+                    shared.leave(lane, blocks.item())
+            sections.wait()
             with vc.if_block(lane == 0):
-                shared.leave(fan + 1, self._sections.item())
-        with vc.if_block(self._near):
-            joined = lanes.inclusive(algebra, algebra.chosen(wanted, self._looking.item(), whole))
-            in_block = lanes.item_at(joined, vc.max(self._count, 1) - 1)
-            own_block = lanes.item_at(joined, fan - 1)
-            with vc.if_block(lane == 0):
-                shared.leave(self._seen, own_block)
-            with vc.if_block(self._subgroup == 1):
+                shared.leave(fan + 1, sections.item())
+        with vc.if_block(subgroup > 0) if subgroups > 1 else vc.scope_block():
+            back = subgroup - 1 if subgroups > 1 else vc.to_dtype(uint32, 0)
+            with vc.if_block(vc.all(back <= of_section, back < near)):
+                own = of_section - back
+                here = (
+                    vc.select(back == 0, place, fan).to_dtype(uint32).to_register()
+                    if subgroups > 1
+                    else place
+                )
+                wanted = lane < here
+                tiles = _Slots(self, tiles_at + ((section * fan + own) * fan + lane), wanted)
+                tiles.wait()
+                joined = lanes.inclusive(algebra, algebra.chosen(wanted, tiles.item(), whole))
+                in_block = lanes.item_at(joined, vc.max(here, 1) - 1)
+                own_block = lanes.item_at(joined, fan - 1)
                 with vc.if_block(lane == 0):
+                    shared.leave(own, own_block)
+                with vc.if_block(vc.all(here < fan, lane == 0)):
                     shared.leave(fan, in_block)
-                with vc.if_block(place == fan - 1):
-                    self._put(self._own_block, own_block)
+                with vc.if_block(here == fan - 1):
+                    self._put(blocks_at + block, own_block)
         vc.barrier()
         joined = lanes.inclusive(algebra, shared.found(vc.min(lane, of_section)))
         in_section = self._present(lanes.item_at(joined, vc.max(of_section, 1) - 1), of_section > 0)
         own_section = lanes.item_at(joined, fan - 1)
-        earlier = self._present(shared.found(fan + 1), self._section > 0)
+        earlier = self._present(shared.found(fan + 1), section > 0)
         in_block = self._present(shared.found(fan), place > 0)
-        self._end(self._ends)
-        with vc.if_block(vc.all(place == fan - 1, of_section == fan - 1, self._far)):
-            self._put(self._own_section, algebra.joined(earlier, own_section))
+        self._end(mine + 1 == each)
+        ends = vc.all(last, of_section == fan - 1)
+        with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
+            self._put(sections_at + section, algebra.joined(earlier, own_section))
         return algebra.joined(algebra.joined(earlier, in_section), in_block)
 
     def _present(self, item: Item, condition: Any) -> Item:
@@ -254,6 +248,7 @@ class _Slots:
 
     def wait(self) -> None:
         """Look until all is there."""
+        self.look()
         with vc.while_block(vc.subgroup_any(self._tag == 0)):
             self.look()
 

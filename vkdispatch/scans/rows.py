@@ -251,58 +251,28 @@ class RowsWork:
         masks = [self._mask(place) if form.segmented else None for place in self._places]
         begins = [self._begins_of(mask) for mask in masks]
         own = [folded(algebra, *both) for both in zip(values, begins, strict=True)]
-        if form.mode == "lookback" and not form.segmented:
-            self._look_back(values, own)
-            return carry
-        scanned = [lanes.inclusive(algebra, item) for item in own]
-        totals = [lanes.item_at(item, size - 1) for item in scanned]
-        before, whole = self._among_subgroups(_joined(algebra, totals))
-        if form.mode == "lookback":
-            self._board.post(self._group, whole, self._subgroup, self._subgroups)
-            found = self._board.before(whole)
-            carry = Item(found.value, found.flag)
-        if form.mode != "reduce":
-            self._finish(values, begins, scanned, totals, algebra.joined(carry, before))
-            self._store(values)
-        return algebra.joined(carry, whole)
-
-    def _finish(
-        self,
-        values: list[list[Any]],
-        begins: list[list[Any]],
-        scanned: list[Item],
-        totals: list[Item],
-        base: Item,
-    ) -> None:
-        """Replace values by results; `base` is what is before the subgroup's."""
-        algebra, lanes = self._algebra, self._lanes
-        for row, begin, item, total in zip(values, begins, scanned, totals, strict=True):
-            shifted = lanes.item_up(item, 1)
-            prefix = algebra.chosen(lanes.lane > 0, algebra.joined(base, shifted), base)
-            base = algebra.joined(base, total)
-            finish(algebra, prefix, row, begin, exclusive=self._form.exclusive)
-
-    def _look_back(self, values: list[list[Any]], own: list[Item]) -> None:
-        """Scan a tile for itself while those before it are waited for, and then add them to it."""
-        form, algebra, lanes = self._form, self._algebra, self._lanes
         # what others wait for comes first, if it need not come with all else
-        early = algebra.operation.commutative
+        early = form.mode == "lookback" and algebra.operation.commutative and not form.segmented
         if early:
             before, whole = self._among_subgroups(lanes.total(algebra, _joined(algebra, own)))
-            self._board.post(self._group, whole, self._subgroup, self._subgroups)
+            self._board.post(self._group, whole)
         scanned = [lanes.inclusive(algebra, item) for item in own]
-        totals = [lanes.item_at(item, lanes.size - 1) for item in scanned]
+        totals = [lanes.item_at(item, size - 1) for item in scanned]
         if not early:
             before, whole = self._among_subgroups(_joined(algebra, totals))
-            self._board.post(self._group, whole, self._subgroup, self._subgroups)
-        if not form.exclusive:
-            before = algebra.certain(before)
-        self._finish(values, [[None] * form.together] * form.vectors, scanned, totals, before)
-        carry = self._board.before(whole).value
-        with vc.if_block(self._of_row > 0):
-            for value in (each for row in values for each in row):
-                value[:] = algebra.operation.combined(carry, value)
-        self._store(values)
+        if form.mode == "lookback":
+            if not early:
+                self._board.post(self._group, whole)
+            carry = self._looked_back(whole)
+        base = algebra.joined(carry, before)
+        if form.mode != "reduce":
+            for k in range(form.vectors):
+                shifted = lanes.item_up(scanned[k], 1)
+                prefix = algebra.chosen(lanes.lane > 0, algebra.joined(base, shifted), base)
+                base = algebra.joined(base, totals[k])
+                finish(algebra, prefix, values[k], begins[k], exclusive=form.exclusive)
+            self._store(values)
+        return algebra.joined(carry, whole)
 
     # -- memory
 
@@ -435,6 +405,8 @@ class RowsWork:
         if self._form.mode == "lookback":
             self._board.tell_launch()
         if count == 1:
+            if self._form.mode == "lookback":
+                vc.barrier()
             return algebra.none(), own
         memory, flags = self._shared()
         with vc.if_block(lanes.lane == 0):
@@ -457,6 +429,13 @@ class RowsWork:
             flags = vc.shared_buffer(uint32, self._subgroups) if self._form.segmented else None
             self._memory = vc.shared_buffer(self._algebra.kind, self._subgroups), flags
         return self._memory  # type: ignore[no-any-return]
+
+    def _looked_back(self, whole: Item) -> Item:
+        """Return what the tiles before come to."""
+        item = self._board.before(self._group, whole, self._subgroup, self._subgroups)
+        if self._form.segmented:
+            return Item(item.value, item.flag)
+        return Item(item.value, None, (self._of_row > 0).to_register())
 
 
 def _joined(algebra: Algebra, items: Sequence[Item]) -> Item:
