@@ -41,6 +41,8 @@ class Tuning:
         Tiles that one workgroup does rather than several.
     columns, rounds
         Columns side by side in a workgroup, and elements of each that an invocation takes at once.
+    line
+        Bytes side by side that columns are read by, at least.
     lookback
         Whether tiles look back: 1, or 0, which is partial results; -1 chooses.
     packed
@@ -58,6 +60,7 @@ class Tuning:
     enough_cpu: int = 8
     few: int = 4
     columns: int = 32
+    line: int = 128
     rounds: int = 8
     lookback: int = -1
     packed: int = -1
@@ -233,6 +236,10 @@ def columns_of(
     side = min(group, 1 << max(columns - 1, 0).bit_length())
     if length > tuning.rounds and -(-columns // group) < enough:
         side = min(side, tuning.columns)
+        # fewer columns for each workgroup, if that makes enough of these
+        least = max(1, tuning.line // (together * component_count(kind) * component_type(kind).item_size))
+        fitting = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
+        side = max((each for each in fitting if 2 * -(-columns // each) > enough), default=side)
     chunk = group // side * tuning.rounds
     blocks = -(-columns // side)
     turns = -(-length // chunk)
