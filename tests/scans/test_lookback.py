@@ -22,7 +22,7 @@ def latest(a: vd.int32, b: vd.int32) -> vd.int32:
 def check(result, expected, what):
     np.testing.assert_array_equal(result.read(0), expected, str(what))
 
-with tuned(lookback=1, packed={packed}, tickets={packed}, native={packed}, bytes_each=16, group=64):
+with tuned(lookback=1, packed={packed}, tickets={packed}, native={packed}, looking_bytes_each=16):
     for shape in ((1100,), (70_001,), (40_000,), (3, 9000), (5, 5001), (70, 640)):
         axis = len(shape) - 1
         x = rng.integers(-9, 9, shape).astype(np.int32)

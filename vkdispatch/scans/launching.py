@@ -23,7 +23,6 @@ from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
     columns_of,
-    elements_each,
     facts_of,
     group_of,
     looks_back,
@@ -31,6 +30,7 @@ from vkdispatch.scans.planning import (
     shared_ranges,
     takes_tickets,
     tile_ranges,
+    vectors_each,
     whole_ranges,
 )
 from vkdispatch.scans.rows import RowsForm, rows_kernel
@@ -71,7 +71,7 @@ def scan_rows(
     form = RowsForm(
         "scan",
         group,
-        elements_each(kind, together),
+        vectors_each(kind, together),
         together,
         wish.reverse,
         wish.exclusive,
@@ -105,7 +105,12 @@ def scan_rows(
     if ranges is not None:
         launch("scan", ranges, ())
         return
-    if looks_back(context, facts, group):
+    if looks_back(context, facts):
+        form = replace(
+            form,
+            group=group_of(context, kind, facts.subgroup, looking=True),
+            vectors=vectors_each(kind, together, looking=True),
+        )
         ranges = tile_ranges(outer, length, form.tile, together)
         launch("lookback", ranges, _board(context, kind, ranges, facts))
         return
