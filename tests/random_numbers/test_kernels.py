@@ -232,3 +232,27 @@ def test_outside_of_kernels() -> None:
         vc.random.philox4x32((1, 2, 3, 4), (5, 6))
     with pytest.raises(RuntimeError):
         vc.random.Philox(1)
+
+
+def test_precise_values_round_at_each_step() -> None:
+    with vc.shader_context() as context:
+        (x,) = context.declare_input_arguments([Buff[f32]], ["x"])  # noqa: F405
+        x[0] = vc.precise(x[0] * x[1] + x[2])
+        assert vc.precise(3) == 3
+    source = context.get_description("k").make_source(1, 1, 1)
+    assert "precise float" in str(source)
+
+    @vd.shader(exec_size="x.size // 3")
+    def rounded(result: Buff[f32], x: Buff[f32]) -> None:  # noqa: F405
+        i = vc.global_invocation_id().x
+        result[i] = vc.precise(x[3 * i] * x[3 * i + 1] + x[3 * i + 2])
+
+    # products that need more than 24 bits, less what is near to them
+    a, b = np.random.default_rng(3).random((2, 4096), np.float32)
+    given = np.stack([a, b, -(a * b)], axis=1)
+    result = vd.Buffer(4096, vd.float32)
+    rounded(result, vd.asbuffer(given))
+    assert np.array_equal(result.read(0), np.zeros(4096))
+    for wrong in (x, "x"):
+        with pytest.raises(TypeError):
+            vc.precise(wrong)
