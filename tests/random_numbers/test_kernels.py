@@ -254,5 +254,5 @@ def test_precise_values_round_at_each_step() -> None:
     rounded(result, vd.asbuffer(given))
     assert np.array_equal(result.read(0), np.zeros(4096))
     for wrong in (x, "x"):
-        with pytest.raises(TypeError):
+        with pytest.raises((TypeError, ValueError)):
             vc.precise(wrong)
