@@ -136,7 +136,8 @@ class _Tracing:
             own_words = [self._from_shift(a + b) for a, b in zip(own_words, following, strict=True)]
         found = [word for words in own_words for word in words]
         if form.bits == 16:
-            return [half.to_register() for word in found for half in (word & 0xFFFF, word >> 16)]
+            # the bits of the lower half, and of the upper one, from where `_uniform` takes them
+            return [half.to_register() for word in found for half in (word << 7, word >> 9)]
         if form.bits == 64:
             return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
@@ -325,8 +326,8 @@ def _uniform(word: Any, kind: DType) -> Any:
         return uniform64(word)
     if kind is float32:
         return uniform32(word)
-    # 11 bits of 16, behind the point of a number of [1, 2)
-    return vc.reinterpret(float32, (word >> 5 << 12) | 0x3F800000) - 1.0
+    # 11 bits behind the point of a number of [1, 2)
+    return vc.reinterpret(float32, (word & 0x7FF000) | 0x3F800000) - 1.0
 
 
 def _half(value: Any) -> Any:
