@@ -154,6 +154,7 @@ def test_normals_and_integers_of_streams() -> None:
         four: Buff[v4],  # noqa: F405
         ints: Buff[i32],  # noqa: F405
         longs: Buff[i64],  # noqa: F405
+        doubles: Buff[f64],  # noqa: F405
         low: Const[i32],  # noqa: F405
         high: Const[i32],  # noqa: F405
     ) -> None:
@@ -164,12 +165,15 @@ def test_normals_and_integers_of_streams() -> None:
             ints[lane * 64 + i] = stream.integers(-3, 8)
         for i in vc.range(16):
             four[lane * 16 + i] = stream.normal4()
+            doubles[lane * 16 + i] = stream.normal(-1, 0.5, vd.float64)
             ints[(1024 + lane) * 64 + i] = stream.integers(low, high)
             longs[lane * 16 + i] = stream.integers(-(2**40), 2**41, dtype=vd.int64)
 
     normals, four = vd.Buffer(1024 * 64, vd.float32), vd.Buffer(1024 * 16, vd.vec4)
     ints, longs = vd.Buffer((2, 1024, 64), vd.int32), vd.Buffer(1024 * 16, vd.int64)
-    draw(normals, four, ints, longs, -(2**31), 2**30)
+    doubles = vd.Buffer(1024 * 16, vd.float64)
+    draw(normals, four, ints, longs, doubles, -(2**31), 2**30)
+    assert stats.kstest((doubles.read(0) + 1) * 2, "norm").pvalue > 1e-3
     assert stats.kstest((normals.read(0) - 2) / 3, "norm").pvalue > 1e-3
     assert stats.kstest(four.read(0).reshape(-1), "norm").pvalue > 1e-3
     small = ints.read(0)[0].reshape(-1)
@@ -212,6 +216,7 @@ def test_bulk_and_kernels_share_keys() -> None:
         (lambda: vc.random.Philox(1, 2**64), ValueError, "sequence: expected an integer of 0 to"),
         (lambda: vc.random.Philox(1, 2, 0.5), TypeError, "offset: expected integers"),
         (lambda: vc.random.Philox(1).uniform(dtype=vd.int32), TypeError, "dtype: expected a float16"),
+        (lambda: vc.random.Philox(1).normal(dtype=vd.float16), TypeError, "dtype: expected a float32"),
         (lambda: vc.random.Philox(1).integers(0), ValueError, "integers: there is none"),
         (lambda: vc.random.Philox(1).integers(5, 5), ValueError, "integers: there is none"),
         (lambda: vc.random.Philox(1).integers(0, 2**32), ValueError, "int32 does not hold"),
@@ -232,3 +237,27 @@ def test_outside_of_kernels() -> None:
         vc.random.philox4x32((1, 2, 3, 4), (5, 6))
     with pytest.raises(RuntimeError):
         vc.random.Philox(1)
+
+
+def test_precise_values_round_at_each_step() -> None:
+    with vc.shader_context() as context:
+        (x,) = context.declare_input_arguments([Buff[f32]], ["x"])  # noqa: F405
+        x[0] = vc.precise(x[0] * x[1] + x[2])
+        assert vc.precise(3) == 3
+    source = context.get_description("k").make_source(1, 1, 1)
+    assert "precise float" in str(source)
+
+    @vd.shader(exec_size="x.size // 3")
+    def rounded(result: Buff[f32], x: Buff[f32]) -> None:  # noqa: F405
+        i = vc.global_invocation_id().x
+        result[i] = vc.precise(x[3 * i] * x[3 * i + 1] + x[3 * i + 2])
+
+    # products that need more than 24 bits, less what is near to them
+    a, b = np.random.default_rng(3).random((2, 4096), np.float32)
+    given = np.stack([a, b, -(a * b)], axis=1)
+    result = vd.Buffer(4096, vd.float32)
+    rounded(result, vd.asbuffer(given))
+    assert np.array_equal(result.read(0), np.zeros(4096))
+    for wrong in (x, "x"):
+        with pytest.raises((TypeError, ValueError)):
+            vc.precise(wrong)

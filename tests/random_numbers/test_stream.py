@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -110,6 +112,26 @@ def test_states_go_to_numpy_and_back() -> None:
     first = ours.raw(9).read(0)
     ours.state = kept
     assert np.array_equal(ours.raw(9).read(0), first)
+
+
+@pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
+def test_copies_go_on_alike(kind: str) -> None:
+    generator = vd.random.Generator(3, kind)
+    generator.random(3)
+    generator.raw(2, graph=vd.CommandGraph())
+    copies = [copy.copy(generator), copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))]
+    expected = generator.random(7).read(0)
+    graph = vd.CommandGraph()
+    recorded = generator.raw(5, graph=graph)
+    graph.submit()
+    child = generator.spawn(1)[0].key
+    for each in copies:
+        assert np.array_equal(each.random(7).read(0), expected)
+        graph = vd.CommandGraph()
+        again = each.raw(5, graph=graph)
+        graph.submit()
+        assert np.array_equal(again.read(0), recorded.read(0))
+    assert copies[-1].spawn(1)[0].key == child
 
 
 def test_states_of_philox4x32() -> None:

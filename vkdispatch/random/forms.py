@@ -68,8 +68,8 @@ class Form:
         Whether elements are stored together.
     group, unroll, long_products
         See `Tuning`.
-    subgroup
-        Invocations that hand each other words; 1: none do.
+    exchange
+        Whether the invocations of a workgroup hand each other words.
     """
 
     made: str
@@ -86,7 +86,7 @@ class Form:
     group: int = 256
     unroll: int = 1
     long_products: bool = False
-    subgroup: int = 1
+    exchange: bool = False
 
     @property
     def words(self) -> int:
@@ -116,11 +116,6 @@ class Form:
             real = float64 if kind is float64 else float32
             found = [("low", real), ("width", real)]
         return [*found, ("word", uint32)] if self.single else found
-
-    @property
-    def edged(self) -> bool:
-        """Whether words that no neighbour has are stored singly, by those who have them."""
-        return self.subgroup > 1 and self.bits == 32 and self.made in ("raw", "uniform") and self.vector
 
     @property
     def view(self) -> DType | None:

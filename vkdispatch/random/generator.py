@@ -107,6 +107,9 @@ class Generator:
         low, high = self.key
         return f"<vd.random.Generator: {self.bit_generator}, key ({low:#x}, {high:#x})>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Generator._of, (self._at.origin(),)
+
     @property
     def bit_generator(self) -> str:
         """Return "philox4x32" or "philox4x64"."""

@@ -7,7 +7,7 @@ Each invocation computes a few blocks of Philox, and from each a vector of eleme
     elements            e e e e   e e e e   e e e e            one word each, or two, or half of one
 
 Where a draw starts inside a block, its elements come from two neighbouring blocks: an invocation has the
-second from its neighbour in the subgroup, or computes it too. Which word an element is made of is decided by
+second's words from its neighbour, or computes them too. Which word an element is made of is decided by
 its place alone, never by how the work is divided.
 """
 
@@ -84,22 +84,16 @@ class _Tracing:
         # words that are passed over: a number, or known at the launch only
         self._shift = left[7].to_register() if form.shift < 0 else form.shift
         self._numbers = left[8:]
-        # the number of the invocation's first block, and how far it is to the next
+        # the number of the invocation's first block
         self._first: Any = None
-        self._stride = form.subgroup if form.subgroup > 1 else form.group
-        self._first_words: list[Any] = []
 
     def run(self) -> None:
         """Record the kernel's statements."""
         form = self._form
         if self._position is not None:
             self._counter = self._from(self._position)
-        turn = vc.workgroup_id().x * (form.group * form.unroll)
-        index = vc.local_invocation_index()
-        if form.subgroup > 1:
-            # the blocks of a subgroup lie together, so that the last words are a neighbour's first
-            turn, index = turn + index // form.subgroup * (form.subgroup * form.unroll), index % form.subgroup
-        self._first = (turn + index).to_register("block")
+        first = vc.workgroup_id().x * (form.group * form.unroll) + vc.local_invocation_index()
+        self._first = first.to_register("block")
         if form.single:
             value = self._values([self._numbers.pop()])[0]
             with vc.if_block(self._first == 0):
@@ -108,18 +102,13 @@ class _Tracing:
         values = self._values(self._all_words())
         for number in range(form.unroll):
             part = values[number * form.together : (number + 1) * form.together]
-            if form.edged and number == form.unroll - 1:
-                self._store(self._block(number), part, self._lane() < form.subgroup - 1)
-            else:
-                self._store(self._block(number), part)
-        if form.edged:
-            self._store_first()
+            self._store(self._block(number), part)
 
     def _block(self, number: Any) -> Any:
         """Return the number of one of the invocation's blocks."""
         if isinstance(number, int):
-            return (self._first + number * self._stride).to_register() if number else self._first
-        return (self._first + number * self._stride).to_register()
+            return (self._first + number * self._form.group).to_register() if number else self._first
+        return (self._first + number * self._form.group).to_register()
 
     # -- words
 
@@ -139,22 +128,16 @@ class _Tracing:
     def _all_words(self) -> list[Any]:
         """Return the words that the invocation's elements are made of, in their order."""
         form = self._form
-        exchanging = form.subgroup > 1
-        # a subgroup needs the block behind its own as well
-        count = form.unroll + (exchanging and not form.edged)
-        own_words = [self._words(self._block(number)) for number in range(count)]
-        self._first_words = own_words[0][: max(form.shift, 0)]
-        found: list[Any] = []
-        for number in range(form.unroll):
-            words = own_words[number]
-            if exchanging:
-                words = words[form.shift :] + self._of_neighbour(words, own_words[min(number + 1, count - 1)])
-            elif form.shift:
-                following = self._words(self._block(number) + 1)
-                words = self._from_shift(words + following)
-            found += words
+        own_words = [self._words(self._block(number)) for number in range(form.unroll)]
+        if form.exchange:
+            own_words = self._exchanged(own_words)
+        elif form.shift:
+            following = [self._words(self._block(number) + 1) for number in range(form.unroll)]
+            own_words = [self._from_shift(a + b) for a, b in zip(own_words, following, strict=True)]
+        found = [word for words in own_words for word in words]
         if form.bits == 16:
-            return [half.to_register() for word in found for half in (word & 0xFFFF, word >> 16)]
+            # the bits of the lower half, and of the upper one, from where `_uniform` takes them
+            return [half.to_register() for word in found for half in (word << 7, word >> 9)]
         if form.bits == 64:
             return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
@@ -173,17 +156,34 @@ class _Tracing:
             step //= 2
         return words[: form.words]
 
-    def _of_neighbour(self, words: list[Any], later: list[Any]) -> list[Any]:
-        """Return the first words of the block behind, which a neighbour has."""
+    def _exchanged(self, blocks: list[list[Any]]) -> list[list[Any]]:
+        """Return the words from the shift on, of which the last are the first of the block behind.
+
+        The next invocation has that one, or, behind the last, the first; the workgroup's last block needs one
+        more.
+        """
         form = self._form
-        # behind the last invocation's block comes the first one's next
-        lane = self._lane()
-        given: list[Any] = [
-            vc.select(lane == 0, of_later, of_this)
-            for of_later, of_this in zip(later[: form.shift], words[: form.shift], strict=True)
+        size = form.unroll * form.group
+        firsts = vc.shared_buffer(uint32, form.shift * (size + 1))
+        lane = vc.local_invocation_index()
+        for turn, words in enumerate(blocks):
+            for place in range(form.shift):
+                firsts[place * (size + 1) + turn * form.group + lane] = words[place]
+        with vc.if_block(lane == form.group - 1):
+            behind = self._words(self._block(form.unroll - 1) + 1)
+            for place in range(form.shift):
+                firsts[place * (size + 1) + size] = behind[place]
+        vc.barrier()
+        return [
+            [
+                *words[form.shift :],
+                *(
+                    firsts[place * (size + 1) + turn * form.group + lane + 1].to_register()
+                    for place in range(form.shift)
+                ),
+            ]
+            for turn, words in enumerate(blocks)
         ]
-        behind = ((lane + 1) % form.subgroup).to_register()
-        return [vc.subgroup_shuffle(word.to_register(), behind) for word in given]
 
     def _words(self, number: Any) -> list[Any]:
         """Return the words of a block, of 32 bits each."""
@@ -288,22 +288,7 @@ class _Tracing:
 
     # -- stores
 
-    def _lane(self) -> Any:
-        return vc.local_invocation_index() % self._form.subgroup
-
-    def _store_first(self) -> None:
-        """Store the words that a subgroup begins with, and that the one before it did not have."""
-        form = self._form
-        values = self._values(self._first_words)
-        start = (self._turn * MOST_BLOCKS + self._first) * form.together
-        with vc.if_block(vc.all(self._lane() == 0, start > 0)):
-            for place, value in enumerate(values):
-                index = (start - form.shift + place).to_register("behind")
-                with vc.if_block(index < self._result.shape.w):
-                    self._element(index, value)
-
-    def _store(self, number: Any, values: list[Any], whole: Any = None) -> None:
-        """Store a block's elements; where it is not `whole`, without the words of the next."""
+    def _store(self, number: Any, values: list[Any]) -> None:
         form = self._form
         start = ((self._turn * MOST_BLOCKS + number) * form.together).to_register("first")
         size = self._result.shape.w
@@ -312,8 +297,7 @@ class _Tracing:
                 with vc.if_block(start + place < size):
                     self._element(start + place, value)
             return
-        fits = start + form.together <= size
-        with vc.if_block(fits if whole is None else vc.all(fits, whole)):
+        with vc.if_block(start + form.together <= size):
             stored = [self._mapped(start + place, value) for place, value in enumerate(values)]
             words = _packed(form.sink.out_type, stored)
             width = self._vectors.var_type.item_size // 4
@@ -323,10 +307,7 @@ class _Tracing:
                 self._vectors[place] = vector
         with vc.else_block():
             for place, value in enumerate(values):
-                there = start + place < size
-                if whole is not None and place >= form.together - form.shift:
-                    there = vc.all(there, whole)
-                with vc.if_block(there):
+                with vc.if_block(start + place < size):
                     self._element(start + place, value)
 
     def _mapped(self, index: Any, value: Any) -> Any:
@@ -345,8 +326,8 @@ def _uniform(word: Any, kind: DType) -> Any:
         return uniform64(word)
     if kind is float32:
         return uniform32(word)
-    # 11 bits of 16, behind the point of a number of [1, 2)
-    return vc.reinterpret(float32, (word >> 5 << 12) | 0x3F800000) - 1.0
+    # 11 bits behind the point of a number of [1, 2)
+    return vc.reinterpret(float32, (word & 0x7FF000) | 0x3F800000) - 1.0
 
 
 def _half(value: Any) -> Any:

@@ -16,8 +16,8 @@ from vkdispatch.random.forms import Form, tuning
 from vkdispatch.random.kernels import MOST_BLOCKS, fill_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# the subgroup operations by which invocations read each other's values, in Vulkan's bits
-_SHUFFLE = 0x10
+# words that a workgroup exchanges: 16 KiB is what every device has
+_MOST_EXCHANGED = 4032
 
 
 @record
@@ -92,7 +92,6 @@ class _Facts:
 
     is_cpu: bool
     has_long: bool
-    subgroup: int
     most_invocations: int
 
 
@@ -130,8 +129,7 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
             *(result, *views, *positions, *output.arguments),
             *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS, shift),
             *(*draw.numbers, *given),
-            # the last words of the last block are the first of the one behind
-            workgroups=1 if single else -(-(blocks + form.edged) // (form.group * form.unroll)),
+            workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
             graph=graph,
         )
         first += count if single else MOST_BLOCKS
@@ -157,7 +155,10 @@ def _chosen(
     group, unroll, long_products, exchange, everywhere = tuned
     group = min(group, facts.most_invocations)
     plain = shift < 0 or (facts.is_cpu and not everywhere)
-    exchanging = shift > 0 and exchange and not plain and group % facts.subgroup == 0
+    exchanging = shift > 0 and bool(exchange) and not plain
+    unroll = 1 if plain else max(1, unroll // (2 if wide else 1))
+    while exchanging and shift * unroll * group > _MOST_EXCHANGED:
+        group //= 2
     form = Form(
         made,
         wide,
@@ -171,9 +172,9 @@ def _chosen(
         on_device=on_device,
         vector=long_enough and not single,
         group=group,
-        unroll=1 if plain else max(1, unroll // (2 if wide else 1)),
+        unroll=unroll,
         long_products=bool(long_products) and facts.has_long,
-        subgroup=facts.subgroup if exchanging else 1,
+        exchange=exchanging,
     )
     return form, fill_kernel(form)
 
@@ -185,12 +186,9 @@ def _facts(context: Context) -> _Facts:
     found = _known.get(context)
     if found is None:
         infos = context.device_infos
-        sizes = {info.sub_group_size for info in infos}
-        able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
         found = _known[context] = _Facts(
             any(info.is_cpu() for info in infos),
             all("shaderInt64" in info.features for info in infos),
-            min(sizes) if able and len(sizes) == 1 else 1,
             min(context.max_workgroup_size[0], context.max_workgroup_invocations),
         )
     return found

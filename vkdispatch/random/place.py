@@ -22,7 +22,7 @@ class Place:
         self._seeds = start.seeds
         self._lock = threading.Lock()
         # draws that are recorded in graphs
-        self._recorded = 0
+        self._recorded = start.recorded
 
     @property
     def stream(self) -> Stream:
@@ -36,15 +36,20 @@ class Place:
         with self._lock:
             return self._seeds.spawn(count)
 
-    def state(self) -> dict[str, Any]:
-        """Return what `set_state` takes."""
+    def origin(self) -> Origin:
+        """Return where another generator begins that is to go on as this one."""
         with self._lock:
-            stream, place, waiting = self._stream, self._place, self._waiting
+            stream, place, waiting, recorded = self._stream, self._place, self._waiting, self._recorded
         pending = None
         if waiting is not None:
             at, word = waiting
             pending = word_at(stream, at) if word is None else word
-        return state_of(stream, place, pending)
+        return Origin(stream, place, self._seeds, pending, recorded)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` takes, in NumPy's words."""
+        origin = self.origin()
+        return state_of(origin.stream, origin.place, origin.pending)
 
     def set_state(self, stream: Stream, place: int, pending: int | None) -> None:
         """Go on there."""

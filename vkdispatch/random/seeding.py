@@ -29,12 +29,15 @@ class Origin:
         What other generators can be spawned from; None where a key was given.
     pending
         A word of 32 bits that waits for the next draw of such, as in NumPy's generator.
+    recorded
+        Draws that were recorded in graphs.
     """
 
     stream: Stream
     place: int
     seeds: np.random.SeedSequence | None
     pending: int | None = None
+    recorded: int = 0
 
 
 def origin(seed: Any, kind: str, key: Any, counter: Any) -> Origin:

@@ -48,7 +48,7 @@ def precise(x: Any) -> Any:
     of, in this kernel; of sums, differences and products that is (those of float32 and float64 round alike
     everywhere; quotients, roots and functions do not). Returns a register. A number is returned as it is.
 
-    Raises TypeError for what is neither, RuntimeError outside tracing.
+    Raises TypeError or ValueError for what is neither, RuntimeError outside tracing.
     """
     (value,) = operands("precise", (x,))
     if not isinstance(value, Expr):

@@ -163,12 +163,18 @@ class Philox:
         words = self.uvec4()
         return to_dtype(vec4, *(uniform32(words[i]) for i in range(4))).to_register()
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0) -> ShaderVariable:
-        """Return a normally distributed float32 of a mean and a standard deviation.
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, dtype: DType = float32) -> ShaderVariable:
+        """Return a normally distributed number of a mean and a standard deviation.
 
         Two words make two numbers (Box and Muller), the second of which waits for the next call: four words
-        make four numbers.
+        make four numbers. A float64 takes four words each time. Raises TypeError for another `dtype`.
         """
+        if dtype not in (float32, float64):
+            raise located(ArgumentTypeError, f"dtype: expected a float32 or float64, got {dtype!r}")
+        if dtype is float64:
+            double, _ = normal_pair(self.uint64(), self.uint64())
+            far: ShaderVariable = scaled(double, _of(float64, loc), _of(float64, scale))
+            return far
         result = new_register(float32, self._spare)
         with if_block(self._has_spare == 0):
             first, second = normal_pair(*self._pair())
