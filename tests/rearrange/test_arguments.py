@@ -116,7 +116,10 @@ def test_twice_the_same() -> None:
 
 
 FORMS = """
-import numpy as np, vkdispatch as vd
+import os, numpy as np, vkdispatch as vd
+from vkdispatch.rearrange import words
+if os.environ["LARGE"] == "yes":
+    words._TOO_LARGE = 1
 rng = np.random.default_rng(0)
 def same(got, expected):
     assert got.read(0).tobytes() == np.ascontiguousarray(expected).tobytes(), (got.shape, expected.shape)
@@ -135,6 +138,7 @@ for kind in (np.uint8, np.float32):
     same(vd.concatenate([x, x], 1), np.concatenate([a, a], 1))
     places = rng.integers(0, a.size, 999)
     values = rng.integers(0, 50, 999).astype(kind)
+    same(vd.take(x, vd.asbuffer(places)), a.ravel()[places])
     vd.put(x, vd.asbuffer(places), vd.asbuffer(values))
     np.put(a, places, values)
     same(x, a)
@@ -142,9 +146,9 @@ print("fine")
 """
 
 
-@pytest.mark.parametrize("forms", ["wide,addressed", "addressed"])
+@pytest.mark.parametrize("large", ["no", "yes"])
 def test_forms_for_large_buffers_do_the_same(
-    run_python: Callable[..., CompletedProcess[str]], forms: str
+    run_python: Callable[..., CompletedProcess[str]], large: str
 ) -> None:
-    ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT=forms)
+    ran = run_python(FORMS, VKDISPATCH_FORCE_VARIANT="wide,addressed", LARGE=large)
     assert ran.stdout.strip() == "fine", ran.stderr

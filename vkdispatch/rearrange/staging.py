@@ -8,6 +8,7 @@ workgroup has one row, or several that lie together. Invariants: every load of t
 neighbouring elements by neighbouring invocations, and a row is read once.
 """
 
+import functools
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -77,6 +78,7 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
         first = (vc.workgroup_id().x * form.rows).to_register("first")
         here = vc.min(number["rows"] - first, form.rows).to_register("here")
         length, count = number["length"], number["count"]
+        places = functools.partial(form.numbers.value, variables[last:], "length")
         start, size = (first * length).to_register("start"), (here * length).to_register("size")
         with vc.for_block(0, size, _GROUP * _AHEAD) as begin:
             offsets = [(begin + (lane + step * _GROUP)).to_register() for step in range(_AHEAD)]
@@ -103,7 +105,7 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
                 found.append(index.to_register())
             for offset, row, index in zip(offsets, rows, found, strict=True):
                 with vc.if_block(offset < wanted):
-                    place = resolved(index, length, mode=form.mode, long=form.long, big=form.numbers.big)
+                    place = resolved(index, places, mode=form.mode, long=form.long, big=False)
                     place = place if row is None else row * length + place
                     moving.store(variables[:own], target + offset, memory[place].to_register())
 

@@ -9,6 +9,7 @@ bytes are moved where there are several. Rows that indices jump about in are hel
 `staging`).
 """
 
+import functools
 import math
 from typing import Any
 
@@ -244,7 +245,8 @@ def _kernel(form: _Form) -> ShaderFunction:
         position = rest - row * number["count"] if row is not None else rest
         at = element if form.along else position.to_register()
         found = form.indices.value(variables[own:first], at)
-        place: Any = resolved(found, number["length"], mode=form.mode, long=form.long, big=form.numbers.big)
+        length = functools.partial(form.numbers.value, variables[first:], "length")
+        place: Any = resolved(found, length, mode=form.mode, long=form.long, big=form.numbers.big)
         if row is not None:
             place = row * number["length"] + place
         if after is not None:

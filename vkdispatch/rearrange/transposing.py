@@ -49,6 +49,8 @@ _LONG_RUN = 32
 # Planes of so few bytes stay in the cache from their first element to their last.
 _SMALL_PLANE = 2048
 _BLOCK_WORDS = (16, 8, 4)
+# Elements of so many bytes are stored by whole sectors: smaller ones have to be loaded too often for that.
+_SECTORED = (4, 8)
 # The first and the last of three axes make planes of their own from here on.
 _WIDE_PLANE = 64
 GATHER_GROUP = 256
@@ -84,14 +86,14 @@ class Tuning:
     """
 
     group: int = 256
-    segment_1: int = 128
+    segment_1: int = 256
     segment_2: int = 256
     segment_4: int = 256
     segment_8: int = 256
     segment_16: int = 256
-    flat_1: int = 1
-    strip: int = 4
-    sector: int = 0
+    flat_1: int = 2
+    strip: int = 1
+    sector: int = 32
     tall: int = 1
     narrow: int = 8
     narrow_group: int = 256
@@ -263,9 +265,8 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
             and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
-        if run == 1 and block in (0, item) and plane.result_row * item % max(tuning.sector, 1):
-            shift = max(tuning.sector // item, 1)
-            shift, block = (shift, 0) if shift > 1 else (0, block)
+        if item in _SECTORED and tuning.sector and plane.result_row * item % tuning.sector:
+            shift, block = max(tuning.sector // item, 1), 0
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
     side = block // item if block else 1
