@@ -11,6 +11,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.rearrange import taking
 
 from .arrays import KINDS, filled, same
 
@@ -52,6 +53,17 @@ def test_take_shapes(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
         if axis is None or len(shape) - 1 + len(count) <= 3:
             indices = vd.asbuffer(np.asarray(where))
             same(vd.take(x, indices, axis), np.take(host, where, axis), shape, axis)
+
+
+def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "_FEW", 0)
+    for kind in (vd.float32, vd.vec3):
+        x, host = filled((7, 30, 11), kind)
+        where = np.random.default_rng(0).integers(-7, 7, 40)
+        indices = vd.asbuffer(where)
+        for axis in range(3):
+            same(vd.take(x, indices, axis), np.take(host, where, axis), axis)
+        same(vd.take(x, indices), np.take(host.reshape(-1, *host.shape[3:]), where, 0))
 
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)

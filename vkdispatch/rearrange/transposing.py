@@ -265,8 +265,10 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
             and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
-        if item in _SECTORED and tuning.sector and plane.result_row * item % tuning.sector:
-            shift, block = max(tuning.sector // item, 1), 0
+        if item in _SECTORED and tuning.sector:
+            odd = plane.result_row * item % tuning.sector != 0
+            shift = tuning.sector // item if odd else 0
+            block = 0 if odd or block == item else block
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
     side = block // item if block else 1
