@@ -11,7 +11,8 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.rearrange import taking
+from vkdispatch.base.record import replace
+from vkdispatch.rearrange import staging, taking
 
 from .arrays import KINDS, filled, same
 
@@ -67,7 +68,8 @@ def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)
-def test_rows_in_workgroup_memory(kind: DType) -> None:
+def test_rows_in_workgroup_memory(monkeypatch: pytest.MonkeyPatch, kind: DType) -> None:
+    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, processors=True))
     most = (1 << 15) // max(4, kind.item_size)
     cases = ((2, 32, 32), (70, 33, 50), (3, 1500, 1024), (5, most, 2000), (4, most + 1, 999), (130, 40, 20))
     for rows, length, count in cases:

@@ -15,6 +15,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.context import get_context
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.indices import resolved
 from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
@@ -38,11 +39,14 @@ class Tuning:
         Loads that an invocation has on their way at a time.
     memory
         Bytes of a workgroup's memory, if several rows go into it.
+    processors
+        Whether rows are held on processors too, whose caches do that by themselves.
     """
 
     group: int = 256
     ahead: int = 4
     memory: int = 1 << 14
+    processors: bool = False
 
 
 tuning = Tuning()
@@ -88,7 +92,8 @@ def staged_form(
     outer, length, count = lengths
     held = moving.held.item_size
     rows = staged_rows(outer, length, count, held)
-    if not rows:
+    processor = any(info.is_cpu() for info in get_context().device_infos)
+    if not rows or (processor and not tuning.processors):
         return None
     numbers, values = numbers_of({"length": length, "count": count, "rows": outer})
     memory = max(1 << 10, 1 << (rows * length * held - 1).bit_length())

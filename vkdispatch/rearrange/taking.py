@@ -5,8 +5,8 @@
     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
 
 Each invocation moves one word of the result, or a few at a time. The elements after the axis lie together, so
-words of up to 16 bytes are moved where there are several. Rows that indices jump about in are held in workgroup
-memory (see `staging`).
+words of up to 16 bytes are moved where there are several. Rows that indices jump about in are held in
+workgroup memory (see `staging`).
 """
 
 import functools
