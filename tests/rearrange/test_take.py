@@ -10,8 +10,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.rearrange import staging, taking
 
 from .arrays import KINDS, filled, same
