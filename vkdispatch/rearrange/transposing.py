@@ -358,7 +358,7 @@ def _gathering(
         elif item != size:
             sizes, steps = [*sizes, item // size], [*(step * item // size for step in steps), 1]
     count = len(sizes)
-    named = {f"size{k}": size for k, size in enumerate(sizes) if k}
+    named = {"total": math.prod(sizes)} | {f"size{k}": size for k, size in enumerate(sizes) if k}
     if count > 1 or (steps and steps[-1] != 1):
         named |= {f"step{k}": step for k, step in enumerate(steps)}
     numbers, values = numbers_of(named)
@@ -374,7 +374,7 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
         number = numbers.read(variables[own:])
         index = vc.global_invocation_id().x
         place: Any = index
-        if number:
+        if len(number) > 1:
             rest, parts = index, []
             for k in range(count - 1, 0, -1):
                 parts.append((rest % number[f"size{k}"]) * number[f"step{k}"])
@@ -391,5 +391,5 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
         body,
         [*moving.arguments, *numbers.arguments],
         GATHER_GROUP,
-        exec_size=f"result.mem_size // {size}" if size else "result.size",
+        exec_size=numbers.text("total"),
     )
