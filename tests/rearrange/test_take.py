@@ -10,7 +10,9 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.rearrange import staging, taking
 
 from .arrays import KINDS, filled, same
 
@@ -54,8 +56,20 @@ def test_take_shapes(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
             same(vd.take(x, indices, axis), np.take(host, where, axis), shape, axis)
 
 
+def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "_FEW", 0)
+    for kind in (vd.float32, vd.vec3):
+        x, host = filled((7, 30, 11), kind)
+        where = np.random.default_rng(0).integers(-7, 7, 40)
+        indices = vd.asbuffer(where)
+        for axis in range(3):
+            same(vd.take(x, indices, axis), np.take(host, where, axis), axis)
+        same(vd.take(x, indices), np.take(host.reshape(-1, *host.shape[3:]), where, 0))
+
+
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)
-def test_rows_in_workgroup_memory(kind: DType) -> None:
+def test_rows_in_workgroup_memory(monkeypatch: pytest.MonkeyPatch, kind: DType) -> None:
+    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, processors=True))
     most = (1 << 15) // max(4, kind.item_size)
     cases = ((2, 32, 32), (70, 33, 50), (3, 1500, 1024), (5, most, 2000), (4, most + 1, 999), (130, 40, 20))
     for rows, length, count in cases:

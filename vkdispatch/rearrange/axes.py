@@ -8,6 +8,7 @@ well rolled or padded by whole rows. The last axis is of bytes at first, and the
 kind takes apart: a roll along the first axis of three moves 16 bytes at a time whatever the elements are.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -134,6 +135,7 @@ def launch_by_axes(
     if len(found) > 1:
         named[f"result{len(found) - 1}"] //= together
     named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
+    named["total"] = math.prod(axis.result for axis in found) // together
     numbers, values = numbers_of(named)
     fills = filler.values(moving) if filler is not None else ()
     several = filler is not None and filler.several
@@ -202,7 +204,7 @@ def _kernel(
         body,
         [*arguments, *fills, *numbers.arguments],
         GROUP,
-        exec_size=f"result.mem_size // {what * together}" if what else "result.size",
+        exec_size=numbers.text("total"),
     )
 
 

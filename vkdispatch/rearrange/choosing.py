@@ -120,7 +120,7 @@ def where(
     if word is not None and all(all(layout) for layout in layouts) and tests.source.plain:
         together = _together(tests.var_type, kind, buffer.size)
         word = word_type(kind.item_size * together)
-    numbers, values = numbers_of(_numbers(sizes, layouts))
+    numbers, values = numbers_of({"total": buffer.size // together} | _numbers(sizes, layouts))
     slots = iter(layouts[1:])
     form = _Form(
         tests.source,
@@ -259,7 +259,7 @@ def _kernel(form: _Form) -> ShaderFunction:
         number = form.numbers.read(variables[own:])
         index = vc.global_invocation_id().x
         parts: list[Any] = []
-        if number:
+        if len(number) > 1:
             rest: Any = index
             for k in range(form.count - 1, 0, -1):
                 parts.insert(0, (rest % number[f"size{k}"]).to_register())
@@ -305,13 +305,12 @@ def _kernel(form: _Form) -> ShaderFunction:
         else:
             form.sink.store(variables[0], variables[mapped:own], index, chosen)
 
-    size = form.word.item_size if form.word is not None else 0
     return traced(
         f"where_{form.kind.name}",
         body,
         [*arguments, *form.numbers.arguments],
         GROUP,
-        exec_size=f"result.mem_size // {size}" if size else "result.size",
+        exec_size=form.numbers.text("total"),
     )
 
 

@@ -1,5 +1,6 @@
 """Indices that arrays hold: which place each means, and what is done about those that mean none."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,11 +86,13 @@ def is_long(indices: Operand, length: int) -> bool:
     return indices.var_type in _LONG or length > _MOST_NARROW
 
 
-def resolved(index: Any, length: Any, *, mode: str, long: bool, big: bool) -> Any:
-    """Return the place that an index means, as a register; `length` is a GPU value.
+def resolved(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:
+    """Return the place that an index means, as a register.
 
     Parameters
     ----------
+    length
+        Gives the count of places, as a GPU value of a type.
     mode
         "wrap" or "clip".
     long
@@ -100,7 +103,7 @@ def resolved(index: Any, length: Any, *, mode: str, long: bool, big: bool) -> An
     signed = index.var_type in (dtype.int16, dtype.int32, dtype.int64)
     kind: DType = (dtype.int64 if long else dtype.int32) if signed else dtype.uint64 if long else dtype.uint32
     place = index.to_dtype(kind).to_register()
-    count = length.to_dtype(kind).to_register()
+    count = length(kind).to_register()
     if mode == "clip":
         least = vc.max(place, 0) if signed else place
         place = vc.min(least, count - 1).to_register()
@@ -149,19 +152,18 @@ def _checking(source: Source, long: bool, numbers: Numbers) -> ShaderFunction:
     own = 1 + len(source.names)
 
     def body(*variables: Any) -> None:
-        number = numbers.read(variables[own:])
         position = vc.global_invocation_id().x
         index = source.value(variables[1:own], position)
         signed = index.var_type in (dtype.int16, dtype.int32, dtype.int64)
         if signed:
             kind: DType = dtype.int64 if long else dtype.int32
             place = index.to_dtype(kind).to_register()
-            count = number["length"].to_dtype(kind).to_register()
+            count = numbers.value(variables[own:], "length", kind).to_register()
             bad = vc.any(place >= count, place < -count)
         else:
             kind = dtype.uint64 if long else dtype.uint32
             place = index.to_dtype(kind).to_register()
-            bad = place >= number["length"].to_dtype(kind)
+            bad = place >= numbers.value(variables[own:], "length", kind)
         with vc.if_block(bad):
             vc.atomic_min(variables[0][1], position)
 

@@ -13,6 +13,7 @@ atomics. Which entry a place gets depends on who comes first, but not whether it
 writer in it, and that one alone writes. No invocation waits for another.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -204,19 +205,20 @@ class _Places:
     """The places of writers, and their entries among the slots, in a kernel being traced."""
 
     def __init__(
-        self, source: Source, variables: Any, number: dict[str, Any], mode: str, long: bool, big: bool
+        self, source: Source, variables: Any, numbers: Numbers, given: Any, mode: str, long: bool
     ) -> None:
         self._source = source
         self._variables = variables
-        self._number = number
+        self._length = functools.partial(numbers.value, given, "length")
+        self._number = numbers.read(given)
         self._mode = mode
         self._long = long
-        self._big = big
+        self._big = numbers.big
 
     def of(self, writer: Any) -> Any:
         """Return the place that a writer writes to."""
         index = self._source.value(self._variables, writer)
-        return resolved(index, self._number["length"], mode=self._mode, long=self._long, big=self._big)
+        return resolved(index, self._length, mode=self._mode, long=self._long, big=self._big)
 
     def entry(self, place: Any) -> Any:
         """Return the first entry for a place, in a register."""
@@ -237,7 +239,7 @@ def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numb
 
     def body(*variables: Any) -> None:
         slots = variables[0]
-        places = _Places(source, variables[1:last], numbers.read(variables[last:]), mode, long, numbers.big)
+        places = _Places(source, variables[1:last], numbers, variables[last:], mode, long)
         writer = vc.global_invocation_id().x
         place = places.of(writer)
         mine = (writer + 1).to_register()
@@ -277,7 +279,7 @@ def _writing(form: _Form) -> ShaderFunction:
     def body(*variables: Any) -> None:
         number = form.numbers.read(variables[last:])
         places = _Places(
-            form.indices, variables[first:middle], number, form.mode, form.long, form.numbers.big
+            form.indices, variables[first:middle], form.numbers, variables[last:], form.mode, form.long
         )
         writer = vc.global_invocation_id().x
         place = places.of(writer)

@@ -8,24 +8,48 @@ workgroup has one row, or several that lie together. Invariants: every load of t
 neighbouring elements by neighbouring invocations, and a row is read once.
 """
 
+import functools
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.context import get_context
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.indices import resolved
-from vkdispatch.rearrange.words import Moving, Numbers
+from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
-_GROUP = 256
-# Loads that an invocation has on their way at a time.
-_AHEAD = 4
 _MEMORY = 1 << 15
 _FEWEST = 32
 _MOST_ROWS = 64
 _MOST_TAKEN = 1 << 24
+
+
+@record
+class Tuning:
+    """Numbers that were found by measurement.
+
+    Attributes
+    ----------
+    group
+        Invocations of a workgroup.
+    ahead
+        Loads that an invocation has on their way at a time.
+    memory
+        Bytes of a workgroup's memory, if several rows go into it.
+    processors
+        Whether rows are held on processors too, whose caches do that by themselves.
+    """
+
+    group: int = 256
+    ahead: int = 4
+    memory: int = 1 << 14
+    processors: bool = False
+
+
+tuning = Tuning()
 
 
 @record
@@ -40,6 +64,8 @@ class StagedForm:
         How places are found; whether every element of the result has an index of its own.
     rows
         How many rows a workgroup has; a power of two.
+    group, ahead, memory
+        Its invocations, the loads that each has on their way, and the bytes of its memory.
     numbers
         How lengths are given: `length`, `count`, and `rows` of all.
     """
@@ -51,15 +77,38 @@ class StagedForm:
     along: bool
     rows: int
     numbers: Numbers
+    group: int
+    ahead: int
+    memory: int
+
+
+def staged_form(
+    moving: Moving, indices: Source, mode: str, long: bool, along: bool, lengths: tuple[int, int, int]
+) -> tuple[StagedForm, tuple[int, ...]] | None:
+    """Return the form for so many rows of a length of which so many are taken, and its numbers.
+
+    None where memory is read as well without.
+    """
+    outer, length, count = lengths
+    held = moving.held.item_size
+    rows = staged_rows(outer, length, count, held)
+    processor = any(info.is_cpu() for info in get_context().device_infos)
+    if not rows or (processor and not tuning.processors):
+        return None
+    numbers, values = numbers_of({"length": length, "count": count, "rows": outer})
+    memory = max(1 << 10, 1 << (rows * length * held - 1).bit_length())
+    form = StagedForm(moving, indices, mode, long, along, rows, numbers, tuning.group, tuning.ahead, memory)
+    return form, values
 
 
 def staged_rows(rows: int, length: int, count: int, held: int) -> int:
     """Return how many rows a workgroup has, a power of two; 0 where memory is read as well without."""
     most = _MEMORY // held
+    several = tuning.memory // held
     if rows < 2 or not _FEWEST <= length <= most or not length <= 2 * count < _MOST_TAKEN:
         return 0
     together = 1
-    while together < _MOST_ROWS and 4 * together * max(length, count) <= most:
+    while together < _MOST_ROWS and 2 * together * max(length, count) <= several:
         together *= 2
     return together
 
@@ -67,19 +116,20 @@ def staged_rows(rows: int, length: int, count: int, held: int) -> int:
 @remembered
 def staged_kernel(form: StagedForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.moving`, the indices' and `form.numbers`."""
-    moving, own = form.moving, len(form.moving.arguments)
+    moving, own, group = form.moving, len(form.moving.arguments), form.group
     last = own + len(form.indices.names)
 
     def body(*variables: Any) -> None:
         number = form.numbers.read(variables[last:])
-        memory = vc.shared_buffer(moving.held, _MEMORY // moving.held.item_size)
+        memory = vc.shared_buffer(moving.held, form.memory // moving.held.item_size)
         lane = vc.local_invocation_index()
         first = (vc.workgroup_id().x * form.rows).to_register("first")
         here = vc.min(number["rows"] - first, form.rows).to_register("here")
         length, count = number["length"], number["count"]
+        places = functools.partial(form.numbers.value, variables[last:], "length")
         start, size = (first * length).to_register("start"), (here * length).to_register("size")
-        with vc.for_block(0, size, _GROUP * _AHEAD) as begin:
-            offsets = [(begin + (lane + step * _GROUP)).to_register() for step in range(_AHEAD)]
+        with vc.for_block(0, size, group * form.ahead) as begin:
+            offsets = [(begin + (lane + step * group)).to_register() for step in range(form.ahead)]
             loaded = [
                 moving.load(variables[:own], start + vc.min(offset, size - 1)).to_register()
                 for offset in offsets
@@ -89,8 +139,8 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
                     memory[offset] = value
         vc.barrier()
         target, wanted = (first * count).to_register("target"), (here * count).to_register("wanted")
-        with vc.for_block(0, wanted, _GROUP * _AHEAD) as begin:
-            offsets = [(begin + (lane + step * _GROUP)).to_register() for step in range(_AHEAD)]
+        with vc.for_block(0, wanted, group * form.ahead) as begin:
+            offsets = [(begin + (lane + step * group)).to_register() for step in range(form.ahead)]
             rows = [(offset // count).to_register() if form.rows > 1 else None for offset in offsets]
             found = []
             for offset, row in zip(offsets, rows, strict=True):
@@ -103,7 +153,7 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
                 found.append(index.to_register())
             for offset, row, index in zip(offsets, rows, found, strict=True):
                 with vc.if_block(offset < wanted):
-                    place = resolved(index, length, mode=form.mode, long=form.long, big=form.numbers.big)
+                    place = resolved(index, places, mode=form.mode, long=form.long, big=False)
                     place = place if row is None else row * length + place
                     moving.store(variables[:own], target + offset, memory[place].to_register())
 
@@ -115,6 +165,6 @@ def staged_kernel(form: StagedForm) -> ShaderFunction:
             *zip((f"indices_{name}" for name in form.indices.names), form.indices.annotations, strict=True),
             *form.numbers.arguments,
         ],
-        _GROUP,
+        group,
         workgroups=f"-(-{form.numbers.text('rows')} // {form.rows})",
     )

@@ -4,11 +4,12 @@
     indices   count                        take: one for every row and every element after the axis
     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
 
-Each invocation moves one word of the result. The elements after the axis lie together, so words of up to 16
-bytes are moved where there are several. Rows that indices jump about in are held in workgroup memory (see
-`staging`).
+Each invocation moves one word of the result, or a few at a time. The elements after the axis lie together, so
+words of up to 16 bytes are moved where there are several. Rows that indices jump about in are held in
+workgroup memory (see `staging`).
 """
 
+import functools
 import math
 from typing import Any
 
@@ -27,12 +28,15 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart, checked_rank
 from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
-from vkdispatch.rearrange.staging import StagedForm, staged_kernel, staged_rows
+from vkdispatch.rearrange.staging import staged_form, staged_kernel
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
+_AHEAD = 4
+# As many words keep a device busy with one of them for each invocation.
+_FEW = 1 << 20
 Array = Buffer[Any] | MappedArray
 
 
@@ -192,20 +196,21 @@ def _launch(
         moving = Moving(word_type(size))
         run = item // size if along else 1
         inner = inner if along else inner * item // size
-    rows = staged_rows(outer, length, count, moving.held.item_size) if inner == run == 1 else 0
-    if rows:
-        numbers, values = numbers_of({"length": length, "count": count, "rows": outer})
-        long = is_long(places, length)
-        staged = StagedForm(moving, places.source, mode, long, along, rows, numbers)
-        arguments = (*array.arguments, *target.arguments, *places.arguments)
-        staged_kernel(staged)(buffer, *arguments, *values, graph=graph)
+    long = is_long(places, length)
+    arguments = (*array.arguments, *target.arguments, *places.arguments)
+    staged = None
+    if inner == run == 1:
+        staged = staged_form(moving, places.source, mode, long, along, (outer, length, count))
+    if staged is not None:
+        form_, values = staged
+        staged_kernel(form_)(buffer, *arguments, *values, graph=graph)
         return
-    numbers, values = numbers_of({"length": length, "count": count, "inner": inner})
-    form = _Form(
-        moving, places.source, mode, along, run, outer > 1, inner > 1, is_long(places, length), numbers
-    )
+    total = outer * count * inner * run
+    numbers, values = numbers_of({"length": length, "count": count, "inner": inner, "total": total})
+    ahead = _AHEAD if moving.word is not None and total > _FEW else 1
+    form = _Form(moving, places.source, mode, along, run, outer > 1, inner > 1, long, ahead, numbers)
     kernel = _kernel(form)
-    kernel(buffer, *array.arguments, *target.arguments, *places.arguments, *values, graph=graph)
+    kernel(buffer, *arguments, *values, graph=graph)
 
 
 @record
@@ -213,7 +218,8 @@ class _Form:
     """What a kernel is specialised for.
 
     `along`: whether every element of the result has an index of its own; of `run` words each then. `rows` and
-    `inner`: whether there is more than one element before, and after the axis.
+    `inner`: whether there is more than one element before, and after the axis. `ahead`: how many words an
+    invocation has on their way at a time.
     """
 
     moving: Moving
@@ -224,6 +230,7 @@ class _Form:
     rows: bool
     inner: bool
     long: bool
+    ahead: int
     numbers: Numbers
 
 
@@ -234,25 +241,35 @@ def _kernel(form: _Form) -> ShaderFunction:
 
     def body(*variables: Any) -> None:
         number = form.numbers.read(variables[first:])
-        index = vc.global_invocation_id().x
-        element: Any = (index // form.run).to_register() if form.run > 1 else index
-        rest: Any = element
-        if form.inner:
-            rest = (element // number["inner"]).to_register()
-        after = element - rest * number["inner"] if form.inner else None
-        row = (rest // number["count"]).to_register() if form.rows else None
-        position = rest - row * number["count"] if row is not None else rest
-        at = element if form.along else position.to_register()
-        found = form.indices.value(variables[own:first], at)
-        place: Any = resolved(found, number["length"], mode=form.mode, long=form.long, big=form.numbers.big)
-        if row is not None:
-            place = row * number["length"] + place
-        if after is not None:
-            place = place * number["inner"] + after
-        if form.run > 1:
-            place = place * form.run + index % form.run
-        value = moving.load(variables[:own], place.to_register())
-        moving.store(variables[:own], index, value)
+        length = functools.partial(form.numbers.value, variables[first:], "length")
+        begin = vc.workgroup_id().x * (GROUP * form.ahead) + vc.local_invocation_index()
+        own_words = [(begin + step * GROUP).to_register() for step in range(form.ahead)]
+        asked: list[tuple[Any, Any, Any, Any]] = []
+        for word in own_words:
+            index = vc.min(word, number["total"] - 1).to_register()
+            element: Any = (index // form.run).to_register() if form.run > 1 else index
+            rest: Any = element
+            if form.inner:
+                rest = (element // number["inner"]).to_register()
+            after = element - rest * number["inner"] if form.inner else None
+            row = (rest // number["count"]).to_register() if form.rows else None
+            position = rest - row * number["count"] if row is not None else rest
+            at = element if form.along else position.to_register()
+            found = form.indices.value(variables[own:first], at).to_register()
+            asked.append((index, row, after, found))
+        values = []
+        for index, row, after, found in asked:
+            place: Any = resolved(found, length, mode=form.mode, long=form.long, big=form.numbers.big)
+            if row is not None:
+                place = row * number["length"] + place
+            if after is not None:
+                place = place * number["inner"] + after
+            if form.run > 1:
+                place = place * form.run + index % form.run
+            values.append(moving.load(variables[:own], place.to_register()))
+        for word, value in zip(own_words, values, strict=True):
+            with vc.if_block(word < number["total"]):
+                moving.store(variables[:own], word, value)
 
     what = moving.word.item_size if moving.word is not None else 0
     return traced(
@@ -264,5 +281,5 @@ def _kernel(form: _Form) -> ShaderFunction:
             *form.numbers.arguments,
         ],
         GROUP,
-        exec_size=f"result.mem_size // {what}" if what else "result.size",
+        workgroups=f"-(-{form.numbers.text('total')} // {GROUP * form.ahead})",
     )

@@ -49,6 +49,8 @@ _LONG_RUN = 32
 # Planes of so few bytes stay in the cache from their first element to their last.
 _SMALL_PLANE = 2048
 _BLOCK_WORDS = (16, 8, 4)
+# Elements of so many bytes are stored by whole sectors: smaller ones have to be loaded too often for that.
+_SECTORED = (4, 8)
 # The first and the last of three axes make planes of their own from here on.
 _WIDE_PLANE = 64
 GATHER_GROUP = 256
@@ -84,14 +86,14 @@ class Tuning:
     """
 
     group: int = 256
-    segment_1: int = 128
+    segment_1: int = 256
     segment_2: int = 256
     segment_4: int = 256
     segment_8: int = 256
     segment_16: int = 256
-    flat_1: int = 1
-    strip: int = 4
-    sector: int = 0
+    flat_1: int = 2
+    strip: int = 1
+    sector: int = 32
     tall: int = 1
     narrow: int = 8
     narrow_group: int = 256
@@ -263,9 +265,10 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
             and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
-        if run == 1 and block in (0, item) and plane.result_row * item % max(tuning.sector, 1):
-            shift = max(tuning.sector // item, 1)
-            shift, block = (shift, 0) if shift > 1 else (0, block)
+        if item in _SECTORED and tuning.sector:
+            odd = plane.result_row * item % tuning.sector != 0
+            shift = tuning.sector // item if odd else 0
+            block = 0 if odd or block == item else block
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
     side = block // item if block else 1
@@ -355,7 +358,7 @@ def _gathering(
         elif item != size:
             sizes, steps = [*sizes, item // size], [*(step * item // size for step in steps), 1]
     count = len(sizes)
-    named = {f"size{k}": size for k, size in enumerate(sizes) if k}
+    named = {"total": math.prod(sizes)} | {f"size{k}": size for k, size in enumerate(sizes) if k}
     if count > 1 or (steps and steps[-1] != 1):
         named |= {f"step{k}": step for k, step in enumerate(steps)}
     numbers, values = numbers_of(named)
@@ -371,7 +374,7 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
         number = numbers.read(variables[own:])
         index = vc.global_invocation_id().x
         place: Any = index
-        if number:
+        if len(number) > 1:
             rest, parts = index, []
             for k in range(count - 1, 0, -1):
                 parts.append((rest % number[f"size{k}"]) * number[f"step{k}"])
@@ -388,5 +391,5 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
         body,
         [*moving.arguments, *numbers.arguments],
         GATHER_GROUP,
-        exec_size=f"result.mem_size // {size}" if size else "result.size",
+        exec_size=numbers.text("total"),
     )

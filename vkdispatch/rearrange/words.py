@@ -26,6 +26,7 @@ _WORDS: dict[int, DType] = {
 _LARGEST = 16
 # A number that may need more than 32 bits is given as two: its upper part, and this many bits.
 _LOW_BITS = 20
+_TOO_LARGE = 1 << 32
 
 
 def largest_word(*sizes: int) -> int:
@@ -125,15 +126,24 @@ class Numbers:
         """Return the numbers, given the kernel's last variables."""
         if not self.big:
             return dict(zip(self.names, variables, strict=True))
+        # positions, which are computed in 64 bits wherever buffers are so large
         pairs = zip(variables[::2], variables[1::2], strict=True)
         return {
             name: high * (1 << _LOW_BITS) + low for name, (high, low) in zip(self.names, pairs, strict=True)
         }
 
+    def value(self, variables: Sequence[Any], name: str, kind: DType) -> Any:
+        """Return one of them as a GPU value of an integer type, which has bits enough."""
+        at = self.names.index(name)
+        if not self.big:
+            return variables[at].to_dtype(kind)
+        high, low = (variables[2 * at + part].to_dtype(kind) for part in range(2))
+        return high * (1 << _LOW_BITS) + low
+
 
 def numbers_of(values: dict[str, int]) -> tuple[Numbers, tuple[int, ...]]:
     """Return how a kernel is given numbers, and what a launch gives it."""
-    big = max(values.values(), default=0) >= 1 << 32
+    big = max(values.values(), default=0) >= _TOO_LARGE
     names = Numbers(tuple(values), big)
     if not big:
         return names, tuple(values.values())
