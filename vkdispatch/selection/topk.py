@@ -1,8 +1,9 @@
 """`vd.topk`: the largest or smallest elements along an axis, and where they are.
 
     rows         elements along the axis, of every row
-    candidates   of long rows those that can be among the first k: radix select, or what a sample tells
-                 (see `candidates`); short rows are left as they are
+    candidates   of long rows those that can be among the first k: radix select, or what a sample tells (see
+                 `candidates`); rows of a few thousand are done at once (see `rowwise`), and short ones left
+                 as they are
     sorted       positions of the candidates in their order, largest (or smallest) first      (see `sorting`)
     taken        the first k of each row: their positions, and the elements there
 
@@ -28,6 +29,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.narrowing import candidates, planned
+from vkdispatch.selection.rowwise import first_of_rows, fits
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
@@ -103,12 +105,16 @@ def topk(
     order = Order(values.var_type, descending=bool(largest))
     in_memory = values.source.plain and along.in_place
     source = values.arguments[0] if in_memory else into_rows(values, along, graph)
-    plan = planned(along.length, k)
     rows, through = along.rows, None
+    plan = planned(along.length, k)
+    if plan is None and fits(order, along.length, k):
+        positions = first_of_rows(source, order, rows, k, graph)
+        _take(values, along, k, positions, None, k, found, indices, to, graph)
+        return found, indices
     if plan is not None:
         source, through = candidates(source, order, rows, k, plan, graph)
         rows = Rows(rows.count, plan.room)
-    positions: Buffer[Any] = Buffer(rows.size, position_type(rows.length), context=values.context)
+    positions = Buffer(rows.size, position_type(rows.length), context=values.context)
     sort_rows(source, order, rows, positions_to=positions, graph=graph)
     _take(values, along, rows.length, positions, through, k, found, indices, to, graph)
     return found, indices
