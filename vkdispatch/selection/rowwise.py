@@ -31,6 +31,8 @@ from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows
 
 _LAST = 0xFFFFFFFF
+# Candidates that another one is compared with at once; divides all rooms.
+_AT_ONCE = 8
 _U32: Any = vc.Const[dtype.uint32]
 _BUFFER: Any = vc.Buff
 
@@ -41,8 +43,10 @@ class Tuning:
 
     Attributes
     ----------
-    group
-        Invocations of a workgroup; of which k are at most half.
+    least, most
+        Invocations of a workgroup: the least, or twice k if that is more, but no more than the most.
+    each
+        Elements of an invocation, if there may be so many invocations.
     shortest, longest
         Elements of the rows that are done so.
     room
@@ -51,7 +55,9 @@ class Tuning:
         Loads that an invocation has under way.
     """
 
-    group: int = 256
+    least: int = 64
+    most: int = 512
+    each: int = 32
     shortest: int = 512
     longest: int = 1 << 15
     room: int = 1024
@@ -74,15 +80,25 @@ class Form:
 
 def fits(order: Order, length: int, k: int) -> bool:
     """Whether rows of a length are done so."""
-    group = group_size(tuning.group)
-    return len(order.part_bits) == 1 and tuning.shortest <= length <= tuning.longest and 2 * k <= group
+    return is_possible(order, k) and tuning.shortest <= length <= tuning.longest
+
+
+def is_possible(order: Order, k: int) -> bool:
+    """Whether rows of any length can be done so."""
+    return len(order.part_bits) == 1 and 0 < 2 * k <= group_size(tuning.most)
+
+
+def _group(length: int, k: int) -> int:
+    # few invocations would be busy for long with a long row
+    wanted = max(tuning.least, 2 * k, length // tuning.each)
+    return group_size(min(tuning.most, 1 << (wanted - 1).bit_length()))
 
 
 def first_of_rows(
     keys: Buffer[Any], order: Order, rows: Rows, k: int, graph: CommandGraph | None
 ) -> Buffer[Any]:
     """Return the positions of the first k elements of each row."""
-    group = group_size(tuning.group)
+    group = _group(rows.length, k)
     together = together_of(order, rows.count, rows.length)
     form = Form(order, group, max(tuning.room, 2 * k), together, tuning.flight)
     positions: Buffer[Any] = Buffer(rows.count * k, dtype.uint32, context=keys.context)
@@ -171,10 +187,14 @@ class _Row:
             code = self._codes[candidate].to_register()
             place = self._places[candidate].to_register()
             rank = vc.new_uint_register(0)
-            with vc.for_block(0, count) as other:
-                theirs = self._codes[other].to_register()
-                before = vc.any(theirs < code, vc.all(theirs == code, self._places[other] < place))
-                rank += vc.select(before, 1, 0)
+            with vc.for_block(0, (count + (_AT_ONCE - 1)) // _AT_ONCE) as number:
+                others = [vc.min(number * _AT_ONCE + i, form.room - 1).to_register() for i in range(_AT_ONCE)]
+                found = [
+                    (self._codes[each].to_register(), self._places[each].to_register()) for each in others
+                ]
+                for other, (theirs, there) in zip(others, found, strict=True):
+                    before = vc.any(theirs < code, vc.all(theirs == code, there < place))
+                    rank += vc.select(vc.all(other < count, before), 1, 0)
             with vc.if_block(rank < self._k):
                 positions[self._row * self._k + rank] = place
 
@@ -197,9 +217,11 @@ class _Row:
         self._codes[self._lane] = best
         vc.barrier()
         rank = vc.new_uint_register(0)
-        with vc.for_block(0, self._form.group) as other:
-            theirs = self._codes[other].to_register()
-            rank += vc.select(vc.any(theirs < best, vc.all(theirs == best, other < self._lane)), 1, 0)
+        with vc.for_block(0, self._form.group // _AT_ONCE) as number:
+            others = [(number * _AT_ONCE + i).to_dtype(dtype.uint32) for i in range(_AT_ONCE)]
+            codes = [self._codes[other].to_register() for other in others]
+            for other, theirs in zip(others, codes, strict=True):
+                rank += vc.select(vc.any(theirs < best, vc.all(theirs == best, other < self._lane)), 1, 0)
         with vc.if_block(rank == self._k - 1):
             self._state[1] = best
         vc.barrier()
