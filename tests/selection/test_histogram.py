@@ -48,7 +48,8 @@ def test_numbers_of_bins(bins: int) -> None:
 def test_elements_on_edges_belong_where_numpy_puts_them() -> None:
     edges = np.linspace(0, 1, 11)
     for kind in (np.float32, np.float64):
-        near = np.concatenate([np.nextafter(edges.astype(kind), kind(side)) for side in (-9, 9)])
+        # but for 0, beside which there are subnormal numbers: devices may take them for 0
+        near = np.concatenate([np.nextafter(edges[1:].astype(kind), kind(side)) for side in (-9, 9)])
         data = np.concatenate([edges.astype(kind), near])
         same(vd.histogram(vd.asbuffer(data), 10, (0, 1)), np.histogram(data, 10, (0, 1)))
         same(vd.histogram(vd.asbuffer(data), list(edges)), np.histogram(data, list(edges)))

@@ -40,12 +40,14 @@ def test_every_type(kind: str) -> None:
     np.testing.assert_array_equal(vd.unique(vd.asbuffer(data)).read(0), np.unique(data))
 
 
-def test_nan() -> None:
+def test_nan_and_tiny_numbers() -> None:
     data = np.array([np.nan, 3, -0.0, np.nan, 0.0, np.inf, -np.nan], np.float32)
     np.testing.assert_array_equal(vd.unique(vd.asbuffer(data)).read(0), [0, 3, np.inf, np.nan])
     found, counts = vd.unique(vd.asbuffer(data), return_counts=True, equal_nan=False)
     np.testing.assert_array_equal(found.read(0), [0, 3, np.inf, np.nan, np.nan, np.nan])
     assert list(counts.read(0)) == [2, 1, 1, 1, 1, 1]
+    tiny = np.array([1e-45, 0, -1e-45, 1e-45, 2e-45], np.float32)
+    np.testing.assert_array_equal(vd.unique(vd.asbuffer(tiny)).read(0), np.unique(tiny))
     complexes = np.array([complex(np.nan, 1), 2j, complex(1, np.nan), 2j, complex(np.nan, np.nan)])
     np.testing.assert_array_equal(vd.unique(vd.asbuffer(complexes), return_counts=True)[1].read(0), [2, 3])
 

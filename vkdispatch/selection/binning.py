@@ -14,8 +14,12 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_signed_dtype
 from vkdispatch.base.record import record
+
+# How many edges are kept in workgroup memory.
+_KEPT = (128, 512)
 
 
 @record
@@ -30,11 +34,14 @@ class Binning:
         dtype of the edges, which is also that in which elements are compared with them; None without any.
     guess
         dtype in which a bin of equal width is guessed.
+    kept
+        Edges for which there is room in workgroup memory; 0 where they are not kept there.
     """
 
     way: str
     edges: DType | None = None
     guess: DType | None = None
+    kept: int = 0
 
     @property
     def arguments(self) -> list[tuple[str, Any]]:
@@ -45,10 +52,16 @@ class Binning:
         return [("bins", constant[dtype.uint32]), *edges]
 
 
+def searched(edges: Buffer[Any]) -> Binning:
+    """Return how bins are found between edges of any widths."""
+    kept = next((size for size in _KEPT if edges.size <= size), 0)
+    return Binning("search", edges.var_type, kept=kept)
+
+
 class Bins:
     """The bins of a kernel being traced: made before the pass, asked for each element."""
 
-    def __init__(self, binning: Binning, variables: Any) -> None:
+    def __init__(self, binning: Binning, variables: Any, group: int) -> None:
         self._binning = binning
         self.count = variables[0]
         if binning.way == "value":
@@ -58,6 +71,12 @@ class Bins:
         self._last = self._edges[self.count].to_register()
         if binning.way == "uniform":
             self._prepare_guess()
+        if binning.kept and binning.edges:
+            memory = vc.shared_buffer(binning.edges, binning.kept)
+            with vc.for_block(vc.local_invocation_id().x, self.count + 1, group) as number:
+                memory[number] = self._edges[number]
+            vc.barrier()
+            self._edges = memory
 
     def _prepare_guess(self) -> None:
         guess = self._binning.guess

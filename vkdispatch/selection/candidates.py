@@ -38,8 +38,6 @@ WIDTH = 11
 BINS = 1 << WIDTH
 _U32: Any = vc.Const[dtype.uint32]
 _BUFFER: Any = vc.Buff
-# What the elements of a row are compared with.
-SAMPLE, BEFORE, EQUAL = "sample", "before", "equal"
 
 
 @record
@@ -137,6 +135,27 @@ def sample_kernel(order: Order) -> ShaderFunction:
     return traced("topk_sample", body, arguments, 128, exec_size="top_samples.size")
 
 
+@remembered
+def bound_kernel(order: Order) -> ShaderFunction:
+    """Return the kernel that takes one sample of each row.
+
+    Its arguments are the samples; positions in them, in their order; the bounds; how many samples a row has,
+    how many positions, and which of these counts.
+    """
+
+    def body(samples: Any, positions: Any, bounds: Any, count: Any, pitch: Any, rank: Any) -> None:
+        row = vc.global_invocation_id().x
+        bounds[row] = samples[row * count + positions[row * pitch + rank]]
+
+    arguments = [
+        ("top_samples", _BUFFER[order.raw]),
+        ("top_positions", _BUFFER[dtype.uint32]),
+        ("top_bounds", _BUFFER[order.raw]),
+        *((name, _U32) for name in ("top_count", "top_pitch", "top_rank")),
+    ]
+    return traced("topk_bound", body, arguments, 64, exec_size="top_bounds.size")
+
+
 # -- bits and sums
 
 
@@ -150,81 +169,114 @@ _SHAPE = ("top_rows", "top_tiles", "top_length")
 
 
 @remembered
-def flag_kernel(form: Form, mode: str) -> ShaderFunction:
-    """Return the kernel that flags elements.
+def flag_kernel(form: Form) -> ShaderFunction:
+    """Return the kernel that flags elements that are as good as a sample.
 
-    Its arguments are the keys, their view, bits, sums; where the code is found that elements are compared
-    with: samples, or states; for SAMPLE: which sample of how many; else: the starts of SAMPLE, k, room; at
-    last the shape: rows, tiles of each, and the length of rows.
+    Its arguments are the keys, their view, bits, sums; an element of each row that others are compared with;
+    and the shape: rows, tiles of each, and the length of rows.
     """
 
-    def body(keys: Any, view: Any, bits: Any, sums: Any, found: Any, *others: Any) -> None:
-        first, second = others[-5:-3]
-        _, tiles, length = others[-3:]
-        group = form.group
-        lane = vc.local_invocation_id().x
+    def body(
+        keys: Any, view: Any, bits: Any, sums: Any, bounds: Any, _: Any, tiles: Any, length: Any
+    ) -> None:
         tile = vc.workgroup_id().x
         row = (tile // tiles).to_register("top_row")
-        own = (tile - row * tiles).to_register("top_tile")
-        memory = vc.shared_buffer(dtype.uint32, group)
-        memory[lane] = 0
-        wanted = vc.new_uint_register(1)
-        if mode != SAMPLE:
-            with vc.if_block(_is_good(others[0], row, tiles, first, second)):
-                wanted[:] = 0
-        vc.barrier()
-        threshold: list[Any] = [vc.new_uint_register(0) for _ in range(form.parts)]
-        if mode == SAMPLE:
-            for part, value in zip(
-                threshold, form.code(found[row * second + first].to_register()), strict=True
-            ):
-                part[:] = value
-        else:
-            for number, part in enumerate(threshold):
-                part[:] = found[row * (form.parts + 1) + number]
+        bound = form.code(bounds[row].to_register())
 
-        def kept(raw: Any) -> Any:
+        def kept(raw: Any) -> list[Any]:
             code = form.code(raw)
-            if mode == EQUAL:
-                return _is_equal(code, threshold)
-            before = _is_before(code, threshold)
-            return vc.any(before, _is_equal(code, threshold)) if mode == SAMPLE else before
+            return [vc.any(_is_before(code, bound), _is_equal(code, bound))]
 
-        base = (row * length).to_register("top_base")
-        begin = (own * form.tile).to_register("top_begin")
-        left = vc.min(length - begin, form.tile).to_register("top_left")
-        with vc.if_block(vc.all(wanted > 0, left == form.tile)):
-            _whole_tile(form, view, (base + begin).to_register(), lane, memory, kept)
-        with vc.else_block(), vc.for_block(lane, vc.select(wanted > 0, left, 0), group) as offset:
-            flag = kept(keys[base + begin + offset].to_register())
-            with vc.if_block(flag):
-                vc.atomic_or(memory[offset // WORD], vc.to_dtype(dtype.uint32, 1) << (offset % WORD))
-        vc.barrier()
-        word = memory[lane].to_register()
-        with vc.if_block(wanted > 0):
-            bits[tile * group + lane] = word
-        total = summed(vc.bit_count(word).to_dtype(dtype.uint32), lane, group)
-        with vc.if_block(lane == 0):
-            sums[tile] = total
+        words = _flagged(form, keys, view, row, tile - row * tiles, length, kept, 1)
+        _write(form, words, bits, sums, tile, 1)
 
-    if mode == SAMPLE:
-        state = [("top_samples", _BUFFER[form.order.raw])]
-        numbers = ("top_rank", "top_samples_count")
-    else:
-        state = [("top_states", _BUFFER[dtype.uint32]), ("top_starts", _BUFFER[dtype.uint32])]
-        numbers = ("top_k", "top_room")
     arguments = [
         ("top_keys", _BUFFER[form.order.raw]),
         ("top_view", _BUFFER[_view(form)]),
         ("top_bits", _BUFFER[dtype.uint32]),
         ("top_sums", _BUFFER[dtype.uint32]),
-        *state,
-        *((name, _U32) for name in (*numbers, *_SHAPE)),
+        ("top_bounds", _BUFFER[form.order.raw]),
+        *((name, _U32) for name in _SHAPE),
     ]
-    return traced(f"topk_flag_{mode}", body, arguments, form.group, "top_rows * top_tiles")
+    return traced("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
 
 
-def _whole_tile(form: Form, view: Any, first: Any, lane: Any, memory: Any, kept: Any) -> None:
+@remembered
+def exact_kernel(form: Form) -> ShaderFunction:
+    """Return the kernel that flags elements before the k-th one, and those that equal it.
+
+    Bits and sums of the former come first in their buffers, then those of the latter. Its arguments are the
+    keys, their view, bits, sums, states; the starts of the sample's candidates and the tiles of a row there,
+    k, and room; and the shape.
+    """
+
+    def body(keys: Any, view: Any, bits: Any, sums: Any, states: Any, *others: Any) -> None:
+        starts, sample_tiles, k, room, rows, tiles, length = others
+        lane = vc.local_invocation_id().x
+        tile = vc.workgroup_id().x
+        row = (tile // tiles).to_register("top_row")
+        half = (rows * tiles).to_register("top_half")
+        with vc.if_block(_is_good(starts, row, sample_tiles, k, room)), vc.if_block(lane == 0):
+            sums[tile] = 0
+            sums[half + tile] = 0
+        with vc.else_block():
+            state = (row * (form.parts + 1)).to_register("top_state")
+            bound = [states[state + part].to_register() for part in range(form.parts)]
+
+            def kept(raw: Any) -> list[Any]:
+                code = form.code(raw)
+                return [_is_before(code, bound), _is_equal(code, bound)]
+
+            words = _flagged(form, keys, view, row, tile - row * tiles, length, kept, 2)
+            _write(form, words, bits, sums, tile, half)
+
+    arguments = [
+        ("top_keys", _BUFFER[form.order.raw]),
+        ("top_view", _BUFFER[_view(form)]),
+        ("top_bits", _BUFFER[dtype.uint32]),
+        ("top_sums", _BUFFER[dtype.uint32]),
+        ("top_states", _BUFFER[dtype.uint32]),
+        ("top_starts", _BUFFER[dtype.uint32]),
+        *((name, _U32) for name in ("top_sample_tiles", "top_k", "top_room", *_SHAPE)),
+    ]
+    return traced("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
+
+
+def _flagged(
+    form: Form, keys: Any, view: Any, row: Any, own: Any, length: Any, kept: Any, count: int
+) -> list[Any]:
+    """Return this invocation's words of flags; `kept` returns `count` of them for an element."""
+    group = form.group
+    lane = vc.local_invocation_id().x
+    memories = [vc.shared_buffer(dtype.uint32, group) for _ in range(count)]
+    for memory in memories:
+        memory[lane] = 0
+    vc.barrier()
+    base = (row * length).to_register("top_base")
+    begin = (own * form.tile).to_register("top_begin")
+    left = vc.min(length - begin, form.tile).to_register("top_left")
+    with vc.if_block(left == form.tile):
+        _whole_tile(form, view, (base + begin).to_register(), lane, memories, kept)
+    with vc.else_block(), vc.for_block(lane, left, group) as offset:
+        flags = kept(keys[base + begin + offset].to_register())
+        for memory, flag in zip(memories, flags, strict=True):
+            with vc.if_block(flag):
+                vc.atomic_or(memory[offset // WORD], vc.to_dtype(dtype.uint32, 1) << (offset % WORD))
+    vc.barrier()
+    return [memory[lane].to_register() for memory in memories]
+
+
+def _write(form: Form, words: list[Any], bits: Any, sums: Any, tile: Any, half: Any) -> None:
+    lane = vc.local_invocation_id().x
+    for number, word in enumerate(words):
+        place = tile + number * half if number else tile
+        bits[place * form.group + lane] = word
+        total = summed(vc.bit_count(word).to_dtype(dtype.uint32), lane, form.group)
+        with vc.if_block(lane == 0):
+            sums[place] = total
+
+
+def _whole_tile(form: Form, view: Any, first: Any, lane: Any, memories: Any, kept: Any) -> None:
     together, group = form.together, form.group
     loads = WORD // together
     flight = min(loads, form.flight)
@@ -234,78 +286,124 @@ def _whole_tile(form: Form, view: Any, first: Any, lane: Any, memory: Any, kept:
         words = [view[start + offset].to_register() for offset in offsets]
         for offset, word in zip(offsets, words, strict=True):
             raws = [word] if together == 1 else unpacked(form.order.raw, together, word)
-            mask: Any = vc.new_uint_register(0)
+            masks: list[Any] = [vc.new_uint_register(0) for _ in memories]
             for i, raw in enumerate(raws):
-                mask |= vc.select(kept(raw.to_register()), 1 << i, 0)
-            with vc.if_block(mask != 0):
-                place = offset * together
-                vc.atomic_or(memory[place // WORD], mask << (place % WORD))
+                for which, flag in enumerate(kept(raw.to_register())):
+                    masks[which] |= vc.select(flag, 1 << i, 0)
+            place = offset * together
+            for memory, mask in zip(memories, masks, strict=True):
+                with vc.if_block(mask != 0):
+                    vc.atomic_or(memory[place // WORD], mask << (place % WORD))
 
 
 @remembered
-def collect_kernel(form: Form, mode: str) -> ShaderFunction:
+def collect_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that puts candidates together.
 
-    Its arguments are the keys, bits, starts; the candidates and their positions; for EQUAL: the states, which
-    say how many there are to be; but for SAMPLE: the starts of SAMPLE; then k, room and the shape.
+    Its arguments are the keys, bits, starts; the candidates and their positions; k, room, and the shape.
     """
 
     def body(keys: Any, bits: Any, starts: Any, candidates: Any, positions: Any, *others: Any) -> None:
-        k, room, _, tiles, length = others[-5:]
-        lane = vc.local_invocation_id().x
+        k, room, _, tiles, length = others
         tile = vc.workgroup_id().x
         row = (tile // tiles).to_register("top_row")
-        begin = ((tile - row * tiles) * form.tile).to_register("top_begin")
-        start = starts[tile].to_register("top_start")
-        end = starts[tile + 1].to_register("top_end")
-        good = _is_good(starts if mode == SAMPLE else others[0], row, tiles, k, room)
-        most = vc.new_uint_register(0)
-        shift = vc.new_uint_register(0)
-        with vc.if_block(start < end):
-            if mode == SAMPLE:
-                most[:] = vc.select(good, room, 0)
-            else:
-                most[:] = vc.select(good, 0, room)
-            if mode == EQUAL:
-                ties = others[1][row * (form.parts + 1) + form.parts].to_register()
-                shift[:] = k - ties
-                most[:] = vc.select(good, 0, ties)
-        with vc.if_block(most > 0):
-            first = (start - starts[row * tiles]).to_register("top_first")
-            word = bits[tile * form.group + lane].to_register()
-            before = _before(word, lane, form.group)
-            rank = (first + before).to_register("top_rank")
-            with vc.while_block(vc.all(word != 0, rank < most)):
-                bit = vc.find_lsb(word).to_dtype(dtype.uint32).to_register()
-                place = begin + (lane * WORD + bit)
-                target = (row * room + (shift + rank)).to_register("top_target")
-                candidates[target] = keys[row * length + place].to_register()
-                positions[target] = place
-                word &= word - 1
-                rank += 1
+        good = _is_good(starts, row, tiles, k, room)
+        most = vc.select(vc.all(starts[tile] < starts[tile + 1], good), room, 0).to_register("top_most")
+        to = _Target(keys, candidates, positions, (row * room).to_register(), length)
+        _collect(form, to, bits, starts, tile, row, tiles, 0, most, 0)
+
+    arguments = [*_collecting(form), *((name, _U32) for name in ("top_k", "top_room", *_SHAPE))]
+    return traced("topk_collect", body, arguments, form.group, "top_rows * top_tiles")
+
+
+@remembered
+def collect_exactly_kernel(form: Form) -> ShaderFunction:
+    """Return the kernel that puts exactly k candidates together where a sample was not good.
+
+    Its arguments are the keys, bits, starts; the candidates and their positions; the states; the starts of
+    the sample's candidates and the tiles of a row there; k, room, and the shape.
+    """
+
+    def body(keys: Any, bits: Any, starts: Any, candidates: Any, positions: Any, *others: Any) -> None:
+        states, sample_starts, sample_tiles, k, room, rows, tiles, length = others
+        tile = vc.workgroup_id().x
+        row = (tile // tiles).to_register("top_row")
+        good = _is_good(sample_starts, row, sample_tiles, k, room)
+        ties = states[row * (form.parts + 1) + form.parts].to_register("top_ties")
+        half = (rows * tiles).to_register("top_half")
+        to = _Target(keys, candidates, positions, (row * room).to_register(), length)
+        for number in range(2):
+            place = (tile + half * number).to_register() if number else tile
+            wanted, shift = (ties, (k - ties).to_register()) if number else (k, 0)
+            some = vc.all(starts[place] < starts[place + 1], ~good)
+            most = vc.select(some, wanted, 0).to_register("top_most")
+            _collect(form, to, bits, starts, tile, row, tiles, half * number if number else 0, most, shift)
 
     arguments = [
+        *_collecting(form),
+        ("top_states", _BUFFER[dtype.uint32]),
+        ("top_sample_starts", _BUFFER[dtype.uint32]),
+        *((name, _U32) for name in ("top_sample_tiles", "top_k", "top_room", *_SHAPE)),
+    ]
+    return traced("topk_collect_exactly", body, arguments, form.group, "top_rows * top_tiles")
+
+
+def _collecting(form: Form) -> list[tuple[str, Any]]:
+    return [
         ("top_keys", _BUFFER[form.order.raw]),
         ("top_bits", _BUFFER[dtype.uint32]),
         ("top_starts", _BUFFER[dtype.uint32]),
         ("top_candidates", _BUFFER[form.order.raw]),
         ("top_positions", _BUFFER[dtype.uint32]),
-        *([] if mode == SAMPLE else [("top_sample_starts", _BUFFER[dtype.uint32])]),
-        *([("top_states", _BUFFER[dtype.uint32])] if mode == EQUAL else []),
-        *((name, _U32) for name in ("top_k", "top_room", *_SHAPE)),
     ]
-    return traced(f"topk_collect_{mode}", body, arguments, form.group, "top_rows * top_tiles")
 
 
-def _before(word: Any, lane: Any, group: int) -> Any:
-    return summed_before(vc.bit_count(word).to_dtype(dtype.uint32), lane, group)
+@record(eq=False)
+class _Target:
+    """Where candidates come from and go, in a kernel: `first` is the row's first candidate."""
+
+    keys: Any
+    candidates: Any
+    positions: Any
+    first: Any
+    length: Any
+
+
+def _collect(
+    form: Form,
+    to: _Target,
+    bits: Any,
+    starts: Any,
+    tile: Any,
+    row: Any,
+    tiles: Any,
+    half: Any,
+    most: Any,
+    shift: Any,
+) -> None:
+    """Put a tile's flagged elements behind those of the row's tiles before, `most` of them at most."""
+    lane = vc.local_invocation_id().x
+    begin = ((tile - row * tiles) * form.tile).to_register("top_begin")
+    with vc.if_block(most > 0):
+        first = (starts[half + tile] - starts[half + row * tiles]).to_register("top_first")
+        word = bits[(half + tile) * form.group + lane].to_register()
+        before = summed_before(vc.bit_count(word).to_dtype(dtype.uint32), lane, form.group)
+        rank = (first + before).to_register("top_rank")
+        with vc.while_block(vc.all(word != 0, rank < most)):
+            bit = vc.find_lsb(word).to_dtype(dtype.uint32).to_register()
+            place = begin + (lane * WORD + bit)
+            target = (to.first + (shift + rank)).to_register("top_target")
+            to.candidates[target] = to.keys[row * to.length + place].to_register()
+            to.positions[target] = place
+            word &= word - 1
+            rank += 1
 
 
 @remembered
 def pad_kernel(form: Form, words: tuple[int, ...]) -> ShaderFunction:
     """Return the kernel that fills the room behind candidates with an element after all others: `words`.
 
-    Its arguments are the candidates and their positions, the starts of SAMPLE, k, room and tiles.
+    Its arguments are the candidates and their positions, the sample's starts, k, room and tiles.
     """
 
     def body(candidates: Any, positions: Any, starts: Any, k: Any, room: Any, tiles: Any) -> None:
@@ -335,8 +433,8 @@ def pad_kernel(form: Form, words: tuple[int, ...]) -> ShaderFunction:
 def count_kernel(form: Form, digit: Digit) -> ShaderFunction:
     """Return the kernel that counts a digit among the elements that have the digits chosen before.
 
-    Its arguments are the keys, counts, states, the starts of SAMPLE, k, room, the workgroups of a row, and
-    the shape.
+    Its arguments are the keys, counts, states, the starts of the sample's candidates, k, room, the workgroups
+    of a row, and the shape.
     """
     upper = digit.shift + digit.bits
 

@@ -115,21 +115,37 @@ class Decision:
         if kind is dtype.bool_:
             return value
         if is_complex(kind):
-            return vc.any(value.real != 0, value.imag != 0)
-        return value != 0
+            return vc.any(_is_not_zero(value.real), _is_not_zero(value.imag))
+        return _is_not_zero(value)
 
     def at(self, arguments: Sequence[Any], index: Any) -> Any:
         """Return whether the element at an index is kept."""
         if not self.differs:
             return self.of_value(self.source.value(arguments, index))
-        return self.of_run(arguments, index, [arguments[0][index].to_register()])[0]
+        return self.of_run(arguments, index, [self.source.value(arguments, index)])[0]
 
     def of_run(self, arguments: Sequence[Any], index: Any, values: Sequence[Any]) -> list[Any]:
         """Return whether each of some neighbours, from an index on, differs from the one before."""
-        before = arguments[0][vc.select(index == 0, 0, index - 1)].to_register()
+        single = self.source.elementwise()
+        before = single.value(arguments, vc.select(index == 0, 0, index - 1)).to_register()
         first = vc.any(index == 0, are_different(values[0], before, self.equal_nan))
         rest = zip(values[1:], values, strict=False)
         return [first, *(are_different(value, last, self.equal_nan) for value, last in rest)]
+
+
+def _is_not_zero(value: Any) -> Any:
+    if value.var_type is not dtype.float32:
+        return value != 0
+    # devices may take subnormal numbers for zeros when they compare floats
+    return (vc.reinterpret(dtype.uint32, value.to_register()) << 1) != 0
+
+
+def _numbers_differ(a: Any, b: Any) -> Any:
+    """Whether two numbers that are not NaN differ."""
+    if a.var_type is not dtype.float32:
+        return a != b
+    bits, other = (vc.reinterpret(dtype.uint32, each.to_register()).to_register() for each in (a, b))
+    return vc.all(bits != other, ((bits | other) << 1) != 0)
 
 
 def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
@@ -137,10 +153,10 @@ def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
     if is_complex(a.var_type):
         nan_a = vc.any(vc.isnan(a.real), vc.isnan(a.imag))
         nan_b = vc.any(vc.isnan(b.real), vc.isnan(b.imag))
-        numbers_differ = vc.any(a.real != b.real, a.imag != b.imag)
+        numbers_differ = vc.any(_numbers_differ(a.real, b.real), _numbers_differ(a.imag, b.imag))
     elif is_float_dtype(a.var_type):
         nan_a, nan_b = vc.isnan(a), vc.isnan(b)
-        numbers_differ = a != b
+        numbers_differ = _numbers_differ(a, b)
     else:
         return a != b
     # what comparisons say of NaN is not asked

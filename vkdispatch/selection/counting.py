@@ -87,7 +87,7 @@ def _counting(form: _Form) -> ShaderFunction:
 
 def _direct_body(form: _Form, own: Any, variables: Any) -> None:
     counts = own[0]
-    bins = Bins(form.binning, own[2:])
+    bins = Bins(form.binning, own[2:], form.stream.group)
 
     def act(_: Any, element: Any) -> None:
         inside, number = bins.of(element)
@@ -102,7 +102,7 @@ def _shared_body(form: _Form, own: Any, variables: Any) -> None:
     group = form.stream.group
     lane = vc.local_invocation_id().x
     memory = vc.shared_buffer(dtype.uint32, form.words)
-    bins = Bins(form.binning, own[2:])
+    bins = Bins(form.binning, own[2:], form.stream.group)
     # an odd stride: the same bin of two copies lies in two banks
     stride = (bins.count | 1).to_register()
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:

@@ -20,7 +20,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.operations import SubgroupAdd
 from vkdispatch.reduce.reduce_function import ReduceFunction
-from vkdispatch.selection.binning import Binning
+from vkdispatch.selection.binning import Binning, searched
 from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.spacing import spaced
@@ -134,7 +134,7 @@ def _binned(
     """Return the edges, those that elements are compared with, how, and the number of bins."""
     if isinstance(bins, Buffer):
         edges, compared = _given_on_device(x, bins, graph)
-        return edges, compared, Binning("search", compared.var_type), edges.size - 1
+        return edges, compared, searched(compared), edges.size - 1
     if np.ndim(bins) == 0:
         return _equal(x, bins, range, graph)
     host = np.asarray(bins)
@@ -151,7 +151,7 @@ def _binned(
     edges = (
         compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
     )
-    return edges, compared, Binning("search", kind), host.size - 1
+    return edges, compared, searched(compared), host.size - 1
 
 
 def _given_on_device(

@@ -13,21 +13,22 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.sums import exclusive_sum
 from vkdispatch.selection.candidates import (
-    BEFORE,
     BINS,
-    EQUAL,
-    SAMPLE,
     Form,
     begin_kernel,
+    bound_kernel,
     choose_kernel,
+    collect_exactly_kernel,
     collect_kernel,
     count_kernel,
+    exact_kernel,
     flag_kernel,
     pad_kernel,
     sample_kernel,
     together_of,
 )
 from vkdispatch.selection.counting import clear
+from vkdispatch.selection.rowwise import first_of_rows, is_possible
 from vkdispatch.selection.streams import group_size
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows, sort_rows
@@ -44,6 +45,8 @@ class Tuning:
         Rows of fewer elements are sorted whole.
     group, flight
         Invocations of a workgroup, and the loads that each has under way.
+    exact_group
+        Invocations of a workgroup of what is done for rows whose sample was not good.
     samples, many_samples
         How many elements of a row are looked at first; and of a row longer than `many`.
     many
@@ -55,6 +58,7 @@ class Tuning:
     length: int = 1 << 14
     group: int = 256
     flight: int = 8
+    exact_group: int = 1024
     samples: int = 4096
     many_samples: int = 1 << 15
     many: int = 1 << 23
@@ -105,13 +109,8 @@ def candidates(
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Return candidates for the first k of each row and their positions in it; `plan.room` for each row."""
     context = keys.context
-    group = group_size(tuning.group)
-    form = Form(
-        order,
-        group,
-        together_of(order, rows.count, rows.length),
-        tuning.flight,
-    )
+    together = together_of(order, rows.count, rows.length)
+    form = Form(order, group_size(tuning.group), together, tuning.flight)
     tiles = -(-rows.length // form.tile)
     shape = (rows.count, tiles, rows.length)
     limits = (k, plan.room)
@@ -119,27 +118,43 @@ def candidates(
     def words(count: int) -> Buffer[Any]:
         return Buffer(count, dtype.uint32, context=context)
 
-    samples: Buffer[Any] = Buffer(rows.count * plan.samples, order.raw, context=context)
-    sample_kernel(order)(keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph)
-    sampled: Buffer[Any] = Buffer(samples.size, order.raw, context=context)
-    sort_rows(samples, order, Rows(rows.count, plan.samples), keys_to=sampled, graph=graph)
-    bits, sums = words(rows.count * tiles * group), words(rows.count * tiles)
-    flag_kernel(form, SAMPLE)(
-        keys, keys, bits, sums, sampled, plan.rank - 1, plan.samples, *shape, graph=graph
-    )
+    bounds = _bounds(keys, order, rows, plan, graph)
+    bits, sums = words(rows.count * tiles * form.group), words(rows.count * tiles)
+    flag_kernel(form)(keys, keys, bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
     found: Buffer[Any] = Buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
     pad_kernel(form, _last_words(order))(found, positions, starts, *limits, tiles, graph=graph)
-    collect_kernel(form, SAMPLE)(keys, bits, starts, found, positions, *limits, *shape, graph=graph)
+    collect_kernel(form)(keys, bits, starts, found, positions, *limits, *shape, graph=graph)
+    # from here on nothing is done for rows of a good sample: few workgroups, which leave at once
     states = _chosen(keys, form, starts, limits, shape, context, graph)
-    for mode in (BEFORE, EQUAL):
-        flag_kernel(form, mode)(keys, keys, bits, sums, states, starts, *limits, *shape, graph=graph)
-        own = exclusive_sum(sums, graph=graph)
-        more = (states,) if mode == EQUAL else ()
-        collect = collect_kernel(form, mode)
-        collect(keys, bits, own, found, positions, starts, *more, *limits, *shape, graph=graph)
+    exact = Form(order, group_size(tuning.exact_group), together, tuning.flight)
+    exact_tiles = -(-rows.length // exact.tile)
+    exact_shape = (rows.count, exact_tiles, rows.length)
+    bits, sums = words(2 * rows.count * exact_tiles * exact.group), words(2 * rows.count * exact_tiles)
+    exact_kernel(exact)(keys, keys, bits, sums, states, starts, tiles, *limits, *exact_shape, graph=graph)
+    own = exclusive_sum(sums, graph=graph)
+    collect = collect_exactly_kernel(exact)
+    collect(keys, bits, own, found, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
     return found, positions
+
+
+def _bounds(
+    keys: Buffer[Any], order: Order, rows: Rows, plan: Plan, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Return the sample of each row that elements are compared with."""
+    context = keys.context
+    samples: Buffer[Any] = Buffer(rows.count * plan.samples, order.raw, context=context)
+    sample_kernel(order)(keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph)
+    sampled = Rows(rows.count, plan.samples)
+    if is_possible(order, plan.rank):
+        positions, count = first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
+    else:
+        positions, count = Buffer(samples.size, dtype.uint32, context=context), plan.samples
+        sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
+    bounds: Buffer[Any] = Buffer(rows.count, order.raw, context=context)
+    bound_kernel(order)(samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph)
+    return bounds
 
 
 def _chosen(

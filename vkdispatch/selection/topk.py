@@ -1,8 +1,9 @@
 """`vd.topk`: the largest or smallest elements along an axis, and where they are.
 
     rows         elements along the axis, of every row
-    candidates   of long rows those that can be among the first k: radix select, or what a sample tells
-                 (see `candidates`); short rows are left as they are
+    candidates   of long rows those that can be among the first k: radix select, or what a sample tells (see
+                 `candidates`); rows of a few thousand are done at once (see `rowwise`), and short ones left
+                 as they are
     sorted       positions of the candidates in their order, largest (or smallest) first      (see `sorting`)
     taken        the first k of each row: their positions, and the elements there
 
@@ -28,6 +29,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.narrowing import candidates, planned
+from vkdispatch.selection.rowwise import first_of_rows, fits, is_possible
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
@@ -35,6 +37,9 @@ from vkdispatch.sorting.launching import Rows, position_type, sort_rows
 from vkdispatch.sorting.moving import Along, into_rows, moved_type
 
 _GROUP = 128
+_NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
+# Candidates of a row that one workgroup goes over.
+_MOST_AT_ONCE = 1 << 18
 
 
 @array_function
@@ -103,14 +108,19 @@ def topk(
     order = Order(values.var_type, descending=bool(largest))
     in_memory = values.source.plain and along.in_place
     source = values.arguments[0] if in_memory else into_rows(values, along, graph)
-    plan = planned(along.length, k)
     rows, through = along.rows, None
+    plan = planned(along.length, k)
+    at_once = fits(order, along.length, k)
     if plan is not None:
         source, through = candidates(source, order, rows, k, plan, graph)
         rows = Rows(rows.count, plan.room)
-    positions: Buffer[Any] = Buffer(rows.size, position_type(rows.length), context=values.context)
-    sort_rows(source, order, rows, positions_to=positions, graph=graph)
-    _take(values, along, rows.length, positions, through, k, found, indices, to, graph)
+        at_once = is_possible(order, k) and rows.length <= _MOST_AT_ONCE
+    if at_once:
+        positions, pitch = first_of_rows(source, order, rows, k, graph), k
+    else:
+        positions, pitch = Buffer(rows.size, position_type(rows.length), context=values.context), rows.length
+        sort_rows(source, order, rows, positions_to=positions, graph=graph)
+    _take(values, along, rows.length, pitch, positions, through, k, found, indices, to, graph)
     return found, indices
 
 
@@ -157,6 +167,7 @@ class _Taking:
 def _take(
     x: Operand,
     along: Along,
+    candidates: int,
     pitch: int,
     positions: Buffer[Any],
     through: Buffer[Any] | None,
@@ -168,8 +179,8 @@ def _take(
 ) -> None:
     """Store the first k positions of each row, and what is there.
 
-    `pitch` is from row to row of positions, which are in the row, or among the candidates whose positions are
-    in `through`.
+    `pitch` is from row to row of positions, which are in the row, or among so many candidates whose positions
+    are in `through`.
     """
     source, sink = x.source.elementwise(), to.sink
     if x.source.plain and sink.mapping is None:
@@ -178,7 +189,7 @@ def _take(
         source, sink = plain_source(kind).elementwise(), output(None, kind).sink
     several = along.rows.count > 1
     # numbers that say nothing may not fit 32 bits
-    numbers = (pitch, along.length, k, along.after) if several else (1, 1, 1, 1)
+    numbers = (pitch, candidates, along.length, k, along.after) if several else (1, 1, 1, 1, 1)
     kernel = _taking(_Taking(source, sink, positions.var_type, through is not None, several))
     own = (positions,) if through is None else (positions, through)
     kernel(values, indices, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
@@ -196,15 +207,15 @@ def _taking(form: _Taking) -> ShaderFunction:
         *([("top_through", buffer[dtype.uint32])] if form.through else []),
         *zip(source.names, source.annotations, strict=True),
         *zip(sink.names, sink.annotations, strict=True),
-        *((name, constant[dtype.uint32]) for name in ("top_pitch", "top_length", "top_k", "top_after")),
+        *((name, constant[dtype.uint32]) for name in _NUMBERS),
     ]
     count = len(source.annotations)
 
     def trace(values: Any, indices: Any, positions: Any, *others: Any) -> None:
         if form.through:
             through, *others = others  # type: ignore[assignment]
-        inputs, extras = others[:count], others[count:-4]
-        pitch, length, k, after = others[-4:]
+        inputs, extras = others[:count], others[count : -len(_NUMBERS)]
+        pitch, among, length, k, after = others[-len(_NUMBERS) :]
         element = vc.global_invocation_id().x
         if not form.several:
             found = _position(positions[element])
@@ -217,10 +228,10 @@ def _taking(form: _Taking) -> ShaderFunction:
         column = (element - block * after).to_register("top_column")
         outer = (block // k).to_register("top_outer")
         rank = block - outer * k
-        first = ((outer * after + column) * pitch).to_register("top_first")
-        found = _position(positions[first + rank])
+        row = (outer * after + column).to_register("top_row")
+        found = _position(positions[row * pitch + rank])
         if form.through:
-            found = through[first + found].to_register("top_position")
+            found = through[row * among + found].to_register("top_position")
         place = (outer * length + found) * after + column
         sink.store(values, extras, element, source.value(inputs, place))
         indices[element] = found.to_dtype(dtype.int64)

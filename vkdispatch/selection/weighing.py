@@ -131,7 +131,7 @@ def _top_kernel(form: _Form) -> ShaderFunction:
     def trace(*variables: Any) -> None:
         tops = variables[0]
         lane = vc.local_invocation_id().x
-        bins = Bins(form.binning, variables[1:own])
+        bins = Bins(form.binning, variables[1:own], group)
         memory = vc.shared_buffer(dtype.uint32, form.shared) if form.shared else tops
         if form.shared:
             with vc.for_block(lane, bins.count, group) as place:
@@ -173,7 +173,7 @@ def _sum_kernel(form: _Form) -> ShaderFunction:
     def trace(*variables: Any) -> None:
         sums, tops = variables[:2]
         lane = vc.local_invocation_id().x
-        bins = Bins(form.binning, variables[2:own])
+        bins = Bins(form.binning, variables[2:own], group)
         known, add = tops, _added_to(sums)
         if form.shared:
             memory = vc.shared_buffer(dtype.uint32, 4 * form.shared)
