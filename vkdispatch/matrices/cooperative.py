@@ -57,6 +57,8 @@ class CooperativeForm:
         Whether the last step may reach beyond the length.
     whole
         Whether tiles have no elements beyond the result's.
+    band, apart
+        In which order workgroups make tiles; see `tile_place`.
     """
 
     factors: Factors
@@ -72,6 +74,8 @@ class CooperativeForm:
     subgroup: int
     ragged: bool
     whole: bool
+    band: int
+    apart: int
 
     @property
     def group(self) -> int:
@@ -191,7 +195,7 @@ class _Tracing:
     def __init__(self, form: CooperativeForm, variables: Variables, pitches: Sequence[Any]) -> None:
         self._form, self._variables = form, variables
         number, factors = variables.number, form.factors
-        split, batch, row, column = tile_place(number, form.rows, form.columns)
+        split, batch, row, column = tile_place(number, form.rows, form.columns, form.band, form.apart)
         self._place = split, batch, row, column
         begin, end = variables.part(split)
         self._left = (end - begin).to_register("left")

@@ -76,6 +76,8 @@ class Tuning:
         Lanes that share the length, where sums are neighbours.
     unroll
         Loads that a lane has in flight.
+    band, band_cooperative, apart
+        In which order workgroups make tiles; see `tile_place`.
     """
 
     tiles_4: tuple[Tile, ...] = (
@@ -120,6 +122,9 @@ class Tuning:
     lane_loads: int = 4
     across_lanes: int = 8
     unroll: int = 4
+    band: int = 8
+    band_cooperative: int = 8
+    apart: int = 66
 
 
 tuning = Tuning()

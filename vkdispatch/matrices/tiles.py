@@ -12,8 +12,8 @@
     |   |   |  |    |    |    |                   their way to registers; two copies of the strips need one
     +---+---+  +----+----+----+                   barrier a step
 
-Tiles follow each other in bands of 8 rows of tiles, down each column of the band first, so that those at work
-at the same time share strips in the cache. Invariants: what lies beyond the last row or column is a copy of
+Tiles follow each other in bands of some rows of tiles, down each column of the band first, so that those at
+work at the same time share strips in the cache. Invariants: what lies beyond the last row or column is a copy of
 the last (and not stored), what lies beyond the last step is zero in both strips; each sum is added up by one
 invocation in the order of the length, so the same input gives the same bits.
 
@@ -34,7 +34,6 @@ from vkdispatch.matrices.arithmetic import add_product, as_factor, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.shader.shader_function import ShaderFunction
 
-_BAND = 8
 _LOAD = 16
 _BANKS = 4
 
@@ -53,6 +52,8 @@ class TileForm:
         How much of a step is written out, of what is otherwise a loop.
     ragged
         Whether the last step may reach beyond the length.
+    band
+        Rows of tiles that follow each other down a column.
     """
 
     factors: Factors
@@ -63,6 +64,7 @@ class TileForm:
     width: int
     unroll: int
     ragged: bool
+    band: int
 
     @property
     def group(self) -> int:
@@ -89,8 +91,13 @@ def tile_count(rows: int, columns: int) -> str:
     return f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
 
 
-def tile_place(number: dict[str, Any], rows: int, columns: int) -> tuple[Any, Any, Any, Any]:
-    """Return which tile a workgroup makes: its part of the length, batch, first row and first column."""
+def tile_place(
+    number: dict[str, Any], rows: int, columns: int, band: int, apart: int = 0
+) -> tuple[Any, Any, Any, Any]:
+    """Return which tile a workgroup makes: its part of the length, batch, first row and first column.
+
+    Workgroups that are `apart` from each other make neighbours, if it is not 0.
+    """
     group = vc.workgroup_id().x
     split = (group % number["splits"]).to_register("split")
     rest = (group // number["splits"]).to_register("rest")
@@ -98,10 +105,15 @@ def tile_place(number: dict[str, Any], rows: int, columns: int) -> tuple[Any, An
     across = ((number["columns"] + (columns - 1)) // columns).to_register("across")
     batch = (rest // (down * across)).to_register("batch")
     tile = (rest % (down * across)).to_register("tile")
-    band = (tile // (across * _BAND)).to_register("band")
-    within = (tile % (across * _BAND)).to_register("within")
-    high = vc.min(down - band * _BAND, _BAND).to_register("high")
-    first_row = ((band * _BAND + within % high) * rows).to_register("first_row")
+    if apart:
+        first = (tile // (2 * apart) * (2 * apart)).to_register("first")
+        with vc.if_block(first + 2 * apart <= down * across):
+            place = tile - first
+            tile[:] = first + (place % apart) * 2 + place // apart
+    bands = (tile // (across * band)).to_register("bands")
+    within = (tile % (across * band)).to_register("within")
+    high = vc.min(down - bands * band, band).to_register("high")
+    first_row = ((bands * band + within % high) * rows).to_register("first_row")
     first_column = ((within // high) * columns).to_register("first_column")
     return split, batch, first_row, first_column
 
@@ -250,7 +262,7 @@ class _Tracing:
         self._form, self._variables = form, variables
         number = variables.number
         factors = form.factors
-        split, batch, row, column = tile_place(number, form.rows, form.columns)
+        split, batch, row, column = tile_place(number, form.rows, form.columns, form.band)
         self._place = split, batch
         begin, end = variables.part(split)
         self._begin, self._end = begin, end
