@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo, MatrixProduct
-from vkdispatch.base.dtype import DType, bfloat16
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices.factors import Sizes
 
@@ -224,8 +224,6 @@ def _power_of_two(number: int) -> int:
 
 def subgroup_product(device: DeviceInfo, kind: DType) -> MatrixProduct | None:
     """Return the product of halves that subgroups of a device compute, summed in float32."""
-    if kind is bfloat16:
-        return None  # the compiler has no such matrices
     found: list[MatrixProduct] = [
         each
         for each in device.cooperative_matrices

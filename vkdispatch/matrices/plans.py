@@ -196,7 +196,9 @@ def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
         *(factors, kind, tile.rows, tile.columns, tile.step, tile.height, tile.width),
         *(device.m, device.n, device.k, asked.device.sub_group_size),
         ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
-        whole=(stored or factors.partial) and not (sizes.rows % tile.rows or sizes.columns % tile.columns),
+        exact_rows=sizes.rows % tile.rows == 0,
+        exact_columns=sizes.columns % tile.columns == 0,
+        plain=stored or factors.partial,
         band=planning.tuning.band_cooperative,
         apart=planning.tuning.apart,
     )

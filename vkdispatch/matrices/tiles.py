@@ -13,7 +13,7 @@
     +---+---+  +----+----+----+                   barrier a step
 
 Tiles follow each other in bands of some rows of tiles, down each column of the band first, so that those at
-work at the same time share strips in the cache. Invariants: what lies beyond the last row or column is a copy of
+work at the same time share strips in the cache. Invariants: beyond the last row or column is a copy of
 the last (and not stored), what lies beyond the last step is zero in both strips; each sum is added up by one
 invocation in the order of the length, so the same input gives the same bits.
 
