@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-variants test-asan test-tsan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-asan test-tsan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -46,6 +46,13 @@ test-variants:
 	@$(SETUP) dev
 	@$(SAY) "tests with 64-bit positions and device addresses"
 	@VKDISPATCH_FORCE_VARIANT=wide,coarse $(PYTEST) tests/shader tests/language --ignore-glob='*/test_random_*'
+
+# Cooperative matrices: MATRIX_DRIVER is the manifest of a Vulkan driver that has them, such as that of a newer
+# lavapipe than Debian's (.../icd.d/lvp_icd.json). Without it, or with one that lacks them, they are skipped.
+test-matrices:
+	@$(SETUP) dev
+	@$(SAY) "tests of cooperative matrices"
+	@$(if $(MATRIX_DRIVER),VK_DRIVER_FILES=$(MATRIX_DRIVER) VK_ICD_FILENAMES=$(MATRIX_DRIVER)) $(PYTEST) tests/matrices tests/language/test_cooperative.py
 
 test-asan:
 	@$(SETUP) asan

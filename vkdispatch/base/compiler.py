@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import vkdispatch_native as native
 from vkdispatch.base import disk_cache, init
+from vkdispatch.base.bfloat16 import MARK, with_bfloat16
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
 
@@ -45,6 +46,8 @@ def compile_glsl(source: str, name: str, with_lines: Callable[[], str] | None = 
             raise ShaderBuildError(
                 f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
             ) from error
+        if MARK in source:
+            code = with_bfloat16(code)
         disk_cache.store(_SPIRV, key, code)
     _note_program()
     return code

@@ -476,6 +476,7 @@ def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: st
 
     `use` is "a", "b" or "accumulator": what it is in a product.
     """
+    glsl = "bfloat16_t" if scalar is bfloat16 else scalar.glsl_type
     named_use = {"a": "A", "b": "B", "accumulator": "Accumulator"}[use]
     shape = (rows, columns)
     return type(
@@ -483,7 +484,7 @@ def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: st
         (_Cooperative,),
         {
             "name": f"{scope} matrix {use} of {rows}x{columns} {scalar.name}",
-            "glsl_type": f"coopmat<{scalar.glsl_type}, gl_Scope{scope.title()}, {rows}, {columns}, "
+            "glsl_type": f"coopmat<{glsl}, gl_Scope{scope.title()}, {rows}, {columns}, "
             f"gl_MatrixUse{named_use}>",
             "item_size": rows * columns * scalar.item_size,
             "format_str": scalar.format_str,

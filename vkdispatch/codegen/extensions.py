@@ -72,6 +72,11 @@ def atomic_extension(function: str, kind: DType) -> str | None:
     return "GL_EXT_shader_atomic_float" if first else "GL_EXT_shader_atomic_float2"
 
 
+def has_bfloat16_matrices(used: Usage) -> bool:
+    """Whether a kernel has cooperative matrices of bfloat16, which GLSL calls float16_t."""
+    return any(is_cooperative(kind) and component_type(kind) is bfloat16 for kind in used.dtypes)
+
+
 def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
     """Names of the extensions that a kernel needs, in the order in which they are written."""
     names = ["GL_EXT_scalar_block_layout"]
@@ -86,6 +91,8 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
     matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
     if matrices:
         names += ["GL_KHR_cooperative_matrix", "GL_KHR_memory_scope_semantics"]
+    if has_bfloat16_matrices(used):
+        scalars.add(float16)
     if used.windows or any(kind.scope == "workgroup" for kind in matrices):  # type: ignore[attr-defined]
         names.append("GL_NV_cooperative_matrix2")
     names += [name for kinds, name in _TYPES if scalars.intersection(kinds)]

@@ -11,7 +11,6 @@ from typing import Any
 
 from vkdispatch.base.dtype import (
     DType,
-    bfloat16,
     bool_,
     component_type,
     cooperative_type,
@@ -258,8 +257,6 @@ def _number(value: Any, what: str) -> Expr:
 def _matrix_type(what: str, dtype: Any, rows: Any, columns: Any, use: Any, scope: Any) -> DType:
     if not isinstance(dtype, type) or not is_dtype(dtype) or not is_scalar(dtype) or dtype is bool_:
         raise located(ArgumentTypeError, f"{what}: expected a scalar dtype such as f16, got {dtype!r}")
-    if dtype is bfloat16:
-        raise located(ArgumentValueError, f"{what}: there are no cooperative matrices of bfloat16 yet")
     for size in (rows, columns):
         if not ex.is_integer_number(size) or not 0 < size <= 65536:
             raise located(ArgumentValueError, f"{what}: rows and columns are positive ints, got {size!r}")

@@ -55,8 +55,12 @@ class CooperativeForm:
         Invocations of a subgroup.
     ragged
         Whether the last step may reach beyond the length.
-    whole
-        Whether tiles have no elements beyond the result's.
+    exact_rows, exact_columns
+        Whether no tile has rows, or columns, beyond the matrices'.
+    plain
+        Whether sums are stored as they are, or as float16.
+    band, apart
+        In which order workgroups make tiles; see `tile_place`.
     """
 
     factors: Factors
@@ -71,7 +75,16 @@ class CooperativeForm:
     k: int
     subgroup: int
     ragged: bool
-    whole: bool
+    exact_rows: bool
+    exact_columns: bool
+    plain: bool
+    band: int
+    apart: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether matrices are stored, rather than their elements one by one."""
+        return self.plain and self.exact_rows and self.exact_columns
 
     @property
     def group(self) -> int:
@@ -109,6 +122,7 @@ class _Strip:
         words: Any,
         side: int,
         along: bool,
+        exact: bool,
         first: Any,
         end: Any,
         base: Any,
@@ -122,6 +136,8 @@ class _Strip:
             Rows (or columns) of the tile.
         along
             Whether neighbours in memory are neighbours along the length.
+        exact
+            Whether no tile reaches beyond the matrix.
         first, end
             First row (or column), and how many the matrix has.
         base
@@ -134,45 +150,66 @@ class _Strip:
         runs = width // WORD
         self.pitch = runs + 1
         self.size = height * self.pitch
-        self._count = height * runs
+        self._count, self._rows = height * runs, form.group // runs
         lane = vc.local_invocation_index()
+        # if workgroups take whole rows, the words of an invocation lie below each other
+        regular = form.group % runs == 0 and self._count % form.group == 0
+        slots = [lane + i for i in range(0, self._count, form.group)]
+        if self._count % form.group:
+            slots[-1] = slots[-1] % self._count
+        # (place along the length, where the first step's word lies, where it goes) of each word
         self._slots: list[tuple[Any, Any, Any]] = []
-        for begin in range(0, self._count, form.group):
-            slot = lane + begin
-            if begin + form.group > self._count:
-                slot = slot % self._count
-            slot = slot.to_register("slot")
-            row, column = (slot // runs).to_register("row"), (slot % runs).to_register("column")
-            if along:
-                k = column * WORD
-                start = base + vc.min(first + row, end - 1) * pitch
-            else:
-                k = row
+        row = column = start = place = lane
+        for i, slot in enumerate(slots):
+            if i == 0 or not regular:
+                row, column = (slot // runs).to_register("row"), (slot % runs).to_register("column")
+                place = (row * self.pitch + column).to_register("place")
+            below = i * self._rows if regular else 0
+            if along and not (exact and regular and i):
+                own = first + (row + below)
+                start = base + (own if exact else vc.min(own, end - 1)) * pitch + column
+                start = start.to_register("start")
+            elif not along and (i == 0 or not regular):
+                start = first // WORD + column
                 # rows of words may be longer than the matrix is wide
-                start = base + vc.min(first // WORD + column, pitch - 1)
-            place = row * self.pitch + column
-            k = k.to_register("k")
-            self._slots.append((k, start.to_register("start"), place.to_register("place")))
+                start = base + (start if exact else vc.min(start, pitch - 1)) + row * pitch
+                start = start.to_register("start")
+            moved = below and not (along and not exact)
+            self._slots.append(
+                (
+                    column * WORD if along else row + below,
+                    start + pitch * below if moved else start,
+                    place + below * self.pitch if below else place,
+                )
+            )
         self._loaded: list[Any] = []
 
     def load(self, offset: Any, left: Any) -> None:
         """Load the words of the step that begins `offset` further on; `left` are left from there on."""
-        self._loaded = []
-        for k, start, _ in self._slots:
-            inside = (k < left).to_register("inside") if self._form.ragged else None
-            step = offset + (k if inside is None else vc.select(inside, k, 0))
-            word = self._words[start + (step // WORD if self._along else step * self._row)].to_register()
-            self._loaded.append((inside, word))
+        step = (offset // WORD if self._along else offset * self._row).to_register("step")
+        if not self._form.ragged:
+            self._loaded = [self._words[start + step].to_register() for _, start, _ in self._slots]
+            return
+        if not self._loaded:
+            self._loaded = [vc.new_register(dtype.uvec4) for _ in self._slots]
+        # all steps but the last are whole, and know it
+        with vc.if_block(left >= self._form.step):
+            for word, (_, start, _) in zip(self._loaded, self._slots, strict=True):
+                word[:] = self._words[start + step]
+        with vc.else_block():
+            for word, (k, start, _) in zip(self._loaded, self._slots, strict=True):
+                word[:] = vc.to_uvec4(0, 0, 0, 0)
+                with vc.if_block(k < left):
+                    word[:] = self._words[start + step]
 
     def keep(self, memory: Any, begin: int) -> None:
         """Copy what was loaded to workgroup memory, from word `begin` on."""
-        for i, ((_, _, place), (inside, word)) in enumerate(zip(self._slots, self._loaded, strict=True)):
-            value = word if inside is None else vc.select(inside, word, vc.to_uvec4(0, 0, 0, 0))
+        for i, ((_, _, place), word) in enumerate(zip(self._slots, self._loaded, strict=True)):
             if (i + 1) * self._form.group > self._count:
                 with vc.if_block(vc.local_invocation_index() + i * self._form.group < self._count):
-                    memory[place + begin] = value
+                    memory[place + begin] = word
             else:
-                memory[place + begin] = value
+                memory[place + begin] = word
 
     def fragment(self, memory: Any, begin: int, use: str, at: Any, k: Any) -> Any:
         """Load the fragment at row (or column) `at` of the tile, `k` into the step."""
@@ -191,22 +228,20 @@ class _Tracing:
     def __init__(self, form: CooperativeForm, variables: Variables, pitches: Sequence[Any]) -> None:
         self._form, self._variables = form, variables
         number, factors = variables.number, form.factors
-        split, batch, row, column = tile_place(number, form.rows, form.columns)
+        split, batch, row, column = tile_place(number, form.rows, form.columns, form.band, form.apart)
         self._place = split, batch, row, column
         begin, end = variables.part(split)
         self._left = (end - begin).to_register("left")
         self._strips = [
             self._strip(*given, variables.length, batch, begin)
             for given in (
-                (variables.a[0], form.rows, not factors.transpose_a, row, number["rows"], "a", pitches[0]),
                 (
-                    variables.b[0],
-                    form.columns,
-                    factors.transpose_b,
-                    column,
-                    number["columns"],
-                    "b",
-                    pitches[1],
+                    *(variables.a[0], form.rows, not factors.transpose_a, form.exact_rows),
+                    *(row, number["rows"], "a", pitches[0]),
+                ),
+                (
+                    *(variables.b[0], form.columns, factors.transpose_b, form.exact_columns),
+                    *(column, number["columns"], "b", pitches[1]),
                 ),
             )
         ]
@@ -219,14 +254,23 @@ class _Tracing:
         self._column = ((subgroup % across) * form.width).to_register("subgroup_column")
 
     def _strip(
-        self, words: Any, side: int, along: bool, first: Any, end: Any, name: str, pitch: Any, *given: Any
+        self,
+        words: Any,
+        side: int,
+        along: bool,
+        exact: bool,
+        first: Any,
+        end: Any,
+        name: str,
+        pitch: Any,
+        *given: Any,
     ) -> _Strip:
         length, batch, begin = given
         number = self._variables.number
         height = end if along else length
         base = (batch % number[f"{name}_batches"]) * height * pitch
         base = base + (begin // WORD if along else begin * pitch)
-        return _Strip(self._form, words, side, along, first, end, base.to_register("base"), pitch)
+        return _Strip(self._form, words, side, along, exact, first, end, base.to_register("base"), pitch)
 
     def run(self) -> None:
         """Record the kernel's statements."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo, MatrixProduct
-from vkdispatch.base.dtype import DType, bfloat16
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices.factors import Sizes
 
@@ -76,19 +76,22 @@ class Tuning:
         Lanes that share the length, where sums are neighbours.
     unroll
         Loads that a lane has in flight.
+    band, band_cooperative, apart
+        In which order workgroups make tiles; see `tile_place`.
     """
 
     tiles_4: tuple[Tile, ...] = (
-        Tile(64, 64, 16, 8, 8, 4, 1.0),
-        Tile(128, 32, 16, 8, 8, 4, 1.25),
-        Tile(32, 128, 16, 8, 8, 4, 1.25),
+        Tile(128, 128, 8, 8, 8, 8, 1.0),
+        Tile(64, 64, 16, 8, 8, 16, 1.02),
+        Tile(128, 32, 16, 8, 8, 8, 1.25),
+        Tile(32, 128, 16, 8, 8, 8, 1.25),
         Tile(32, 32, 16, 4, 4, 4, 1.7),
         Tile(128, 16, 16, 8, 4, 4, 1.9),
         Tile(16, 128, 16, 4, 8, 4, 1.9),
         Tile(16, 16, 32, 2, 2, 4, 3.5),
     )
     tiles_8: tuple[Tile, ...] = (
-        Tile(64, 64, 8, 8, 8, 2, 1.6),
+        Tile(64, 64, 8, 8, 8, 8, 1.6),
         Tile(32, 32, 16, 4, 4, 2, 2.0),
         Tile(128, 16, 8, 8, 4, 2, 2.5),
         Tile(16, 128, 8, 4, 8, 2, 2.5),
@@ -119,6 +122,9 @@ class Tuning:
     lane_loads: int = 4
     across_lanes: int = 8
     unroll: int = 4
+    band: int = 8
+    band_cooperative: int = 8
+    apart: int = 66
 
 
 tuning = Tuning()
@@ -218,8 +224,6 @@ def _power_of_two(number: int) -> int:
 
 def subgroup_product(device: DeviceInfo, kind: DType) -> MatrixProduct | None:
     """Return the product of halves that subgroups of a device compute, summed in float32."""
-    if kind is bfloat16:
-        return None  # the compiler has no such matrices
     found: list[MatrixProduct] = [
         each
         for each in device.cooperative_matrices

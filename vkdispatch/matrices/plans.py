@@ -53,6 +53,7 @@ class Asked:
     kind: DType
     sink: Sink
     device: DeviceInfo
+    tuning: planning.Tuning
 
 
 @record(eq=False)
@@ -87,10 +88,11 @@ _plans: dict[tuple[Any, ...], Plan] = {}
 
 def plan_for(asked: Asked) -> Plan:
     """Return the plan of a product that has elements."""
-    # sources and sinks are made once for equal ones, and hashing them takes longer than all else here
+    # Sources and sinks are made once for equal ones, and hashing them takes longer than all else here. The
+    # plan keeps what the identities are of.
     key = (
         *(id(asked.a), id(asked.b), asked.transpose_a, asked.transpose_b, asked.sizes.key),
-        *(asked.kind, id(asked.sink), id(asked.device), id(planning.tuning)),
+        *(asked.kind, id(asked.sink), id(asked.device), id(asked.tuning)),
     )
     found = _plans.get(key)
     if found is None:
@@ -146,7 +148,7 @@ def _tiles(asked: Asked) -> Plan:
     factors = _factors(asked, sizes, *together)
     ragged = any(size % tile.step for size in (sizes.length, sizes.chunk))
     sides = tile.rows, tile.columns, tile.step, tile.height, tile.width
-    kernel = tile_kernel(TileForm(factors, *sides, tile.unroll, ragged))
+    kernel = tile_kernel(TileForm(factors, *sides, tile.unroll, ragged, planning.tuning.band))
     return _planned(asked, kernel, sizes, *together)
 
 
@@ -184,8 +186,8 @@ def _cooperative_product(asked: Asked) -> MatrixProduct | None:
 
 
 def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
-    kind, tuning = asked.a.out_type, asked.sizes
-    tile, sizes = cooperative_tile_for(tuning, cpu=asked.device.is_cpu())
+    kind = asked.a.out_type
+    tile, sizes = cooperative_tile_for(asked.sizes, cpu=asked.device.is_cpu())
     words = plain_source(uvec4)
     swapped = asked.transpose_a, asked.transpose_b
     factors = Factors(words, words, *swapped, asked.kind, asked.sink, sizes.splits > 1)
@@ -194,7 +196,11 @@ def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
         *(factors, kind, tile.rows, tile.columns, tile.step, tile.height, tile.width),
         *(device.m, device.n, device.k, asked.device.sub_group_size),
         ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
-        whole=(stored or factors.partial) and not (sizes.rows % tile.rows or sizes.columns % tile.columns),
+        exact_rows=sizes.rows % tile.rows == 0,
+        exact_columns=sizes.columns % tile.columns == 0,
+        plain=stored or factors.partial,
+        band=planning.tuning.band_cooperative,
+        apart=planning.tuning.apart,
     )
     plan = _planned(asked, cooperative_kernel(form), sizes, 1, 1)
     a_width = sizes.rows if asked.transpose_a else sizes.length

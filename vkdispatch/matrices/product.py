@@ -11,6 +11,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, result_type, sum_type
 from vkdispatch.matrices.factors import Sizes
 from vkdispatch.matrices.packing import packed, words_of
@@ -88,7 +89,7 @@ def matmul(
     left, right = (packed(array, graph) if array.source.stores else array for array in (left, right))
     device = get_context().device_infos[0]
     sources = left.source, right.source, swap_a, swap_b
-    asked = Asked(*sources, sizes, sum_type(kind), target.sink, device)
+    asked = Asked(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
     _queue(left, right, asked, target, buffer, graph)
     return buffer
 

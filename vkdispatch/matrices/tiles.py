@@ -12,8 +12,8 @@
     |   |   |  |    |    |    |                   their way to registers; two copies of the strips need one
     +---+---+  +----+----+----+                   barrier a step
 
-Tiles follow each other in bands of 8 rows of tiles, down each column of the band first, so that those at work
-at the same time share strips in the cache. Invariants: what lies beyond the last row or column is a copy of
+Tiles follow each other in bands of some rows of tiles, down each column of the band first, so that those at
+work at the same time share strips in the cache. Invariants: beyond the last row or column is a copy of
 the last (and not stored), what lies beyond the last step is zero in both strips; each sum is added up by one
 invocation in the order of the length, so the same input gives the same bits.
 
@@ -28,12 +28,12 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.dtype import DType, is_vector
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import add_product, as_factor, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.shader.shader_function import ShaderFunction
 
-_BAND = 8
 _LOAD = 16
 _BANKS = 4
 
@@ -52,6 +52,8 @@ class TileForm:
         How much of a step is written out, of what is otherwise a loop.
     ragged
         Whether the last step may reach beyond the length.
+    band
+        Rows of tiles that follow each other down a column.
     """
 
     factors: Factors
@@ -62,6 +64,7 @@ class TileForm:
     width: int
     unroll: int
     ragged: bool
+    band: int
 
     @property
     def group(self) -> int:
@@ -88,8 +91,13 @@ def tile_count(rows: int, columns: int) -> str:
     return f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
 
 
-def tile_place(number: dict[str, Any], rows: int, columns: int) -> tuple[Any, Any, Any, Any]:
-    """Return which tile a workgroup makes: its part of the length, batch, first row and first column."""
+def tile_place(
+    number: dict[str, Any], rows: int, columns: int, band: int, apart: int = 0
+) -> tuple[Any, Any, Any, Any]:
+    """Return which tile a workgroup makes: its part of the length, batch, first row and first column.
+
+    Workgroups that are `apart` from each other make neighbours, if it is not 0.
+    """
     group = vc.workgroup_id().x
     split = (group % number["splits"]).to_register("split")
     rest = (group // number["splits"]).to_register("rest")
@@ -97,10 +105,15 @@ def tile_place(number: dict[str, Any], rows: int, columns: int) -> tuple[Any, An
     across = ((number["columns"] + (columns - 1)) // columns).to_register("across")
     batch = (rest // (down * across)).to_register("batch")
     tile = (rest % (down * across)).to_register("tile")
-    band = (tile // (across * _BAND)).to_register("band")
-    within = (tile % (across * _BAND)).to_register("within")
-    high = vc.min(down - band * _BAND, _BAND).to_register("high")
-    first_row = ((band * _BAND + within % high) * rows).to_register("first_row")
+    if apart:
+        first = (tile // (2 * apart) * (2 * apart)).to_register("first")
+        with vc.if_block(first + 2 * apart <= down * across):
+            place = tile - first
+            tile[:] = first + (place % apart) * 2 + place // apart
+    bands = (tile // (across * band)).to_register("bands")
+    within = (tile % (across * band)).to_register("within")
+    high = vc.min(down - bands * band, band).to_register("high")
+    first_row = ((bands * band + within % high) * rows).to_register("first_row")
     first_column = ((within // high) * columns).to_register("first_column")
     return split, batch, first_row, first_column
 
@@ -165,30 +178,50 @@ class _Strip:
             place = k * self._pitch + side_place
             self._slots.append((k, start.to_register("start"), place.to_register("place")))
         self._words: list[Any] = [None] * len(self._slots)
-        self._positions: list[Any] = [None] * len(self._slots)
+        self._positions: list[Any] = [0] * len(self._slots)
         self._inside: list[Any] = [None] * len(self._slots)
         self.memory = vc.shared_buffer(form.factors.kind, 2 * self.size)
 
     def load(self, offset: Any, left: Any) -> None:
         """Load the elements of the step that begins `offset` further on; `left` are left from there on."""
-        together = self._source.together
-        for i, (k, start, _) in enumerate(self._slots):
-            step = offset
-            if self._form.ragged:
+        if not self._form.ragged:
+            for i, (_, start, _) in enumerate(self._slots):
+                self._load(i, self._position(start, offset))
+        elif not self._source.plain:
+            for i, (k, start, _) in enumerate(self._slots):
                 self._inside[i] = (k < left).to_register("inside")
                 # where there is nothing, the step's first elements are loaded, which are there
                 step = offset + vc.select(self._inside[i], k, 0)
-            position = start + (step if self._along else step * self._end)
-            if together > 1:
-                position = position // together
-            self._positions[i] = position.to_register("position")
-            if self._source.together > 1 or (self._source.plain and not self._source.views):
-                self._words[i] = self._load(self._positions[i])
+                self._load(i, self._position(start, step))
+        else:
+            # all steps but the last are whole, and know it
+            buffer = (self._views or self._arguments)[0]
+            if self._words[0] is None:
+                self._words = [vc.new_register(buffer[0].var_type) for _ in self._slots]
+            with vc.if_block(left >= self._form.step):
+                for word, (k, start, _) in zip(self._words, self._slots, strict=True):
+                    word[:] = buffer[self._position(start, offset + k)]
+            with vc.else_block():
+                for word, (k, start, _) in zip(self._words, self._slots, strict=True):
+                    inside = (k < left).to_register("inside")
+                    position = self._position(start, offset + vc.select(inside, k, 0))
+                    word[:] = buffer[position]
+                    with vc.if_block(k >= left):
+                        word[:] = _nothing(word.var_type)
 
-    def _load(self, position: Any) -> Any:
+    def _position(self, start: Any, step: Any) -> Any:
+        position = start + (step if self._along else step * self._end)
         if self._source.together > 1:
-            return self._source.loaded(self._views, position)
-        return self._arguments[0][position].to_register()
+            position = position // self._source.together
+        return position.to_register("position")
+
+    def _load(self, i: int, position: Any) -> None:
+        """Load the words of a slot; where a map is to be asked, that is done later."""
+        self._positions[i] = position
+        if self._source.together > 1:
+            self._words[i] = self._source.loaded(self._views, position)
+        elif self._source.plain:
+            self._words[i] = self._arguments[0][position].to_register()
 
     def keep(self, offset: Any) -> None:
         """Copy what was loaded to workgroup memory, `offset` elements in."""
@@ -204,14 +237,15 @@ class _Strip:
     def _keep_slot(self, i: int, place: Any, kind: Any) -> None:
         source = self._source
         if source.together > 1:
-            values = source.values(self._arguments, self._positions[i], self._words[i])
+            words = self._words[i] if isinstance(self._words[i], list) else [self._words[i]]
+            values = source.values(self._arguments, self._positions[i], words)
         elif source.plain:
             values = [self._words[i]]
         else:
             values = [source.value(self._arguments, self._positions[i])]
         for number, value in enumerate(values):
             factor = as_factor(value, kind)
-            if self._form.ragged:
+            if self._inside[i] is not None:
                 factor = vc.select(self._inside[i], factor, zero(kind))
             self.memory[place + number * (self._pitch if self._along else 1)] = factor
 
@@ -228,7 +262,7 @@ class _Tracing:
         self._form, self._variables = form, variables
         number = variables.number
         factors = form.factors
-        split, batch, row, column = tile_place(number, form.rows, form.columns)
+        split, batch, row, column = tile_place(number, form.rows, form.columns, form.band)
         self._place = split, batch
         begin, end = variables.part(split)
         self._begin, self._end = begin, end
@@ -302,6 +336,13 @@ class _Tracing:
                     column = first_column + side
                     with vc.if_block(column < number["columns"]):
                         self._variables.store(split, batch, row, column, total)
+
+
+def _nothing(kind: DType) -> Any:
+    """Return a word of zeros, or the zero of an element."""
+    if is_vector(kind):
+        return vc.to_dtype(kind, *[0] * kind.child_count)
+    return zero(kind)
 
 
 def _places(lane: Any, count: int, side: int, item: int) -> list[Any]:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dtype import DType, component_type, is_cooperative, is_float_dtype
+from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
 from vkdispatch.codegen.analysis import Usage
-from vkdispatch.codegen.extensions import EXTENDED_TYPES, subgroup_class
+from vkdispatch.codegen.extensions import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
 
 _COMPUTE_STAGE = 0x20
 # Bits of VkSubgroupFeatureFlagBits.
@@ -33,6 +33,11 @@ def _missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
         return None
     if "cooperativeMatrix" not in device.features:
         return "cooperative matrices (cooperativeMatrix of VK_KHR_cooperative_matrix)"
+    if has_bfloat16_matrices(used):
+        if any(component_type(kind) is float16 for kind in used.dtypes):
+            return "float16 in kernels with cooperative matrices of bfloat16"
+        if "shaderBFloat16CooperativeMatrix" not in device.features:
+            return "cooperative matrices of bfloat16 (shaderBFloat16CooperativeMatrix)"
     needed = ["cooperativeMatrixTensorAddressing"] if used.windows else []
     for kind in sorted(matrices, key=lambda each: each.name):
         if not _has_matrix(kind, device):
