@@ -550,6 +550,7 @@ Statistics Engine::statistics() {
     for (const VmaBudget& budget : budgets) {
       s.device_memory += budget.statistics.allocationBytes;
     }
+    s.device_memory -= device->spare_bytes();
   }
   return s;
 }

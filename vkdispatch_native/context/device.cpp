@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <new>
 
 #include "context/features.hpp"
 #include "context/foreign.hpp"
@@ -13,6 +14,9 @@
 namespace vkd {
 
 namespace {
+
+constexpr VkDeviceSize kLeastSpare = VkDeviceSize{1} << 20;  // smaller ones are parts of larger allocations
+constexpr VkDeviceSize kSpareShare = 16;
 
 std::vector<std::string> extension_names(VkPhysicalDevice physical) {
   uint32_t count = 0;
@@ -394,6 +398,14 @@ void Device::create_allocator(VkInstance instance) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+
+  VkPhysicalDeviceMemoryProperties memory{};
+  vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
+  for (uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap) {
+    if ((memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) {
+      most_spare_bytes_ = std::max(most_spare_bytes_, memory.memoryHeaps[heap].size / kSpareShare);
+    }
+  }
 }
 
 const QueueHandle* Device::sparse_queue() const noexcept {
@@ -445,8 +457,58 @@ void Device::wait_idle() noexcept {
   fn_.vkDeviceWaitIdle(handle_);
 }
 
+bool Device::keep_spare(const SpareMemory& memory) noexcept {
+  if (memory.size < kLeastSpare || memory.size > most_spare_bytes_) {
+    return false;
+  }
+  std::lock_guard lock(spares_mutex_);
+  try {
+    spares_.push_back(memory);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  spare_bytes_ += memory.size;
+  while (spare_bytes_ > most_spare_bytes_) {
+    free_oldest_spare();
+  }
+  return true;
+}
+
+SpareMemory Device::take_spare(VkDeviceSize size) noexcept {
+  std::lock_guard lock(spares_mutex_);
+  for (auto spare = spares_.rbegin(); spare != spares_.rend(); ++spare) {
+    if (spare->size == size) {
+      const SpareMemory found = *spare;
+      spares_.erase(std::next(spare).base());
+      spare_bytes_ -= size;
+      return found;
+    }
+  }
+  return {};
+}
+
+void Device::free_spares() noexcept {
+  std::lock_guard lock(spares_mutex_);
+  while (!spares_.empty()) {
+    free_oldest_spare();
+  }
+}
+
+VkDeviceSize Device::spare_bytes() noexcept {
+  std::lock_guard lock(spares_mutex_);
+  return spare_bytes_;
+}
+
+void Device::free_oldest_spare() noexcept {
+  const SpareMemory& oldest = spares_.front();
+  vmaDestroyBuffer(allocator_, oldest.buffer, oldest.allocation);
+  spare_bytes_ -= oldest.size;
+  spares_.erase(spares_.begin());
+}
+
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
+    free_spares();
     vmaDestroyAllocator(allocator_);
   }
   if (handle_ != VK_NULL_HANDLE && !borrowed_) {

@@ -61,6 +61,15 @@ struct ForeignDevice {
   std::vector<std::string> features;    // likewise, by Vulkan's names; the required ones go without saying
 };
 
+// The memory of a buffer that is gone.
+struct SpareMemory {
+  VkDeviceSize size = 0;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VmaAllocation allocation = VK_NULL_HANDLE;
+  std::byte* mapped = nullptr;
+  VkDeviceAddress address = 0;
+};
+
 class Device {
  public:
   Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
@@ -102,8 +111,16 @@ class Device {
   // Waits until it is done.
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
+  // Drivers take longer to allocate large memory than kernels to work on it: that of buffers is kept for the
+  // next ones of their size, up to a sixteenth of the device's memory, the latest first.
+  bool keep_spare(const SpareMemory& memory) noexcept;  // false: it was not taken
+  SpareMemory take_spare(VkDeviceSize size) noexcept;   // of no buffer where there is none
+  void free_spares() noexcept;
+  VkDeviceSize spare_bytes() noexcept;
+
  private:
   Device() = default;
+  void free_oldest_spare() noexcept;
   void inspect(VkPhysicalDevice physical, bool force_staging);
   void create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions);
   void take_queues(const std::vector<ForeignDevice::Queue>& queues);
@@ -122,6 +139,10 @@ class Device {
   std::vector<std::vector<QueueHandle>> transfer_queues_;
   std::vector<uint32_t> families_;
   std::vector<std::shared_ptr<std::mutex>> queue_mutexes_;  // each once
+  std::mutex spares_mutex_;
+  std::vector<SpareMemory> spares_;  // the oldest first
+  VkDeviceSize spare_bytes_ = 0;
+  VkDeviceSize most_spare_bytes_ = 0;
   bool borrowed_ = false;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;

@@ -157,8 +157,16 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
   }
   VmaAllocationCreateInfo allocation{};
   allocation.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
-  check(vmaCreateImage(copy.device->allocator(), &info, &allocation, &copy.handle, &copy.allocation, nullptr),
-        "vmaCreateImage");
+  const auto create = [&] {
+    return vmaCreateImage(copy.device->allocator(), &info, &allocation, &copy.handle, &copy.allocation,
+                          nullptr);
+  };
+  VkResult code = create();
+  if (code == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
+    copy.device->free_spares();
+    code = create();
+  }
+  check(code, "vmaCreateImage");
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);
   }

@@ -38,6 +38,7 @@ class Memory {
 
  private:
   void swap(Memory& other) noexcept;
+  void allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateInfo& allocation);
   void allocate_sparse(VkBufferCreateInfo info, MemoryUse use);
 
   Device* device_ = nullptr;
@@ -45,6 +46,7 @@ class Memory {
   VmaAllocation allocation_ = VK_NULL_HANDLE;
   VkDeviceSize size_ = 0;
   std::byte* mapped_ = nullptr;
+  bool may_be_spared_ = false;
   VkDeviceAddress address_ = 0;
   std::vector<VmaAllocation> pieces_;  // of a sparse buffer
 };
