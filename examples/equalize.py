@@ -62,9 +62,8 @@ def main() -> int:
     error = float(np.abs(ours - theirs).max())
     good = error <= TOLERANCE
     print(f"A photograph of {photo.shape[1]} x {photo.shape[0]} pixels, its brightness spread evenly.")
-    print(
-        f"  against scikit-image: max error {error:.1e}; allowed {TOLERANCE:.0e}: {'ok' if good else 'FAILED'}"
-    )
+    verdict = "ok" if good else "FAILED"
+    print(f"  against scikit-image: max error {error:.1e}; allowed {TOLERANCE:.0e}: {verdict}")
     OUTPUT.parent.mkdir(exist_ok=True)
     panels = np.concatenate((grey, (ours * 255 + 0.5).astype(np.uint8)), axis=1)
     Image.fromarray(panels).save(OUTPUT)
