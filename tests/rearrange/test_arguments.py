@@ -30,6 +30,13 @@ WRONG: list[tuple[str, type[Exception], str, Callable[[Any, Any], Any]]] = [
     ("along", ValueError, "indices: expected the shape", lambda x, i: vd.take_along_axis(x, i, 0)),
     ("put into a map", TypeError, "x: ", lambda x, i: vd.put(halved(x), i, 1.0)),
     ("put complex", TypeError, "values: ", lambda x, i: vd.put(x, i, 1j)),
+    ("put too much", TypeError, "values: ", lambda x, i: vd.put(i, i, 10**30)),
+    (
+        "fill with a text",
+        TypeError,
+        "constant_values: ",
+        lambda x, i: vd.pad(x, 1, constant_values=np.str_("a")),
+    ),
     ("put a list", TypeError, "values: ", lambda x, i: vd.put(x, i, [1, 2])),
     ("put its own", ValueError, "x: values", lambda x, i: vd.put(x, i, x)),
     ("where alone", ValueError, "nonzero", lambda x, i: vd.where(x)),

@@ -119,7 +119,7 @@ def test_maps(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
 def test_strips_and_sectors(monkeypatch: pytest.MonkeyPatch, strip: int, sector: int) -> None:
     tuned = replace(transposing.tuning, strip=strip, sector=sector, segment_4=64, cells=128)
     monkeypatch.setattr(transposing, "tuning", tuned)
-    for kind in (vd.uint16, vd.float32, vd.vec4):
+    for kind in (vd.uint16, vd.float32, vd.vec3, vd.vec4):
         for shape in ((101, 99), (99, 7), (128, 130), (33, 200)):
             x, host = filled(shape, kind)
             same(vd.transpose(x), turned(host, (1, 0)), kind, shape)

@@ -58,8 +58,11 @@ def checked_number(value: object, kind: DType, name: str) -> Any:
         raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
     if isinstance(value, (complex, np.complexfloating)) and not is_complex(kind):
         raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}")
-    with np.errstate(all="ignore"):
-        return np.asarray(value).astype(host_component(kind))[()]
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(value).astype(host_component(kind))[()]
+    except (ValueError, OverflowError, TypeError):
+        raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}") from None
 
 
 def as_bytes(number: Any, kind: DType) -> bytes:

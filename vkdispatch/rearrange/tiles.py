@@ -70,6 +70,11 @@ class TileForm:
     shift: int
     numbers: Numbers
 
+    @property
+    def more(self) -> int:
+        """How many rows of the input a tile has more for that."""
+        return -(-self.shift // self.run)
+
 
 @remembered
 def tile_kernel(form: TileForm) -> ShaderFunction:
@@ -95,7 +100,7 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
 
 def _workgroups(form: TileForm) -> str:
     columns, rows, batches = (form.numbers.text(name) for name in ("columns", "rows", "batches"))
-    return f"{batches} * -(-{columns} // {form.columns}) * -(-({rows} + {form.shift}) // {form.rows})"
+    return f"{batches} * -(-{columns} // {form.columns}) * -(-({rows} + {form.more}) // {form.rows})"
 
 
 class _Tracing:
@@ -108,7 +113,7 @@ class _Tracing:
         self._side = form.moving.word.item_size // form.item if form.item and form.moving.word else 1
         group = vc.workgroup_id().x
         across = (number["columns"] + (form.columns - 1)) // form.columns
-        down = (number["rows"] + (form.shift + form.rows - 1)) // form.rows
+        down = (number["rows"] + (form.more + form.rows - 1)) // form.rows
         self._batch = (group // (across * down)).to_register("batch")
         tile = (group - self._batch * (across * down)).to_register("tile")
         column, row = self._tile(tile, across, down)
@@ -218,7 +223,8 @@ class _Tracing:
         width, height = form.columns * run, form.rows * run
         pitch = width | 1
         at_once = max(1, form.group // width)
-        high = -(-(form.rows + shift) // at_once) * at_once
+        more = form.more
+        high = -(-(form.rows + more) // at_once) * at_once
         memory = vc.shared_buffer(form.moving.held, high * pitch)
         columns = (number["columns"] * run).to_register()
         rows = (number["rows"] * run).to_register()
@@ -226,7 +232,7 @@ class _Tracing:
         for k, p, step in self._spread(width, high):
             column = vc.min(self._column * run + k, columns - 1)
             row = self._row + p + step
-            row = vc.max(row, shift) - shift if shift else row
+            row = vc.max(row, more) - more if more else row
             row = vc.min(row, number["rows"] - 1).to_register()
             index = (self._input_row(row) + column).to_register()
             loaded.append(((p + step) * pitch + k, form.moving.load(self._variables, index)))
@@ -238,15 +244,15 @@ class _Tracing:
             start = self._output_row(column)
             if shift:
                 start = start.to_register()
-                k = (k + (shift - start % shift)).to_register()
-                row = (self._row + k).to_register()
-                inside = vc.all(column < number["columns"], row >= shift, row < rows + shift)
+                k = (k + (more * run - start % shift)).to_register()
+                row = (self._row * run + k).to_register()
+                inside = vc.all(column < number["columns"], row >= more * run, row < rows + more * run)
             else:
                 inside = vc.all(column < number["columns"], row < rows)
             p, part = (k, 0) if run == 1 else (k // run, k % run)
             with vc.if_block(inside):
                 value = memory[p * pitch + (q + step) * run + part].to_register()
-                index = (start + row - shift if shift else start + row).to_register()
+                index = (start + row - more * run if shift else start + row).to_register()
                 form.moving.store(self._variables, index, value)
 
 

@@ -49,7 +49,7 @@ _LONG_RUN = 32
 # Planes of so few bytes stay in the cache from their first element to their last.
 _SMALL_PLANE = 2048
 _BLOCK_WORDS = (16, 8, 4)
-# Elements of so many bytes are stored by whole sectors: smaller ones have to be loaded too often for that.
+# Words of so many bytes are stored by whole sectors: smaller ones have to be loaded too often for that.
 _SECTORED = (4, 8)
 # The first and the last of three axes make planes of their own from here on.
 _WIDE_PLANE = 64
@@ -265,9 +265,9 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
             and not plane.columns % (word // item)
         )
         block = next(fitting, 0) if run == 1 else 0
-        if item in _SECTORED and tuning.sector:
+        if size in _SECTORED and tuning.sector:
             odd = plane.result_row * item % tuning.sector != 0
-            shift = tuning.sector // item if odd else 0
+            shift = tuning.sector // size if odd else 0
             block = 0 if odd or block == item else block
         moving = Moving(word_type(block or size))
     held = moving.held.item_size
@@ -298,7 +298,8 @@ def _tiles(moving: Moving, words: bool, item: int, plane: Plane) -> tuple[TileFo
     down = min(count // across, _power_above(plane.rows // side))
     across = min(count // down, _power_above(plane.columns // side))
     group = _group(across, down, run)
-    if shift * 2 > down or (down + shift) * (across + 1) * held > 1 << 15:
+    more = -(-shift // run)
+    if more * 2 > down or (down + more) * (across * run + 1) * held > 1 << 15:
         shift = 0
     return TileForm(
         moving,
