@@ -19,12 +19,13 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order
+from vkdispatch.sorting.passes import widened
 from vkdispatch.sorting.ranking import Tile, TileForm
 from vkdispatch.sorting.serial import SerialTile
 
 _U32: Any = vc.Const[dtype.uint32]
-_ROWS = Order(dtype.uint32)
 _ROW_BITS = 8
+_ROWS = Order(dtype.uint32, bits=_ROW_BITS)
 # Rows of a tile: one digit counts them, and those that are not there.
 MOST_ROWS = 1 << (_ROW_BITS - 1)
 
@@ -43,6 +44,8 @@ class BlockForm:
         Whether a tile may have several rows.
     keys, positions
         What is written: the keys in their order, and where in their rows they were.
+    wide
+        Whether positions are written as numbers of 64 bits.
     """
 
     tile: TileForm
@@ -50,6 +53,7 @@ class BlockForm:
     several: bool
     keys: bool
     positions: bool
+    wide: bool = False
 
 
 @remembered
@@ -72,7 +76,7 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
     if form.keys:
         arguments.append(("sort_sorted", annotation[form.order.raw]))
     if form.positions:
-        arguments.append(("sort_positions", annotation[dtype.uint32]))
+        arguments.append(("sort_positions", _positions(form.wide)))
     arguments += [("sort_rows", _U32), ("sort_length", _U32), ("sort_together", _U32)]
     return traced(
         f"sort_block_{form.order.kind.name}",
@@ -81,6 +85,11 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
         form.tile.group,
         "(sort_rows + sort_together - 1) // sort_together",
     )
+
+
+def _positions(wide: bool) -> Any:
+    annotation: Any = vc.Buff
+    return annotation[dtype.uvec2 if wide else dtype.uint32]
 
 
 class _Block:
@@ -106,7 +115,7 @@ class _Block:
         self._origins = [place.to_register() for place in places] if form.several or form.positions else []
         steps = [(form.order, digit) for digit in form.order.digits(form.tile.width)]
         if form.several:
-            steps.append((_ROWS, Digit(0, 0, _ROW_BITS)))
+            steps += [(_ROWS, digit) for digit in _ROWS.digits(tile.form.width)]
         for number, (order, digit) in enumerate(steps):
             last = number == len(steps) - 1
             self._step(places, order, digit, last=last)
@@ -119,7 +128,7 @@ class _Block:
         digits = [
             vc.select(
                 place < self._count,
-                self._origins[i] // self._length if by_row else order.digit(self._keys[i], digit),
+                order.digit(self._origins[i] // self._length if by_row else self._keys[i], digit),
                 largest,
             ).to_register("sort_digit")
             for i, place in enumerate(places)
@@ -140,6 +149,7 @@ class _Block:
             self._store(results.pop(0), places, self._keys)
         if form.positions:
             own = [origin % self._length if form.several else origin for origin in self._origins]
+            own = [widened(each) for each in own] if form.wide else own
             self._store(results.pop(0), places, own)
 
     def _store(self, buffer: Any, places: list[Any], values: list[Any]) -> None:
@@ -189,15 +199,16 @@ def _run_serially(
                 rest[0][base + place] = tile.get(0, place)
             if form.positions:
                 origin = tile.get(1, place)
-                rest[-1][base + place] = origin % length if form.several else origin
+                origin = origin % length if form.several else origin
+                rest[-1][base + place] = widened(origin) if form.wide else origin
 
 
 @remembered
-def short_kernel(order: Order, keys: bool, positions: bool, group: int) -> ShaderFunction:
+def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: int) -> ShaderFunction:
     """Return the kernel of rows of a few keys, an invocation for each key.
 
     Its arguments are the keys, what is written, how many rows there are and how many keys one has. It does
-    not sort in place.
+    not sort in place. `wide` positions have 64 bits.
     """
     parts = len(order.part_bits)
 
@@ -225,14 +236,14 @@ def short_kernel(order: Order, keys: bool, positions: bool, group: int) -> Shade
             if keys:
                 rest.pop(0)[base + rank] = key
             if positions:
-                rest.pop(0)[base + rank] = own
+                rest.pop(0)[base + rank] = widened(own) if wide else own
 
     annotation: Any = vc.Buff
     arguments = [("sort_keys", annotation[order.raw])]
     if keys:
         arguments.append(("sort_sorted", annotation[order.raw]))
     if positions:
-        arguments.append(("sort_positions", annotation[dtype.uint32]))
+        arguments.append(("sort_positions", _positions(wide)))
     arguments += [("sort_rows", _U32), ("sort_length", _U32)]
     return traced(
         f"sort_short_{order.kind.name}",

@@ -164,9 +164,10 @@ def argsort(
     positions_to = result(out, keys.shape, to.out_type, keys.x.context)
     if keys.nothing:
         return positions_to
-    stored = position_type(keys.along.length)
+    stored = position_type(keys.along.length).item_size
+    fits = kind.item_size == stored or (keys.starts is None and kind.item_size > stored)
     read = any(argument is positions_to for argument in keys.x.arguments)
-    if to.sink.mapping is None and keys.along.in_place and kind.item_size == stored.item_size and not read:
+    if to.sink.mapping is None and keys.along.in_place and fits and not read:
         return _positions(keys, graph, positions_to)
     stored_positions(positions_to, _positions(keys, graph), to, keys.along, graph)
     return positions_to

@@ -26,7 +26,7 @@ from vkdispatch.sorting.passes import (
     offsets_kernel,
     short_offsets_kernel,
 )
-from vkdispatch.sorting.planning import Device, counter_for, device_of, sweeps, tile_form, tuning
+from vkdispatch.sorting.planning import Device, block_form, counter_for, device_of, sweeps, tile_form, tuning
 from vkdispatch.sorting.ranking import TileForm
 
 _SHORT_GROUP = 128
@@ -70,8 +70,8 @@ def sort_rows(
     keys_to
         Where the sorted keys go; may be `keys`. None: nowhere.
     positions_to
-        Where the positions in their rows go that the sorted keys had, of `position_type`, or what the payload
-        had there. None: nowhere.
+        Where the positions in their rows go that the sorted keys had, of `position_type` or of 8 bytes, or
+        what the payload had there. None: nowhere.
     payload
         What goes along with the keys in place of their positions: elements of 1 to 8 bytes, of the type of
         `positions_to`, which may be the same buffer; no other two may be.
@@ -87,7 +87,7 @@ def sort_rows(
 
 def is_long(order: Order, rows: Rows, device: Device | None = None) -> bool:
     """Whether rows take several launches, between which keys and what goes with them lie in memory."""
-    return rows.length > tile_form(device or device_of(), order.raw, dtype.uint32, block=True).tile
+    return block_form(device or device_of(), order.raw, rows.length) is None
 
 
 def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> DType | None:
@@ -95,6 +95,13 @@ def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer
     if positions_to is None:
         return None
     return position_type(rows.length) if payload is None else raw_type(payload.var_type)
+
+
+def _is_wide(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> bool:
+    """Whether positions of 32 bits are stored as numbers of 64."""
+    if positions_to is None or payload is not None:
+        return False
+    return positions_to.var_type.item_size > position_type(rows.length).item_size
 
 
 def _written(*buffers: AnyBuffer | None) -> list[AnyBuffer]:
@@ -111,7 +118,8 @@ def _sort_short(
 ) -> None:
     if keys is keys_to:
         keys = copied(keys, graph)
-    kernel = short_kernel(order, keys_to is not None, positions_to is not None, _SHORT_GROUP)
+    wide = _is_wide(rows, positions_to, None)
+    kernel = short_kernel(order, keys_to is not None, positions_to is not None, wide, _SHORT_GROUP)
     kernel(keys, *_written(keys_to, positions_to), rows.count, rows.length, graph=graph)
 
 
@@ -124,9 +132,11 @@ def _sort_blocks(
     positions_to: AnyBuffer | None,
     graph: CommandGraph | None,
 ) -> None:
-    tile = tile_form(device, order.raw, dtype.uint32, block=True)
+    tile = block_form(device, order.raw, rows.length)
+    assert tile is not None
     together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
-    form = BlockForm(tile, order, together > 1, keys_to is not None, positions_to is not None)
+    wide = _is_wide(rows, positions_to, None)
+    form = BlockForm(tile, order, together > 1, keys_to is not None, positions_to is not None, wide)
     written = _written(keys_to, positions_to)
     block_kernel(form)(keys, *written, rows.count, rows.length, together, graph=graph)
 
@@ -152,7 +162,8 @@ def _sort_long(
     if payload is not None and payload is positions_to and len(digits) % 2:
         payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
-    payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
+    wide = _is_wide(rows, positions_to, payload)
+    payload_ways = _payload_ways(rows.size, kind, positions_to, len(digits), wide)
     tiles = -(-rows.length // tile.tile)
     shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
     counter = counter_for(rows.length)
@@ -169,6 +180,7 @@ def _sort_long(
             kind,
             kind is not None and payload is None and number == 0,
             not last or keys_to is not None,
+            wide and last,
         )
         count_kernel(form, bool(tuning.votes))(keys, counts, *shape, digit.shift, graph=graph)
         if tiles <= tuning.few_tiles:
@@ -205,7 +217,8 @@ def _sweep(
     if payload is not None and payload is positions_to and len(digits) % 2:
         payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
-    payload_ways = _ways(rows.size, kind, positions_to, len(digits)) if kind is not None else None
+    wide = _is_wide(rows, positions_to, payload)
+    payload_ways = _payload_ways(rows.size, kind, positions_to, len(digits), wide)
     tiles = -(-rows.length // tile.tile)
     shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
     boards: list[AnyBuffer] = [Buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)]
@@ -229,6 +242,7 @@ def _sweep(
             kind,
             kind is not None and payload is None and number == 0,
             not last or keys_to is not None,
+            wide and last,
         )
         written: list[AnyBuffer] = [key_ways[number]] if moving.keys else []
         if payload_ways is not None:
@@ -262,6 +276,21 @@ def _ways(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[An
     if last is None:
         last = Buffer(size, kind) if passes > 2 else other
     return [last if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
+
+
+def _payload_ways(
+    size: int, kind: DType | None, end: AnyBuffer | None, passes: int, wide: bool
+) -> list[AnyBuffer] | None:
+    """Return the same for what goes along with keys; None where nothing does.
+
+    `wide`: the end is of another type, and only the last pass writes there.
+    """
+    if kind is None:
+        return None
+    if not wide:
+        return _ways(size, kind, end, passes)
+    assert end is not None
+    return [*(_ways(size, kind, None, passes)[:-1] if passes > 1 else []), end]
 
 
 def copied(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:

@@ -52,6 +52,8 @@ class PassForm:
         Whether that is the key's position in its row, which is made here and not read.
     keys
         Whether keys are written at all.
+    wide
+        Whether the payload is of one word, and written as the two of a 64-bit number.
     """
 
     tile: TileForm
@@ -61,6 +63,7 @@ class PassForm:
     payload: DType | None = None
     made: bool = False
     keys: bool = True
+    wide: bool = False
 
 
 class TileOfRow:
@@ -298,7 +301,7 @@ def _move_serially(
             if keys_to is not None:
                 keys_to[target] = key
             if form.payload is not None:
-                rest[-1][target] = tile.get(1, place)
+                rest[-1][target] = widened(tile.get(1, place)) if form.wide else tile.get(1, place)
 
 
 def position_in_row(form: PassForm, number: Any, place: Any) -> Any:
@@ -326,8 +329,13 @@ def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
     if form.payload is not None:
         if not form.made:
             arguments.append(("sort_payload", _buffer(form.payload)))
-        arguments.append(("sort_moved_payload", _buffer(form.payload)))
+        arguments.append(("sort_moved_payload", _buffer(dtype.uvec2 if form.wide else form.payload)))
     return arguments
+
+
+def widened(word: Any) -> Any:
+    """Return a number of 32 bits as one of 64, in its raw type."""
+    return vc.to_uvec2(word, 0)
 
 
 class MovedTile:
@@ -378,7 +386,9 @@ class MovedTile:
         if self._keys_to is not None:
             self._store(self._keys_to, keys, targets, kept)
         if self._payload:
-            self._store(self._payload_to, tile.exchanged(self._payload, self._places), targets, kept)
+            payload = tile.exchanged(self._payload, self._places)
+            payload = [widened(word) for word in payload] if form.wide else payload
+            self._store(self._payload_to, payload, targets, kept)
 
     @staticmethod
     def _store(buffer: Any, values: list[Any], targets: list[Any], kept: list[Any]) -> None:

@@ -36,6 +36,8 @@ class Tuning:
         Invocations of a workgroup, and keys of each for keys of 4 bytes and nothing else, on GPUs.
     block_group, block_items
         The same of the kernel that sorts in one workgroup.
+    small_group, small_items
+        The same of rows that fit a tile of that size.
     registers
         How many words of 32 bits an invocation's keys take, and all that goes with them, at most.
     short
@@ -60,18 +62,20 @@ class Tuning:
 
     width: int = 8
     group: int = 256
-    items: int = 16
+    items: int = 24
     block_group: int = 256
     block_items: int = 16
+    small_group: int = 128
+    small_items: int = 8
     registers: int = 48
-    short: int = 48
+    short: int = 40
     shuffle: int = 1
-    early: int = 1
-    match: int = 0
+    early: int = 0
+    match: int = 1
     votes: int = 0
     few_tiles: int = 64
     onesweep: int = 1
-    window: int = 1
+    window: int = 4
     histogram_group: int = 256
     histogram_items: int = 8
     histogram_rounds: int = 16
@@ -134,15 +138,27 @@ def device_of(context: Context | None = None) -> Device:
     )
 
 
-def tile_form(device: Device, key: DType, payload: DType | None, *, block: bool = False) -> TileForm:
-    """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types."""
+def block_form(device: Device, key: DType, length: int) -> TileForm | None:
+    """Return how a workgroup does rows of a length, and their positions; None where they do not fit."""
+    for wanted in (tuning.small_group, tuning.small_items), (tuning.block_group, tuning.block_items):
+        form = tile_form(device, key, dtype.uint32, *wanted)
+        if length <= form.tile:
+            return form
+    return None
+
+
+def tile_form(device: Device, key: DType, payload: DType | None, group: int = 0, items: int = 0) -> TileForm:
+    """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types.
+
+    `group` invocations of `items` keys each, at most; 0: what `tuning` says.
+    """
     words = word_count(key) + (0 if payload is None else word_count(payload))
-    group = tuning.block_group if block else tuning.group
+    group = group or tuning.group
     group = max(min(group, device.most) // device.subgroup, 1) * device.subgroup
     tables = (group // device.subgroup << tuning.width) * (8 if tuning.match else 4)
     if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
-    items = tuning.block_items if block else tuning.items
+    items = items or tuning.items
     # a place for each key, beside the key
     items = min(items, tuning.registers // (words + 1), (device.memory - _BESIDE) // (4 * group))
     return TileForm(
