@@ -12,9 +12,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.scans.truth import scanned, tuned
-from vkdispatch.scans import planning
 
-packed, tickets = {packed}, {tickets}
 rng = np.random.default_rng(0)
 
 @vd.scan(identity=0)
@@ -24,7 +22,7 @@ def latest(a: vd.int32, b: vd.int32) -> vd.int32:
 def check(result, expected, what):
     np.testing.assert_array_equal(result.read(0), expected, str(what))
 
-with tuned(lookback=1, packed=packed, tickets=tickets, bytes_each=16, group=64):
+with tuned(lookback=1, packed={packed}, tickets={packed}, native={packed}, looking_bytes_each=16):
     for shape in ((1100,), (70_001,), (40_000,), (3, 9000), (5, 5001), (70, 640)):
         axis = len(shape) - 1
         x = rng.integers(-9, 9, shape).astype(np.int32)
@@ -32,6 +30,10 @@ with tuned(lookback=1, packed=packed, tickets=tickets, bytes_each=16, group=64):
         for reverse in (False, True):
             found = vd.cumsum(vd.asbuffer(x), axis, dtype=np.int32, reverse=reverse)
             check(found, scanned("cumsum", x, axis, dtype=np.int32, reverse=reverse), (shape, reverse))
+        found = vd.cumsum(vd.asbuffer(x), axis, np.int32, exclusive=True)
+        check(found, scanned("cumsum", x, axis, dtype=np.int32, exclusive=0), (shape, "exclusive"))
+        found = vd.cummax(vd.asbuffer(x), axis)
+        check(found, scanned("cummax", x, axis), (shape, "cummax"))
         found = vd.cumsum(vd.asbuffer(x), axis, np.int32, segments=vd.asbuffer(starts))
         check(found, scanned("cumsum", x, axis, dtype=np.int32, starts=starts), (shape, "segments"))
     # boards are kept: launches of other sizes, dtypes and rows in turn, and again in a graph
@@ -58,7 +60,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize(("packed", "tickets"), [(1, 1), (0, 0)])
-def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packed: int, tickets: int) -> None:
-    done = run_python(_CODE.format(packed=packed, tickets=tickets), LP_NUM_THREADS="1")
+@pytest.mark.parametrize("packed", [1, 0])
+def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packed: int) -> None:
+    done = run_python(_CODE.format(packed=packed), LP_NUM_THREADS="1")
     assert "right" in done.stdout, done.stderr

@@ -189,8 +189,8 @@ class _Columns:
         begins = [self._begins(row, position) for row, position in zip(rows, positions, strict=True)]
         columns = [([row[i] for row in values], [row[i] for row in begins]) for i in range(form.together)]
         own = [folded(algebra, *column) for column in columns]
-        for i, (column, carry) in enumerate(zip(columns, carries, strict=True)):
-            before, whole = self._among_lanes(i, own[i])
+        passed = self._among_lanes(own)
+        for column, carry, (before, whole) in zip(columns, carries, passed, strict=True):
             prefix = algebra.joined(carry, before)
             after = algebra.joined(carry, whole)
             if form.mode != "reduce":
@@ -236,37 +236,46 @@ class _Columns:
         flags = [self._flags[place * form.together + i] for i in range(form.together)]
         return [vc.any(first, flag if form.flagged is bool_ else flag != 0).to_register() for flag in flags]
 
-    def _among_lanes(self, i: int, own: Item) -> tuple[Item, Item]:
-        """Return what the lanes before come to, and all of them."""
+    def _among_lanes(self, own: list[Item]) -> list[tuple[Item, Item]]:
+        """Return of each column of a vector what the lanes before come to, and all of them."""
         form, algebra = self._form, self._algebra
         lanes, side = form.group // form.side, form.side
         if lanes == 1:
-            return algebra.none(), own
-        if len(self._memory) <= i:
-            flags = vc.shared_buffer(uint32, form.group) if algebra.segmented else None
-            self._memory.append((vc.shared_buffer(algebra.kind, form.group), flags))
-        memory, flags = self._memory[i]
+            return [(algebra.none(), item) for item in own]
+        if not self._memory:
+            for _ in own:
+                flags = vc.shared_buffer(uint32, form.group) if algebra.segmented else None
+                self._memory.append((vc.shared_buffer(algebra.kind, form.group), flags))
 
-        def left(item: Item) -> None:
+        def left(items: list[Item]) -> None:
             vc.barrier()
-            memory[self._index] = item.value
-            if flags is not None:
-                flags[self._index] = item.flag
+            for item, (memory, flags) in zip(items, self._memory, strict=True):
+                memory[self._index] = item.value
+                if flags is not None:
+                    flags[self._index] = item.flag
             vc.barrier()
 
-        def found(place: Any) -> Item:
-            flag = None if flags is None else flags[place].to_register()
-            return Item(memory[place].to_register(), flag)
+        def found(place: Any) -> list[Item]:
+            return [
+                Item(memory[place].to_register(), None if flags is None else flags[place].to_register())
+                for memory, flags in self._memory
+            ]
 
         distance = 1
         while distance < lanes:
             left(own)
             reaches = (self._lane >= distance).to_register()
-            other = found(vc.select(reaches, self._index - distance * side, 0))
-            own = algebra.chosen(reaches, algebra.joined(other, own), own)
+            others = found(vc.select(reaches, self._index - distance * side, 0).to_register())
+            own = [
+                algebra.chosen(reaches, algebra.joined(other, item), item)
+                for other, item in zip(others, own, strict=True)
+            ]
             distance *= 2
         left(own)
         earlier = (self._lane > 0).to_register()
-        before = found(vc.select(earlier, self._index - side, 0))
-        whole = found((lanes - 1) * side + self._index % side)
-        return Item(before.value, before.flag, earlier), whole
+        before = found(vc.select(earlier, self._index - side, 0).to_register())
+        whole = found(((lanes - 1) * side + self._index % side).to_register())
+        return [
+            (Item(one.value, one.flag, earlier), all_of_them)
+            for one, all_of_them in zip(before, whole, strict=True)
+        ]

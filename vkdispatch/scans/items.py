@@ -19,11 +19,14 @@ from vkdispatch.base.dtype import (
     component_count,
     component_type,
     float32,
+    float64,
     int32,
+    int64,
     is_complex,
     is_matrix,
     is_scalar,
     uint32,
+    uint64,
     uvec2,
 )
 from vkdispatch.base.record import record
@@ -106,6 +109,11 @@ def _truth(present: Any) -> Any:
     return (vc.to_dtype(uint32, 1) == 1) if present is True else present
 
 
+_INCLUSIVE = {operator.add: vc.subgroup_inclusive_add, operator.mul: vc.subgroup_inclusive_mul}
+_TOTAL = {operator.add: vc.subgroup_add, operator.mul: vc.subgroup_mul}
+_NATIVE = (float32, float64, int32, uint32)
+
+
 def _across(distance: int, part: Any) -> Any:
     return vc.subgroup_shuffle_xor(part, distance)
 
@@ -146,8 +154,9 @@ class Lanes:
 
     def inclusive(self, algebra: Algebra, item: Item, count: int | None = None) -> Item:
         """Return the items of all invocations up to this one, joined; of `count` at most."""
-        if self._sums(algebra) and count is None:
-            return Item(vc.subgroup_inclusive_add(item.value))
+        scanned = self._by_device(algebra, _INCLUSIVE, item) if count is None else None
+        if scanned is not None:
+            return scanned
         distance = 1
         while distance < (count or self.size):
             both = algebra.joined(self.item_up(item, distance), item)
@@ -155,21 +164,25 @@ class Lanes:
             distance *= 2
         return item
 
-    def _sums(self, algebra: Algebra) -> bool:
-        """Whether the device has an instruction for it."""
-        adds = algebra.operation.function is operator.add and algebra.kind in (float32, int32, uint32)
-        return self._native and adds and not algebra.segmented
-
     def total(self, algebra: Algebra, item: Item) -> Item:
         """Return the items of all invocations, joined in an order of its own."""
-        if self._sums(algebra):
-            return Item(vc.subgroup_add(item.value))
+        total = self._by_device(algebra, _TOTAL, item)
+        if total is not None:
+            return total
         distance = 1
         while distance < self.size:
             value = self._exchanged(item.value, partial(_across, distance))
             item = algebra.joined(item, Item(value))
             distance *= 2
         return item
+
+    def _by_device(self, algebra: Algebra, functions: dict[Any, Any], item: Item) -> Item | None:
+        """Return what the device's own operation gives; None where it has none."""
+        function = functions.get(algebra.operation.function)
+        known = algebra.kind in _NATIVE or (self._extended and algebra.kind in (int64, uint64))
+        if not (self._native and function and known) or algebra.segmented or item.present is not True:
+            return None
+        return Item(function(item.value))
 
     def _by_memory(self, value: Any, lane: Any) -> Any:
         kind = value.var_type

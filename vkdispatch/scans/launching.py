@@ -23,7 +23,6 @@ from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (
     Ranges,
     columns_of,
-    elements_each,
     facts_of,
     group_of,
     looks_back,
@@ -31,6 +30,7 @@ from vkdispatch.scans.planning import (
     shared_ranges,
     takes_tickets,
     tile_ranges,
+    vectors_each,
     whole_ranges,
 )
 from vkdispatch.scans.rows import RowsForm, rows_kernel
@@ -71,7 +71,7 @@ def scan_rows(
     form = RowsForm(
         "scan",
         group,
-        elements_each(kind, together),
+        vectors_each(kind, together),
         together,
         wish.reverse,
         wish.exclusive,
@@ -91,7 +91,6 @@ def scan_rows(
             aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             carried=carried,
             looped=ranges.rounds > 1,
-            native=bool(planning.tuning.native),
             tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
@@ -107,6 +106,11 @@ def scan_rows(
         launch("scan", ranges, ())
         return
     if looks_back(context, facts):
+        form = replace(
+            form,
+            group=group_of(context, kind, facts.subgroup, looking=True),
+            vectors=vectors_each(kind, together, looking=True),
+        )
         ranges = tile_ranges(outer, length, form.tile, together)
         launch("lookback", ranges, _board(context, kind, ranges, facts))
         return

@@ -240,9 +240,12 @@ class Facts:
         Whether that goes for integers of 64 bits.
     longs
         Whether words of 64 bits are loaded and stored at once.
+    native
+        Whether subgroups have sums and products of their own.
     """
 
     subgroup: int
     shuffles: bool
     extended: bool
     longs: bool
+    native: bool

@@ -5,8 +5,9 @@ ranges of whole rows       they need not know of each other
 look-back                  ranges are single tiles, which pass on what they come to; one pass over the memory
 partial results            reduce each range; scan what they come to; scan each range: two passes
 
-Look-back wants workgroups that go on once they have started, though others wait: GPUs are like that. The CPU
-drivers of Vulkan may lay a workgroup aside for long, and leave long loops; they get partial results.
+Look-back wants workgroups that go on once they have started, though others wait. Vulkan does not promise it;
+the GPUs of the makers below are like that. CPU drivers may lay a workgroup aside for long, and leave long
+loops; they, and devices of which nothing is known, get partial results.
 """
 
 from math import gcd
@@ -22,6 +23,8 @@ _MOST_NARROW = 0xFFFFFFFF
 _SHUFFLE = 0x30
 _CPU_GROUP = 64
 _COLUMNS_GROUP = 256
+# Makers by Vulkan's numbers: NVIDIA, AMD, Intel.
+_GOING_ON = (0x10DE, 0x1002, 0x8086)
 _APART = 8  # tiles of a row that has them for itself
 
 
@@ -35,32 +38,41 @@ class Tuning:
         Invocations of a workgroup.
     bytes_each, most_elements
         What an invocation has of a tile, and how many elements at most.
+    looking_group, looking_bytes_each
+        The same of workgroups that look back: these have their tile in registers while they wait.
     enough, enough_cpu
         Ranges that keep a device busy, on GPUs and on processors.
     few
         Tiles that one workgroup does rather than several.
     columns, rounds
         Columns side by side in a workgroup, and elements of each that an invocation takes at once.
+    line
+        Bytes side by side that columns are read by, at least.
     lookback
         Whether tiles look back: 1, or 0, which is partial results; -1 chooses.
     packed
         Whether the words of a look-back hold a tag too: 1 or 0; -1: where the device can.
     tickets
         Whether tiles are numbered as their workgroups start: 1 or 0; -1: where these may start in any order.
+    native
+        Whether subgroups add and multiply by operations of the device: 1 or 0; -1: on GPUs.
     """
 
     group: int = 512
     bytes_each: int = 64
+    looking_group: int = 256
+    looking_bytes_each: int = 128
     most_elements: int = 32
     enough: int = 528
     enough_cpu: int = 8
     few: int = 4
     columns: int = 32
+    line: int = 128
     rounds: int = 8
     lookback: int = -1
     packed: int = -1
     tickets: int = -1
-    native: int = 0
+    native: int = -1
 
 
 tuning = Tuning()
@@ -109,13 +121,20 @@ def facts_of(context: Context, kind: DType) -> Facts:
     longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= features
     if tuning.packed >= 0:
         longs = longs and bool(tuning.packed)
-    return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs)
+    native = not on_cpu(context) if tuning.native < 0 else bool(tuning.native)
+    native = native and shuffles and context.subgroup_arithmetic
+    return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs, native)
 
 
-def group_of(context: Context, kind: DType, subgroup: int) -> int:
-    """Return how many invocations a workgroup has; `subgroup` 0: they exchange values by its memory."""
+def group_of(context: Context, kind: DType, subgroup: int, *, looking: bool = False) -> int:
+    """Return how many invocations a workgroup has.
+
+    `subgroup` 0: they exchange values by its memory; `looking`: it looks back.
+    """
     most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
-    wanted = _CPU_GROUP if on_cpu(context) or not subgroup else tuning.group
+    wanted = tuning.looking_group if looking else tuning.group
+    if on_cpu(context) or not subgroup:
+        wanted = _CPU_GROUP
     if not subgroup:
         size = component_count(kind) * component_type(kind).item_size + 4
         most = min(most, context.max_shared_memory // (2 * size))
@@ -134,8 +153,10 @@ def looks_back(context: Context, facts: Facts) -> bool:
         return False
     if tuning.lookback >= 0:
         return bool(tuning.lookback)
+    if on_cpu(context) or not all(info.vendor_id in _GOING_ON for info in context.device_infos):
+        return False
     # a check that ends invocations early would leave others waiting
-    return not on_cpu(context) and not checks_of(None)
+    return not checks_of(None)
 
 
 def takes_tickets(context: Context) -> bool:
@@ -145,10 +166,11 @@ def takes_tickets(context: Context) -> bool:
     return not all(info.is_nvidia() for info in context.device_infos)
 
 
-def elements_each(kind: DType, together: int) -> int:
+def vectors_each(kind: DType, together: int, *, looking: bool = False) -> int:
     """Return how many vectors an invocation has of a tile."""
     size = component_count(kind) * component_type(kind).item_size
-    return max(1, min(tuning.bytes_each // size, tuning.most_elements) // together)
+    held = tuning.looking_bytes_each if looking else tuning.bytes_each
+    return max(1, min(held // size, tuning.most_elements) // together)
 
 
 def whole_ranges(context: Context, outer: int, length: int, tile: int, together: int) -> Ranges | None:
@@ -229,6 +251,10 @@ def columns_of(
     side = min(group, 1 << max(columns - 1, 0).bit_length())
     if length > tuning.rounds and -(-columns // group) < enough:
         side = min(side, tuning.columns)
+        # fewer columns for each workgroup, if that makes enough of these
+        least = max(1, tuning.line // (together * component_count(kind) * component_type(kind).item_size))
+        fitting = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
+        side = max((each for each in fitting if 2 * -(-columns // each) > enough), default=side)
     chunk = group // side * tuning.rounds
     blocks = -(-columns // side)
     turns = -(-length // chunk)

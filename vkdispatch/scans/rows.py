@@ -82,7 +82,6 @@ class RowsForm:
     looped: bool
     facts: Facts
     tickets: bool = True
-    native: bool = False
 
     @property
     def segmented(self) -> bool:
@@ -174,7 +173,7 @@ class RowsWork:
         facts = form.facts
         index = vc.local_invocation_index()
         self._lanes = Lanes(
-            facts.subgroup, shuffles=facts.shuffles, extended=facts.extended, native=form.native
+            facts.subgroup, shuffles=facts.shuffles, extended=facts.extended, native=facts.native
         )
         self._subgroups = form.group // facts.subgroup
         self._subgroup: Any = (
