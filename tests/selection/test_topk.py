@@ -112,6 +112,15 @@ def test_all_the_same_and_nearly_so() -> None:
     check(data, 3, largest=False)
 
 
+def test_rows_of_equal_elements() -> None:
+    data = np.full((3, 5000), 2, np.float32)
+    data[1, 4::7] = 1
+    data[2, 3::5] = 3
+    for k in (1, 100):
+        check(data, k)
+        check(data, k, largest=False)
+
+
 def test_results_given() -> None:
     data = RNG.random((20, 50)).astype(np.float32)
     values, indices = vd.Buffer((20, 3), vd.float32), vd.Buffer((20, 3), vd.int64)
