@@ -629,3 +629,17 @@ def test_kernels_that_print(capsys: pytest.CaptureFixture[str]) -> None:
     body.interpret(np.zeros(1, np.int32))
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["here 0 100%", "0 and 0.50", "1 and 0.50", "here 2 100%", "2 and 0.50"]
+
+
+def test_a_buffer_that_is_given_twice_is_the_same_memory() -> None:
+    @vd.shader(exec_size=4)
+    def fill(words: Buff[u32], pairs: Buff[vd.uvec2]) -> None:
+        i = vc.global_invocation_id().x
+        with vc.if_block(i < 2):
+            words[i] = i + 1
+        with vc.else_block():
+            pairs[i - 1] = vc.to_uvec2(i, 10 * i)
+
+    data = vd.asbuffer(np.zeros(6, np.uint32))
+    fill.interpret(data, data)
+    assert data.read(0).tolist() == [1, 2, 2, 20, 3, 30]

@@ -113,10 +113,14 @@ def host_resources(
     }
     base = description.resource_binding_base
     found: list[Any] = []
+    # a buffer that is given twice, perhaps as of two dtypes, is the same memory
+    read: dict[int, Array] = {}
     for parameter, value in zip(parameters, values, strict=True):
         slot = parameter.slots[0] if parameter.slots else None
         if isinstance(slot, BufferSlot):
-            buffer = _host_buffer(f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes)
+            buffer = _host_buffer(
+                f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes, read
+            )
             if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "
@@ -138,11 +142,14 @@ def checked(value: object) -> Checked:
     )
 
 
-def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuffer:
+def _host_buffer(label: str, kind: DType, value: Any, written: bool, read: dict[int, Array]) -> HostBuffer:
     if isinstance(value, Buffer):
         if value.destroyed:
             raise UsageError(f"{label}: the buffer was destroyed")
-        return _of_buffer(kind, value)
+        if id(value) not in read:
+            read[id(value)] = _read(value)
+        whole = read[id(value)]
+        return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
     trailing = _trailing(kind)
     wanted = np.dtype(to_numpy_dtype(kind)) if is_complex(kind) and not trailing else component_dtype(kind)
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
@@ -163,7 +170,7 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool) -> HostBuff
     return HostBuffer(value.shape[:axes], kind, value, _rows_of(kind, whole), whole)
 
 
-def _of_buffer(kind: DType, buffer: Buffer[Any]) -> HostBuffer:
+def _read(buffer: Buffer[Any]) -> Array:
     # as memory has it: complex32 and bfloat16 would be read as wider numbers. The kernel's type may differ.
     raw: Array | None = None
     if buffer.var_type is complex32:
@@ -171,8 +178,7 @@ def _of_buffer(kind: DType, buffer: Buffer[Any]) -> HostBuffer:
     elif buffer.var_type is bfloat16:
         raw = np.empty(buffer.shape, np.uint16)
     whole = buffer.read(0, raw)
-    whole = whole if whole.flags.writeable else whole.copy()
-    return HostBuffer(buffer.shape, kind, buffer, _rows_of(kind, whole), whole)
+    return whole if whole.flags.writeable else whole.copy()
 
 
 def _rows_of(kind: DType, whole: Array) -> Array:
