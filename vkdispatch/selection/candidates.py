@@ -385,7 +385,8 @@ def _collect(
     lane = vc.local_invocation_id().x
     begin = ((tile - row * tiles) * form.tile).to_register("top_begin")
     with vc.if_block(most > 0):
-        first = (starts[half + tile] - starts[half + row * tiles]).to_register("top_first")
+        # sums over all rows may have wrapped around, which differences do not show in 32 bits
+        first = ((starts[half + tile] - starts[half + row * tiles]) & 0xFFFFFFFF).to_register("top_first")
         word = bits[(half + tile) * form.group + lane].to_register()
         before = summed_before(vc.bit_count(word).to_dtype(dtype.uint32), lane, form.group)
         rank = (first + before).to_register("top_rank")

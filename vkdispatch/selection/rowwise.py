@@ -58,7 +58,7 @@ class Tuning:
     least: int = 64
     most: int = 512
     each: int = 32
-    shortest: int = 512
+    shortest: int = 1024
     longest: int = 1 << 15
     room: int = 1024
     flight: int = 4

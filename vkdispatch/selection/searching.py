@@ -49,16 +49,20 @@ class Tuning:
     groups
         Workgroups of a launch; each goes over as many values as it takes.
     tops
-        Elements of the sorted array in workgroup memory; 0 for none.
+        Bytes of the sorted array in workgroup memory; 0 for none.
     whole
         Bytes of sorted arrays that are in workgroup memory as a whole.
+    whole_group, whole_each
+        As `group` and `each`, for these.
     """
 
     group: int = 256
     each: int = 4
     groups: int = 2112
-    tops: int = 1024
+    tops: int = 16384
     whole: int = 32768
+    whole_group: int = 512
+    whole_each: int = 8
 
 
 tuning = Tuning()
@@ -130,10 +134,11 @@ def searchsorted(
     length = array.size
     common = np.result_type(host_type(array.var_type), host_type(wanted.var_type))
     # bindings of an array of no elements hold one all the same, which no search looks at
-    group = group_size(tuning.group)
-    tops = tuning.tops if length >= 4 * tuning.tops else 0
     kind = wide_type(from_numpy_dtype(common))
     whole = _whole(length, wanted.size, kind)
+    tops = 0 if whole or length < 4 * _tops(kind) else _tops(kind)
+    group = group_size(tuning.whole_group if whole else tuning.group)
+    each = tuning.whole_each if whole else tuning.each
     form = _Form(
         array.source.elementwise(),
         wanted.source.elementwise(),
@@ -142,11 +147,11 @@ def searchsorted(
         side == "right",
         sink.sink,
         group,
-        tuning.each,
-        0 if whole else tops,
+        each,
+        tops,
         whole,
     )
-    at_once = group * tuning.each
+    at_once = group * each
     rounds = max(1, wanted.size // (at_once * tuning.groups))
     numbers = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
     own = () if order is None else order.arguments
@@ -154,6 +159,10 @@ def searchsorted(
         places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *numbers, graph=graph
     )
     return places
+
+
+def _tops(kind: DType) -> int:
+    return tuning.tops // kind.item_size
 
 
 def _whole(length: int, values: int, kind: DType) -> int:
