@@ -13,6 +13,7 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, uint32, uvec4
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices.arithmetic import as_factor, zero
 from vkdispatch.matrices.cooperative import WORD
@@ -20,6 +21,7 @@ from vkdispatch.matrices.factors import PREFIX
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
+_MOST_WORDS = 0xFFFFFFFF
 
 
 def packed(array: Operand, graph: CommandGraph | None) -> Operand:
@@ -47,52 +49,62 @@ def packing_kernel(source: Source) -> ShaderFunction:
     return traced("matmul_pack", body, named, _GROUP, workgroups=groups)
 
 
-def words_of(
-    array: Operand, kind: DType, matrices: int, height: int, width: int, graph: CommandGraph | None
-) -> Buffer[Any]:
-    """Return the matrices of an operand with rows of whole words: as they lie in memory, or copied.
+def has_words(array: Operand, width: int) -> bool:
+    """Whether rows of so many halves are whole words as they lie in memory."""
+    return array.source.plain and width % WORD == 0
+
+
+def words_across(width: int) -> int:
+    """Return how many words a row of so many halves takes."""
+    return -(-width // WORD)
+
+
+def queue_words(
+    array: Operand, kind: DType, count: int, width: int, target: Buffer[Any], graph: CommandGraph | None
+) -> None:
+    """Queue a launch that copies rows of halves into rows of whole words.
 
     Parameters
     ----------
     kind
         float16 or bfloat16.
-    height, width
-        Rows and columns in memory.
+    count, width
+        Words in all, and elements of a row.
+    target
+        For the words, or more.
     """
-    pitch = -(-width // WORD)
-    if array.source.plain and width % WORD == 0:
-        buffer: Buffer[Any] = array.arguments[0]
-        return buffer
-    target: Buffer[Any] = Buffer((matrices, height, pitch), uvec4)
-    words_kernel(array.source.elementwise(), kind)(target, width, pitch, *array.arguments, graph=graph)
-    return target
+    if count > _MOST_WORDS:
+        raise ArgumentValueError("matmul: an operand that is to be copied has more than 2^35 elements")
+    kernel = words_kernel(array.source.elementwise(), kind)
+    kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 
 
 @remembered
 def words_kernel(source: Source, kind: DType) -> ShaderFunction:
-    """Trace a kernel; its arguments are the words, two sizes and those of the source."""
+    """Trace a kernel; its arguments are the words, three sizes and those of the source."""
     buffer: Any = vc.Buff
     constant: Any = vc.Const
 
-    def body(target: Any, width: Any, pitch: Any, *arguments: Any) -> None:
+    def body(target: Any, count: Any, width: Any, pitch: Any, *arguments: Any) -> None:
         word = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("word")
-        with vc.if_block(word < target.shape.w):
+        with vc.if_block(word < count):
             column = ((word % pitch) * WORD).to_register("column")
             start = ((word // pitch) * width).to_register("start")
-            halves = [zero(float32).to_register() for _ in range(WORD)]
+            halves = [vc.new_register(float32) for _ in range(WORD)]
             for i, half in enumerate(halves):
-                with vc.if_block(column + i < width):
-                    half[:] = as_factor(source.value(arguments, start + (column + i)), float32)
+                place = vc.min(column + i, width - 1)
+                value = as_factor(source.value(arguments, start + place), float32)
+                half[:] = vc.select(column + i < width, value, zero(float32))
             pairs = [_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
             target[word] = vc.to_uvec4(*pairs)
 
     target = f"{PREFIX}words"
     named = [
         (target, buffer[uvec4]),
-        *((PREFIX + name, constant[uint32]) for name in ("width", "pitch")),
+        *((PREFIX + name, constant[uint32]) for name in ("count", "width", "pitch")),
         *zip(source.names, source.annotations, strict=True),
     ]
-    groups = f"-(-{target}.size // {_GROUP})"
+    groups = f"-(-{PREFIX}count // {_GROUP})"
     return traced(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
 
 

@@ -1,5 +1,6 @@
 """`vd.matmul`."""
 
+from contextlib import ExitStack
 from typing import Any
 
 from vkdispatch.arrays.calls import array_function
@@ -8,13 +9,13 @@ from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar
+from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, result_type, sum_type
 from vkdispatch.matrices.factors import Sizes
-from vkdispatch.matrices.packing import packed, words_of
+from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
 from vkdispatch.matrices.plans import Asked, Plan, plan_for
 from vkdispatch.matrices.scratch import scratch_for
 from vkdispatch.shader.map import MappedArray
@@ -98,28 +99,46 @@ def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[
     """Queue the launches of a product that has elements."""
     plan = plan_for(asked)
     rest = target.arguments
-    operands = _operands(a, b, plan, graph)
-    if plan.parts is None:
+    if plan.words is None and plan.parts is None:
         assert plan.kernel is not None
-        plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
+        plan.kernel(buffer, *plan.numbers, *_operands(a, b, plan), *rest, graph=graph)
         return
-    with scratch_for(plan.splits * buffer.size, asked.kind, graph) as scratch:
+    with ExitStack() as lent:
+        operands = _operands(a, b, plan) if plan.words is None else _words(a, b, plan, graph, lent)
+        if plan.parts is None:
+            assert plan.kernel is not None
+            plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
+            return
+        scratch = lent.enter_context(scratch_for(plan.splits * buffer.size, asked.kind, graph))
         if plan.kernel is not None:
             plan.kernel(scratch, *plan.numbers, *operands, graph=graph)
         plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
 
 
-def _operands(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
+def _operands(a: Operand, b: Operand, plan: Plan) -> list[Any]:
     """Return the arguments of the kernel that are the operands."""
-    if plan.words is None:
-        first = [*a.arguments, *(a.views if plan.views[0] else ())]
-        return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
-    sizes, asked, kind = plan.asked.sizes, plan.asked, plan.words
+    first = [*a.arguments, *(a.views if plan.views[0] else ())]
+    return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
+
+
+def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None, lent: ExitStack) -> list[Any]:
+    """Return the operands with rows of whole words: as they are, or in scratch buffers."""
+    sizes, asked = plan.asked.sizes, plan.asked
     of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
-    return [
-        words_of(a, kind, sizes.a_batches, *(of_a[::-1] if asked.transpose_a else of_a), graph),
-        words_of(b, kind, sizes.b_batches, *(of_b[::-1] if asked.transpose_b else of_b), graph),
-    ]
+    found: list[Any] = []
+    for array, matrices, sides in (
+        (a, sizes.a_batches, of_a[::-1] if asked.transpose_a else of_a),
+        (b, sizes.b_batches, of_b[::-1] if asked.transpose_b else of_b),
+    ):
+        assert plan.words is not None
+        if has_words(array, sides[1]):
+            found.append(array.arguments[0])
+            continue
+        count = matrices * sides[0] * words_across(sides[1])
+        target = lent.enter_context(scratch_for(count, uvec4, graph))
+        queue_words(array, plan.words, count, sides[1], target, graph)
+        found.append(target)
+    return found
 
 
 # ---- what is given -------------------------------------------------------------------------------

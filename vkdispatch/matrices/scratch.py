@@ -1,6 +1,5 @@
-"""Scratch buffers for sums of parts, kept from call to call: making one takes as long as a small product."""
+"""Scratch buffers, kept from call to call: making one takes as long as a small product."""
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,12 +10,12 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 
-# Larger ones are made for each call; of each size, so many are kept, of so many sizes.
-_MOST_BYTES = 1 << 25
-_MOST_KEPT = 2
-_MOST_SIZES = 8
+# Bytes that a context keeps, at most.
+_MOST_BYTES = 1 << 28
+_UNIT = 1 << 20
 
-_kept: WeakKeyDictionary[Context, dict[tuple[int, DType], deque[Buffer[Any]]]] = WeakKeyDictionary()
+# Those that nobody uses, the one that was used last at the end.
+_kept: WeakKeyDictionary[Context, list[Buffer[Any]]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -25,20 +24,32 @@ def scratch_for(size: int, kind: DType, graph: CommandGraph | None) -> Iterator[
 
     What a graph records has a buffer of its own, which the graph keeps.
     """
-    size = 1 << max(size - 1, 255).bit_length()
-    if graph is not None or current.chosen is not None or size * kind.item_size > _MOST_BYTES:
+    size = _rounded(max(size, 1) * kind.item_size) // kind.item_size
+    if graph is not None or current.chosen is not None or size * kind.item_size > _MOST_BYTES // 2:
         yield Buffer(size, kind)
         return
-    sizes = _kept.setdefault(get_context(), {})
-    kept = sizes.get((size, kind))
-    if kept is None:
-        while len(sizes) >= _MOST_SIZES:
-            sizes.pop(next(iter(sizes)), None)
-        kept = sizes.setdefault((size, kind), deque(maxlen=_MOST_KEPT))
-    try:
-        # taken out meanwhile: what another thread queues in between does not use it
-        buffer = kept.popleft()
-    except IndexError:
-        buffer = Buffer(size, kind)
+    kept = _kept.setdefault(get_context(), [])
+    # taken out meanwhile: what another thread queues in between does not use it
+    buffer = _taken(kept, size, kind) or Buffer(size, kind)
     yield buffer
     kept.append(buffer)
+    while sum(each.mem_size for each in tuple(kept)) > _MOST_BYTES:
+        del kept[:1]
+
+
+def _taken(kept: list[Buffer[Any]], size: int, kind: DType) -> Buffer[Any] | None:
+    for buffer in reversed(tuple(kept)):
+        if buffer.size == size and buffer.var_type is kind:
+            try:
+                # buffers compare by identity
+                kept.remove(buffer)
+            except ValueError:
+                continue
+            found: Buffer[Any] = buffer
+            return found
+    return None
+
+
+def _rounded(count: int) -> int:
+    """Return a power of two, or a multiple of a larger one, that is no less."""
+    return 1 << max(count - 1, 1023).bit_length() if count <= _UNIT else -(-count // _UNIT) * _UNIT
