@@ -101,7 +101,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         vector[VkQueueFamilyProperties] queue_families
         vector[string] extensions
         vector[string] missing
-    CppDeviceProperties query_properties(VkPhysicalDevice) except +raise_error
+    CppDeviceProperties query_properties(VkInstance, VkPhysicalDevice) except +raise_error
     const uint32_t UNKNOWN_INDEX "vkd::kUnknownIndex"
     cdef cppclass CppQueueHandle "vkd::QueueHandle":
         VkQueue handle

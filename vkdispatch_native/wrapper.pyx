@@ -170,7 +170,7 @@ def device_properties():
     result = []
     cdef shared_ptr[CppInstance] instance = CppInstance.get()
     for i in range(instance.get().physical_devices().size()):
-        properties = query_properties(instance.get().physical_devices()[i])
+        properties = query_properties(instance.get().handle(), instance.get().physical_devices()[i])
         result.append(_properties(i, properties))
     return result
 
@@ -178,8 +178,9 @@ def device_properties():
 def foreign_properties(uint64_t instance, uint64_t physical_device):
     cdef VkPhysicalDevice physical = <VkPhysicalDevice><uintptr_t>physical_device
     cdef CppDeviceProperties properties
-    CppInstance.borrow(<VkInstance><uintptr_t>instance, physical, False)
-    properties = query_properties(physical)
+    cdef VkInstance instance_handle = <VkInstance><uintptr_t>instance
+    CppInstance.borrow(instance_handle, physical, False)
+    properties = query_properties(instance_handle, physical)
     return _properties(0, properties)
 
 

@@ -104,7 +104,8 @@ bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Puts the features of extensions that the device has in front of `next`, and says which extensions these are.
+// Puts the features of extensions that the device has in front of `next`, and says which extensions these
+// are.
 void* chain_features(DeviceProperties& p, void* next, std::vector<const char*>* used = nullptr) {
   const auto add = [&](const char* extension, auto& structure) {
     if (p.has_extension(extension)) {
@@ -133,7 +134,7 @@ bool DeviceProperties::has_extension(const char* name) const {
   return contains(extensions, name);
 }
 
-DeviceProperties query_properties(VkPhysicalDevice physical) {
+DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical) {
   DeviceProperties p;
   p.extensions = extension_names(physical);
   vkGetPhysicalDeviceProperties(physical, &p.core);
@@ -162,8 +163,8 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
     features.pNext = &p.features12;
     vkGetPhysicalDeviceFeatures2(physical, &features);
     if (p.cooperative_matrix.cooperativeMatrix) {
-      p.matrix_products =
-          matrix_products(physical, p.cooperative_matrix2.cooperativeMatrixFlexibleDimensions != VK_FALSE);
+      p.matrix_products = matrix_products(
+          instance, physical, p.cooperative_matrix2.cooperativeMatrixFlexibleDimensions != VK_FALSE);
     }
   }
 
@@ -179,9 +180,9 @@ DeviceProperties query_properties(VkPhysicalDevice physical) {
   return p;
 }
 
-void Device::inspect(VkPhysicalDevice physical, bool force_staging) {
+void Device::inspect(VkInstance instance, VkPhysicalDevice physical, bool force_staging) {
   physical_ = physical;
-  properties_ = query_properties(physical);
+  properties_ = query_properties(instance, physical);
   if (!properties_.missing.empty()) {
     std::string text;
     for (const std::string& item : properties_.missing) {
@@ -195,13 +196,13 @@ void Device::inspect(VkPhysicalDevice physical, bool force_staging) {
 Device::Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
                const std::vector<std::string>& extensions, bool force_staging)
     : Device() {
-  inspect(physical, force_staging);
+  inspect(instance, physical, force_staging);
   create(queue_families, extensions);
   create_allocator(instance);
 }
 
 Device::Device(VkInstance instance, const ForeignDevice& foreign, bool force_staging) : Device() {
-  inspect(foreign.physical, force_staging);
+  inspect(instance, foreign.physical, force_staging);
   for (const std::string& name : foreign.extensions) {
     if (!properties_.has_extension(name.c_str())) {
       throw Error(ErrorKind::invalid_value, std::string(properties_.core.deviceName) + " has no " + name);

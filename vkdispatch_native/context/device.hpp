@@ -33,7 +33,7 @@ struct DeviceProperties {
   bool has_extension(const char* name) const;
 };
 
-DeviceProperties query_properties(VkPhysicalDevice physical);
+DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical);
 
 // Two engine queues may share one VkQueue when a family has too few, and so may two engines on one device;
 // the mutex, one for each VkQueue of the process, then orders their submits.
@@ -121,7 +121,7 @@ class Device {
  private:
   Device() = default;
   void free_oldest_spare() noexcept;
-  void inspect(VkPhysicalDevice physical, bool force_staging);
+  void inspect(VkInstance instance, VkPhysicalDevice physical, bool force_staging);
   void create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions);
   void take_queues(const std::vector<ForeignDevice::Queue>& queues);
   void check_family(uint32_t family) const;

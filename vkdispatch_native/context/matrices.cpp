@@ -27,10 +27,9 @@ struct FlexibleProperties {
 };
 
 template <typename Properties>
-std::vector<Properties> asked(VkPhysicalDevice physical, const char* name) {
+std::vector<Properties> asked(VkInstance instance, VkPhysicalDevice physical, const char* name) {
   using Query = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, Properties*);
-  const auto query =
-      reinterpret_cast<Query>(vkGetInstanceProcAddr(volkGetLoadedInstance(), name));  // NOLINT
+  const auto query = reinterpret_cast<Query>(vkGetInstanceProcAddr(instance, name));  // NOLINT
   uint32_t count = 0;
   if (query == nullptr || query(physical, &count, nullptr) != VK_SUCCESS || count == 0) {
     return {};
@@ -43,16 +42,16 @@ std::vector<Properties> asked(VkPhysicalDevice physical, const char* name) {
 
 }  // namespace
 
-std::vector<MatrixProduct> matrix_products(VkPhysicalDevice physical, bool flexible) {
+std::vector<MatrixProduct> matrix_products(VkInstance instance, VkPhysicalDevice physical, bool flexible) {
   std::vector<MatrixProduct> products;
-  for (const auto& p : asked<KhrProperties>(physical, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) {
+  for (const auto& p :
+       asked<KhrProperties>(instance, physical, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) {
     products.push_back({p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 0, 0});
   }
   if (flexible) {
     for (const auto& p : asked<FlexibleProperties>(
-             physical, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV")) {
-      products.push_back(
-          {p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 1, p.invocations});
+             instance, physical, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV")) {
+      products.push_back({p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 1, p.invocations});
     }
   }
   return products;

@@ -51,7 +51,8 @@ struct MatrixProduct {
   uint32_t invocations;
 };
 
-// Of a device that has the first extension; the flexible ones are asked for where it has the second.
-std::vector<MatrixProduct> matrix_products(VkPhysicalDevice physical, bool flexible);
+// Of a device that has the first extension; the flexible ones are asked for where it has the second. The
+// loader tells instances apart: functions that it does not know itself are those of one instance's devices.
+std::vector<MatrixProduct> matrix_products(VkInstance instance, VkPhysicalDevice physical, bool flexible);
 
 }  // namespace vkd
