@@ -147,7 +147,8 @@ class _Columns:
                 algebra.assign(carry, self._before(i))
         with vc.for_block(0, number["turns"]) as turn:
             present: Any = turn > 0
-            if form.flagged is not None:
+            if form.flagged is not None and form.mode != "reduce":
+                # what is there at first does not count, or is that of the segments before
                 present = True
             elif form.carried:
                 present = vc.any(present, self._segment > 0)

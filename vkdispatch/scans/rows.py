@@ -210,8 +210,8 @@ class RowsWork:
             self._algebra.assign(carry, start)
         with vc.for_block(0, number["rounds"]) as turn:
             present: Any = turn > 0
-            if form.segmented:
-                # what is there at first does not count: a segment begins
+            if form.segmented and form.mode != "reduce":
+                # what is there at first does not count, or is that of the ranges before
                 present = True
             elif form.carried:
                 present = vc.any(present, self._group > 0)
@@ -223,7 +223,8 @@ class RowsWork:
     def _carry(self) -> Item:
         """Return what the ranges before come to."""
         if not self._form.carried:
-            if not self._form.segmented:
+            # a range that is left as a partial result may begin within a row
+            if not self._form.segmented or self._form.mode == "reduce":
                 return self._algebra.none()
             return self._algebra.variable()
         before = vc.select(self._group > 0, self._group - 1, 0)
