@@ -100,7 +100,8 @@ bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Puts the features of extensions that the device has in front of `next`, and says which extensions these are.
+// Puts the features of extensions that the device has in front of `next`, and says which extensions these
+// are.
 void* chain_features(DeviceProperties& p, void* next, std::vector<const char*>* used = nullptr) {
   const auto add = [&](const char* extension, auto& structure) {
     if (p.has_extension(extension)) {

@@ -29,8 +29,7 @@ struct FlexibleProperties {
 template <typename Properties>
 std::vector<Properties> asked(VkPhysicalDevice physical, const char* name) {
   using Query = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, Properties*);
-  const auto query =
-      reinterpret_cast<Query>(vkGetInstanceProcAddr(volkGetLoadedInstance(), name));  // NOLINT
+  const auto query = reinterpret_cast<Query>(vkGetInstanceProcAddr(volkGetLoadedInstance(), name));  // NOLINT
   uint32_t count = 0;
   if (query == nullptr || query(physical, &count, nullptr) != VK_SUCCESS || count == 0) {
     return {};
@@ -51,8 +50,7 @@ std::vector<MatrixProduct> matrix_products(VkPhysicalDevice physical, bool flexi
   if (flexible) {
     for (const auto& p : asked<FlexibleProperties>(
              physical, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV")) {
-      products.push_back(
-          {p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 1, p.invocations});
+      products.push_back({p.m, p.n, p.k, p.a, p.b, p.c, p.result, p.saturating, p.scope, 1, p.invocations});
     }
   }
   return products;
