@@ -1,13 +1,13 @@
 """bfloat16 in compiled code: compilers that do not know it compile float16_t, which is renamed after them.
 
-A kernel with cooperative matrices of bfloat16 writes `MARK` in its GLSL, and has no other 16-bit floats: all
+A kernel with cooperative matrices of bfloat16 has `MARK` in its GLSL, and has no other 16-bit floats: all
 that SPIR-V calls a float of 16 bits is then bfloat16 (SPV_KHR_bfloat16).
 """
 
 import struct
 from collections.abc import Iterator
 
-MARK = "#define bfloat16_t float16_t  // floats of 16 bits become bfloat16 in the compiled code"
+MARK = "#define bfloat16_t float16_t"
 
 _HEADER = 5
 _EXTENSION, _CAPABILITY, _TYPE_FLOAT = 10, 17, 22

@@ -56,6 +56,10 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
 )
 
 
+# The compiler does not know the type; this tells `vkdispatch.base.bfloat16` to rename it afterwards.
+BFLOAT16 = "#define bfloat16_t float16_t  // bfloat16 in the compiled code"
+
+
 def subgroup_class(function: str) -> str:
     """Class of operations that a GLSL subgroup function belongs to, as the extensions are called."""
     name = function.removeprefix("subgroup")

@@ -1,6 +1,5 @@
 """A whole kernel as GLSL: extensions, interface and main function."""
 
-from vkdispatch.base.bfloat16 import MARK
 from vkdispatch.base.dtype import (
     bfloat16,
     component_count,
@@ -14,7 +13,7 @@ from vkdispatch.codegen.analysis import (
     usage,
 )
 from vkdispatch.codegen.coarsen import coarsen
-from vkdispatch.codegen.extensions import extensions, has_bfloat16_matrices
+from vkdispatch.codegen.extensions import BFLOAT16, extensions, has_bfloat16_matrices
 from vkdispatch.codegen.glsl_expressions import (
     BFLOAT16_BITS,
     BUILTINS,
@@ -88,7 +87,7 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
         (
             "#version 450",
             *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
-            *((MARK,) if has_bfloat16_matrices(used) else ()),
+            *((BFLOAT16,) if has_bfloat16_matrices(used) else ()),
         ),
         tuple(_interface(kernel, layout)),
         ("void main() {", *body.lines, "}"),
