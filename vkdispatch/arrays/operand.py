@@ -12,6 +12,7 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.shader.map import MappedArray, is_value
+from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.parameters import given
 
 
@@ -59,17 +60,23 @@ def operand(x: object, name: str = "x") -> Operand:
     """
     if isinstance(x, Buffer):
         x.require_alive()
-        return Operand(x.shape, x.size, x.var_type, x.context, plain_source(x.var_type), (x,))
+        source = fitting(plain_source(x.var_type), x.size)
+        return Operand(x.shape, x.size, x.var_type, x.context, source, (x,))
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
             f"{name}: expected a vd.Buffer or a map called with its arguments, got {given(x)}; make a buffer "
             "with vd.asbuffer(...)"
         )
     tree, arguments = tree_of(x)
-    source = _mapped_source(tree)
+    source = fitting(_mapped_source(tree), x.size)
     if any(_lacks(arguments[position], kind, x.size) for position, kind in _viewed(source)):
         source = source.elementwise()
     return Operand(x.shape, x.size, x.var_type, x.context, source, arguments)
+
+
+def fitting(source: Source, size: int) -> Source:
+    """Return the source as arrays of a size allow: a checked kernel's views must have an element."""
+    return source.elementwise() if size < source.together and checks_of(None) else source
 
 
 @remembered

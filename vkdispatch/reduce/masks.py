@@ -67,7 +67,7 @@ def mask_vector(kind: DType, part: DType) -> DType:
 
 def _called(x: Any, where: Any, stored: DType, otherwise: tuple[Any, ...], part: DType | None) -> MappedArray:
     shape = tuple(x.shape)
-    if where.size in (1, x.size):
+    if where.size == 1 or tuple(where.shape) == shape or isinstance(where, MappedArray):
         array: MappedArray = _choosing(stored, otherwise, part, spread=False)(x, where)
         return array
     sizes = (1, 1, 1, *shape)[-3:]

@@ -21,7 +21,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand, plain_source
+from vkdispatch.arrays.operand import Operand, fitting, plain_source
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -179,7 +179,7 @@ def flagged(
     tiles = -(-x.size // tile)
     if x.size > _MOST:
         raise ArgumentValueError(f"x: expected fewer than 2**32 elements, got {x.size}; take parts of it")
-    source = _bytewise(x.source)
+    source = fitting(_bytewise(x.source), x.size)
     bits: Buffer[Any] = Buffer(tiles * group, dtype.uint32, context=x.context)
     sums: Buffer[Any] = Buffer(tiles, dtype.uint32, context=x.context)
     views = tuple(x.arguments[position] for position, _ in source.views)
