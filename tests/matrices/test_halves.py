@@ -106,7 +106,10 @@ def test_words_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of which each invocation brings several words, as GPUs use them."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    tile = planning.SubgroupTile(16, 16, 32, 8, 8, 1.0)
+    product = planning.subgroup_product(vd.get_devices()[0], f16)
+    assert product is not None
+    m, n, k = product.m, product.n, product.k
+    tile = planning.SubgroupTile(2 * m, 2 * n, 4 * k, m, n, 1.0)
     tuning = replace(planning.tuning, tiles_cooperative_cpu=(tile,), tiles_cooperative=(tile,), apart=1)
     monkeypatch.setattr(planning, "tuning", tuning)
     check((64, 64), (64, 48), np.float16)
