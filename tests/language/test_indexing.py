@@ -175,7 +175,7 @@ def test_unknown_attributes_say_what_exists() -> None:
             (z, "re", "complex64 has no .re; did you mean .real"),
             (z, "x", "no component"),
             (v, "real", "only complex values have"),
-            (buffer, "nbytes", "a buffer inside a kernel has no .nbytes"),
+            (buffer, "size", "a buffer inside a kernel has no .size; a buffer's .shape.w"),
             (buffer, "shap", "did you mean .shape"),
             (buffer, "x", "a whole buffer is not a value|no .x"),
         ):
@@ -207,13 +207,3 @@ def test_indices_by_vectors_of_every_integer_type() -> None:
     out = filled(50, f32)
     kernel(out, vd.asbuffer(cube), buffer_of(uv3, where))
     same(out.read(0), cube[tuple(where.T)])
-
-
-def test_a_buffers_size_is_its_count_of_elements() -> None:
-    @vd.shader("sizes.size")
-    def count(sizes: Buff[i32], plane: Buff[f32]) -> None:
-        sizes[vc.global_invocation_id().x] = plane.size + sizes.size
-
-    sizes = vd.Buffer(3, vd.int32)
-    count(sizes, vd.Buffer((4, 5), vd.float32))
-    assert sizes.read(0).tolist() == [23, 23, 23]

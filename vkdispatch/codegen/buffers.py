@@ -71,12 +71,6 @@ class BufferVariable(BoundVariable):
         return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
     @property
-    def size(self) -> ShaderVariable:
-        """Count of elements of the bound buffer: `shape.w`."""
-        size: ShaderVariable = self.shape.w
-        return size
-
-    @property
     def shape_name(self) -> str:
         """Name of the shape in the generated code."""
         return f"{self.storage.name}_shape"
