@@ -15,7 +15,8 @@ from vkdispatch.base.record import record
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
-_NEWEST = (1, 6)  # of Vulkan 1.3
+NEWEST = (1, 5)  # of Vulkan 1.2
+NEWEST_OF_EXTENSIONS = (1, 6)  # of Vulkan 1.3, which some extensions are defined upon
 _MAX_BOUND = 1 << 22
 _VALIDATOR_SECONDS = 60
 
@@ -115,7 +116,7 @@ class Module:
         return (instruction for instruction in self.instructions if instruction.opcode in opcodes)
 
 
-def read_module(code: object, argument: str = "spirv") -> Module:
+def read_module(code: object, argument: str = "spirv", newest: tuple[int, int] = NEWEST) -> Module:
     """Take a module apart.
 
     Parameters
@@ -124,22 +125,24 @@ def read_module(code: object, argument: str = "spirv") -> Module:
         The module, in either byte order.
     argument
         How messages call it.
+    newest
+        The newest version that is taken.
 
     Raises
     ------
     TypeError
         `code` is no bytes.
     ValueError
-        It is no SPIR-V, of a version that Vulkan 1.3 does not know, or malformed.
+        It is no SPIR-V, of a version that is newer than asked for, or malformed.
     """
     words = _words(code, argument)
     version = (int(words[1]) >> 16 & 0xFF, int(words[1]) >> 8 & 0xFF)
     if int(words[1]) & 0xFF0000FF or not (1, 0) <= version <= (2, 0):
         raise ArgumentValueError(f"{argument}: {int(words[1]):#010x} is no version of SPIR-V")
-    if version > _NEWEST:
+    if version > newest:
         raise ArgumentValueError(
-            f"{argument}: SPIR-V {version[0]}.{version[1]} is newer than the {_NEWEST[0]}.{_NEWEST[1]} that "
-            "Vulkan 1.3 takes; compile it with --target-env=vulkan1.2"
+            f"{argument}: SPIR-V {version[0]}.{version[1]} is newer than the {newest[0]}.{newest[1]} that "
+            "Vulkan 1.2 takes; compile it with --target-env=vulkan1.2"
         )
     bound = int(words[3])
     if not 0 < bound <= _MAX_BOUND or words[4] != 0:
@@ -309,9 +312,7 @@ def validate(code: bytes, argument: str = "spirv") -> None:
     validator = shutil.which("spirv-val")
     if validator is None:
         return
-    newer = int.from_bytes(code[4:8], "little") >= 0x10600
-    environment = "vulkan1.3" if newer else "vulkan1.2"
-    command = [validator, "--target-env", environment, "--scalar-block-layout", "-"]
+    command = [validator, "--target-env", "vulkan1.2", "--scalar-block-layout", "-"]
     try:
         done = subprocess.run(
             command, input=code, capture_output=True, timeout=_VALIDATOR_SECONDS, check=False

@@ -15,7 +15,7 @@ from vkdispatch.base.errors import (
     VulkanError,
 )
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.spirv import Module, read_module, validate
+from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, Module, read_module, validate
 from vkdispatch.base.spirv_features import check_features
 from vkdispatch.base.spirv_reflection import Interface, SpecConstant, Value, rebound, reflect
 from vkdispatch.base.spirv_types import check_types
@@ -169,7 +169,7 @@ def glsl_kernel(
     name = _checked_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = checked_local_size(local_size)
-    module = read_module(compile_glsl(source, name), f"{name}: source")
+    module = read_module(compile_glsl(source, name), f"{name}: source", NEWEST_OF_EXTENSIONS)
     code = RawCode(name, source, module, "main", read, size, {})
     return _kernel(code, exec_size, workgroups, specialization, _caller())
 
