@@ -58,6 +58,51 @@ def timed(problem: Problem, prepare: Prepare, wait: Work, sizes: Sizes) -> Trial
     return Trial(measure, trial.right, trial.repetitions)
 
 
+def functions_of_numpys_names(xp: Any, random: Any) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a library that names them as NumPy does; `random` is its generator."""
+    return {
+        "sum": xp.sum,
+        "sum-wide": lambda x: xp.sum(x, dtype=xp.float32),
+        "mean": xp.mean,
+        "var": xp.var,
+        "norm": xp.linalg.norm,
+        "max": xp.max,
+        "count_nonzero": xp.count_nonzero,
+        "argmax": xp.argmax,
+        "dot": xp.dot,
+        "cumsum": xp.cumsum,
+        "cumsum-i32": lambda x: xp.cumsum(x, dtype=xp.int32),
+        "cumprod": xp.cumprod,
+        "unique": xp.unique,
+        "nonzero": xp.flatnonzero,
+        "compact": lambda x, mask: x[mask],
+        "searchsorted": xp.searchsorted,
+        "histogram": lambda x, bins: xp.histogram(x, bins, (0, 1))[0],
+        "bincount": lambda x, below: xp.bincount(x, minlength=below),
+        "matmul": xp.matmul,
+        "matmul-relu": lambda a, b: xp.maximum(a @ b, 0),
+        "matmul-transposed": lambda a, b: a @ b.T,
+        "uniform": lambda count: random.random(count, xp.float32),
+        "uniform-f64": lambda count: random.random(count),
+        "normal": lambda count: random.standard_normal(count, xp.float32),
+        "integers": lambda count: random.integers(0, 1000, count, xp.int32),
+        "copy": xp.copy,
+        "fill": lambda count, value: xp.full(count, value, xp.float32),
+        "transpose": lambda x, axes: xp.ascontiguousarray(x.transpose(axes)),
+        "take": xp.take,
+        "put": _put,
+        "where": xp.where,
+        "concatenate": lambda *parts: xp.concatenate(parts),
+        "roll": lambda x, shift: xp.roll(x, shift),
+        "pad": lambda x, width: xp.pad(x, width),
+    }
+
+
+def _put(x: Any, indices: Any, values: Any) -> Any:
+    x[indices] = values
+    return x
+
+
 def function_of(functions: Mapping[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
     """Return the function of a name, or skip the case."""
     if name not in functions:

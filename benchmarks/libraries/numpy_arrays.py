@@ -33,52 +33,14 @@ def topk(x: Array, k: int) -> tuple[Array, Array]:
     return np.take_along_axis(found, at, -1), np.take_along_axis(order, at, -1)
 
 
-def put(x: Array, indices: Array, values: Array) -> Array:
-    x[indices] = values
-    return x
-
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": np.sum,
-    "sum-wide": lambda x: np.sum(x, dtype=np.float32),
-    "mean": np.mean,
-    "var": np.var,
-    "norm": np.linalg.norm,
-    "max": np.max,
-    "count_nonzero": np.count_nonzero,
-    "argmax": np.argmax,
-    "dot": np.dot,
-    "cumsum": np.cumsum,
-    "cumsum-i32": lambda x: np.cumsum(x, dtype=np.int32),
-    "cumprod": np.cumprod,
+    **arrays.functions_of_numpys_names(np, random),
     "cummax": np.maximum.accumulate,
     "sort": sort,
     "argsort": lambda x: np.argsort(x, kind="stable"),
     "sort_by_key": sort_by_key,
     "topk": topk,
-    "unique": np.unique,
-    "nonzero": np.flatnonzero,
-    "compact": lambda x, mask: x[mask],
-    "searchsorted": np.searchsorted,
-    "histogram": lambda x, bins: np.histogram(x, bins, (0, 1))[0],
-    "bincount": lambda x, below: np.bincount(x, minlength=below),
-    "matmul": np.matmul,
-    "matmul-relu": lambda a, b: np.maximum(a @ b, 0),
-    "matmul-transposed": lambda a, b: a @ b.T,
-    "uniform": lambda count: random.random(count, np.float32),
-    "uniform-f64": lambda count: random.random(count),
-    "normal": lambda count: random.standard_normal(count, np.float32),
-    "integers": lambda count: random.integers(0, 1000, count, np.int32),
     "permutation": lambda count: random.permutation(count),
-    "copy": np.copy,
-    "fill": lambda count, value: np.full(count, value, np.float32),
-    "transpose": lambda x, axes: np.ascontiguousarray(x.transpose(axes)),
-    "take": np.take,
-    "put": put,
-    "where": np.where,
-    "concatenate": lambda *parts: np.concatenate(parts),
-    "roll": lambda x, shift: np.roll(x, shift),
-    "pad": lambda x, width: np.pad(x, width),
 }
 
 

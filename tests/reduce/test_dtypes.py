@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
+from vkdispatch.base.context import Context
 
 from .comparing import check, outcome, same
 
@@ -199,9 +200,7 @@ def test_complex32() -> None:
 
 
 def test_devices_without_wide_numbers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vkdispatch.reduce import result_types
-
-    monkeypatch.setattr(result_types, "features_of", lambda context: frozenset())
+    monkeypatch.setattr(Context, "features", frozenset())
     buffer = vd.asbuffer(values("int32"))
     with pytest.raises(vd.UnsupportedError, match=r"sum: .*int64.*dtype=vd\.int32"):
         vd.sum(buffer)

@@ -81,7 +81,7 @@ def test_the_device_decides(vendor: int, kind: int, looks: bool, takes: bool) ->
     own = vd.get_context().device_infos[0]
     name = "NVIDIA H200" if vendor == 0x10DE else "another"
     info = replace(own, vendor_id=vendor, device_type=kind, device_name=name)
-    context: Any = SimpleNamespace(device_infos=[info])
+    context: Any = SimpleNamespace(device_infos=[info], is_cpu=info.is_cpu)
     facts = Facts(32, shuffles=True, extended=True, longs=True, native=True)
     assert looks_back(context, facts) is looks
     assert takes_tickets(context) is takes

@@ -8,6 +8,7 @@ from vkdispatch.base.context import Context, context_of, is_current, use_context
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.map import MappedArray
 
 _P = ParamSpec("_P")
@@ -37,6 +38,11 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def is_recorded(graph: CommandGraph | None) -> bool:
+    """Whether a call goes into a graph that runs later, so that nothing can be waited for."""
+    return graph is not None or current.chosen is not None
 
 
 def _context_of(values: Iterable[object]) -> Context | None:

@@ -179,6 +179,20 @@ class Context:
         """Whether any of the devices is one of Apple's."""
         return any(info.is_apple() for info in self.device_infos)
 
+    def is_cpu(self) -> bool:
+        """Whether any of the devices is a processor: kernels are planned for it then."""
+        return any(info.is_cpu() for info in self.device_infos)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What all of the devices can do, by Vulkan's names."""
+        return frozenset.intersection(*(info.features for info in self.device_infos))
+
+    @property
+    def max_invocations_along_x(self) -> int:
+        """How many invocations a workgroup of one row may have."""
+        return min(self.max_workgroup_size[0], self.max_workgroup_invocations)
+
     @property
     def handles(self) -> "ContextHandles":
         """Vulkan's own handles of instance, devices and queues, to be used beside this context until it ends.

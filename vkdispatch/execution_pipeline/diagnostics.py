@@ -98,7 +98,7 @@ class Diagnostics:
         ring = _ring_words() if prints else 0
         self.buffer: Buffer[uint32] = Buffer((words.HEAD_WORDS + ring,), uint32, context=context)
         self._lock = threading.Lock()
-        on_cpu = any(info.is_cpu() for info in self.buffer.context.device_infos)
+        on_cpu = self.buffer.context.is_cpu()
         head = np.zeros(words.HEAD_WORDS, np.uint32)
         head[words.CURSOR] = words.HEAD_WORDS
         head[words.ROUNDS] = _ROUNDS_ON_CPU if on_cpu else _ROUNDS

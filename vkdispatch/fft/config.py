@@ -80,7 +80,7 @@ def plan_pass(
         Whether workgroup memory must hold the workgroup's lines, or their real parts, all at once.
     """
     context = get_context()
-    most_threads = min(context.max_workgroup_invocations, context.max_workgroup_size[0])
+    most_threads = context.max_invocations_along_x
     length = length or shape[axis]
     on_cpu = runs_on_cpu()
     # on a CPU, exchanges in pieces take far longer than one more pass over memory

@@ -5,4 +5,4 @@ from vkdispatch.base.context import get_context
 
 def runs_on_cpu() -> bool:
     """Whether kernels run on a CPU: workgroup memory has no banks there, and barriers are dear."""
-    return any(info.is_cpu() for info in get_context().device_infos)
+    return get_context().is_cpu()

@@ -123,7 +123,7 @@ def plan_planes(
         What is not to be chosen.
     """
     context = get_context()
-    most = min(context.max_workgroup_invocations, context.max_workgroup_size[0])
+    most = context.max_invocations_along_x
     if min(height, width) < 2 or height * width > 32 * most:
         return None
     for row_split, column_split in _splits(height, width, most, rows, columns, compute_type):

@@ -2,40 +2,16 @@
 
 from typing import Any
 
-import numpy as np
-
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
     component_type,
-    from_numpy_dtype,
     is_complex,
     is_scalar,
-    to_numpy_dtype,
 )
 from vkdispatch.base.errors import ArgumentTypeError
-
-# What NumPy lacks, and what takes its place in questions of promotion.
-_LIKE: dict[DType, Any] = {dtype.bfloat16: np.float16, dtype.complex32: np.complex64}
-_OF_HALVES = frozenset((dtype.complex32, dtype.float16, dtype.bool_, dtype.int8, dtype.uint8))
-
-
-def result_type(a: DType, b: DType) -> DType:
-    """Return the dtype in which two arrays meet, as `numpy.result_type` does.
-
-    bfloat16 counts as float16 does, and with that makes float32.
-    """
-    if a is b:
-        return a
-    both = {a, b}
-    host = np.result_type(*(_LIKE.get(kind) or to_numpy_dtype(kind) for kind in (a, b)))
-    if dtype.bfloat16 in both and host == np.float16:
-        return dtype.float32 if dtype.float16 in both else dtype.bfloat16
-    if dtype.complex32 in both and host == np.complex64:
-        return dtype.complex32 if both <= _OF_HALVES else dtype.complex64
-    return from_numpy_dtype(host)
 
 
 def check_numbers(kind: DType, name: str) -> None:
@@ -47,16 +23,6 @@ def check_numbers(kind: DType, name: str) -> None:
 def sum_type(kind: DType) -> DType:
     """Return the type that sums are kept in for a result of `kind`: 32 bits or more."""
     return dtype.uint32 if kind is dtype.bool_ else wide_type(kind)
-
-
-def as_factor(value: Any, kind: DType) -> Any:
-    """Return a GPU value as one of the type that sums are kept in."""
-    if value.var_type is kind:
-        return value
-    if is_complex(kind) and not is_complex(value.var_type):
-        part = component_type(kind)
-        return vc.to_dtype(kind, value.to_dtype(part), vc.to_dtype(part, 0))
-    return value.to_dtype(kind)
 
 
 def add_product(total: Any, x: Any, y: Any, *, logical: bool) -> None:

@@ -10,12 +10,13 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, uint32, uvec4
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.matrices.arithmetic import as_factor, zero
+from vkdispatch.matrices.arithmetic import zero
 from vkdispatch.matrices.cooperative import WORD
 from vkdispatch.matrices.factors import PREFIX
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -93,7 +94,7 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
             halves = [vc.new_register(float32) for _ in range(WORD)]
             for i, half in enumerate(halves):
                 place = vc.min(column + i, width - 1)
-                value = as_factor(source.value(arguments, start + place), float32)
+                value = converted(source.value(arguments, start + place), float32)
                 half[:] = vc.select(column + i < width, value, zero(float32))
             pairs = [_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
             target[word] = vc.to_uvec4(*pairs)

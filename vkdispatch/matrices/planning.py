@@ -7,7 +7,6 @@ shape of tiles and the number of parts of the length with the least time for all
 import math
 from typing import TypeVar
 
-from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo, MatrixProduct
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
@@ -234,11 +233,6 @@ def subgroup_product(device: DeviceInfo, kind: DType) -> MatrixProduct | None:
         and max(each.m, each.n, each.k) <= _LARGEST_FRAGMENT
     ]
     return max(found, key=lambda each: (each.m * each.n * each.k, each.m), default=None)
-
-
-def is_processor(context: Context) -> bool:
-    """Whether kernels run on the processor."""
-    return any(device.is_cpu() for device in context.device_infos)
 
 
 def whole_loads(sizes: Sizes, *, along: bool, side: int, together: int) -> bool:

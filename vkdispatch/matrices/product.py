@@ -6,6 +6,7 @@ from typing import Any
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.promotion import promoted
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
@@ -13,7 +14,7 @@ from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices import planning
-from vkdispatch.matrices.arithmetic import check_numbers, result_type, sum_type
+from vkdispatch.matrices.arithmetic import check_numbers, sum_type
 from vkdispatch.matrices.factors import Sizes
 from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
 from vkdispatch.matrices.plans import Asked, Plan, plan_for
@@ -75,7 +76,7 @@ def matmul(
     check_numbers(right.var_type, "b")
     swap_a, swap_b = _flag(transpose_a, "transpose_a"), _flag(transpose_b, "transpose_b")
     sizes, shape = _sizes(left.shape, right.shape, swap_a, swap_b)
-    kind = result_type(left.var_type, right.var_type) if dtype is None else _checked_dtype(dtype)
+    kind = promoted([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
     check_converts((left.var_type, right.var_type), kind)
     target = output(output_map, kind)
     buffer = result(out, shape, target.out_type, left.context)

@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
+from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
-from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
 
 # Bytes that a context keeps, at most.
 _MOST_BYTES = 1 << 28
 _UNIT = 1 << 20
 
-# Those that nobody uses, the one that was used last at the end.
-_kept: WeakKeyDictionary[Context, list[Buffer[Any]]] = WeakKeyDictionary()
+_KEPT = "matrices.scratch"
 
 
 @contextmanager
@@ -25,10 +24,11 @@ def scratch_for(size: int, kind: DType, graph: CommandGraph | None) -> Iterator[
     What a graph records has a buffer of its own, which the graph keeps.
     """
     size = _rounded(max(size, 1) * kind.item_size) // kind.item_size
-    if graph is not None or current.chosen is not None or size * kind.item_size > _MOST_BYTES // 2:
+    if is_recorded(graph) or size * kind.item_size > _MOST_BYTES // 2:
         yield Buffer(size, kind)
         return
-    kept = _kept.setdefault(get_context(), [])
+    # those that nobody uses, the one that was used last at the end
+    kept: list[Buffer[Any]] = get_context().kept.setdefault(_KEPT, [])
     # taken out meanwhile: what another thread queues in between does not use it
     buffer = _taken(kept, size, kind) or Buffer(size, kind)
     yield buffer

@@ -4,8 +4,9 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.matrices.arithmetic import add_product, as_factor, zero
+from vkdispatch.matrices.arithmetic import add_product, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables, store_sum
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -33,7 +34,7 @@ def small_kernel(factors: Factors) -> ShaderFunction:
                 b = b_base + (column * length + k if factors.transpose_b else k * columns + column)
                 x = factors.a.value(known.a, a.to_register("at_a"))
                 y = factors.b.value(known.b, b.to_register("at_b"))
-                x, y = as_factor(x, factors.kind), as_factor(y, factors.kind)
+                x, y = converted(x, factors.kind), converted(y, factors.kind)
                 add_product(total, x.to_register(), y.to_register(), logical=factors.logical)
             store_sum(factors, known.result, known.rest, index, total)
 

@@ -27,10 +27,11 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, is_vector
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import add_product, as_factor, zero
+from vkdispatch.matrices.arithmetic import add_product, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -244,7 +245,7 @@ class _Strip:
         else:
             values = [source.value(self._arguments, self._positions[i])]
         for number, value in enumerate(values):
-            factor = as_factor(value, kind)
+            factor = converted(value, kind)
             if self._inside[i] is not None:
                 factor = vc.select(self._inside[i], factor, zero(kind))
             self.memory[place + number * (self._pitch if self._along else 1)] = factor

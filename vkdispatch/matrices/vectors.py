@@ -15,9 +15,10 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.record import record
-from vkdispatch.matrices.arithmetic import add_product, as_factor, combined, zero
+from vkdispatch.matrices.arithmetic import add_product, combined, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.matrices.partials import GROUP, add_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -97,7 +98,7 @@ class _Tracing:
             values = source.values(operand[1], position, words)
         else:
             values = [words if source.plain else source.value(operand[1], position)]
-        return [as_factor(value, kind) for value in values]
+        return [converted(value, kind) for value in values]
 
     def _add(self, totals: list[Any], x: Any, y: Any, inside: Any) -> None:
         factors = self._form.factors

@@ -1,7 +1,6 @@
 """Launches of the kernels that fill buffers, for a stream and a place in it."""
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
@@ -84,6 +83,9 @@ class Draw:
     rejecting: bool = False
     given: int | None = None
     position: Buffer[Any] | None = None
+
+
+_FACTS = "random.facts"
 
 
 @record
@@ -179,17 +181,11 @@ def _chosen(
     return form, fill_kernel(form)
 
 
-_known: WeakKeyDictionary[Context, _Facts] = WeakKeyDictionary()
-
-
 def _facts(context: Context) -> _Facts:
-    found = _known.get(context)
+    found: _Facts | None = context.kept.get(_FACTS)
     if found is None:
-        infos = context.device_infos
-        found = _known[context] = _Facts(
-            any(info.is_cpu() for info in infos),
-            all("shaderInt64" in info.features for info in infos),
-            min(context.max_workgroup_size[0], context.max_workgroup_invocations),
+        found = context.kept[_FACTS] = _Facts(
+            context.is_cpu(), "shaderInt64" in context.features, context.max_invocations_along_x
         )
     return found
 

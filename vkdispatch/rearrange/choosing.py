@@ -24,6 +24,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.promotion import converted, promoted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
@@ -34,7 +35,6 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart
 from vkdispatch.rearrange.fillers import as_value, as_word, checked_number
-from vkdispatch.rearrange.promotion import converted, promoted
 from vkdispatch.rearrange.words import Moving, Numbers, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction

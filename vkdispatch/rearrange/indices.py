@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
@@ -14,7 +15,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
-from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.words import Numbers, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -36,11 +37,6 @@ _INTEGERS = (
 
 class BadIndexError(VkDispatchError, IndexError):
     """An index means no element of the array."""
-
-
-def is_recorded(graph: CommandGraph | None) -> bool:
-    """Whether a call is to be recorded, and not to run now."""
-    return graph is not None or current.chosen is not None
 
 
 def checked_mode(mode: object, graph: CommandGraph | None) -> str:

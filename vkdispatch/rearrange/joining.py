@@ -13,6 +13,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.promotion import converted, promoted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
@@ -21,7 +22,6 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart, checked_rank
 from vkdispatch.rearrange.narrow import joining, narrow_kernel
-from vkdispatch.rearrange.promotion import converted, promoted
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.parameters import given

@@ -20,9 +20,11 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
+from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -33,7 +35,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import check_apart
 from vkdispatch.rearrange.fillers import as_bytes, checked_number
 from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
-from vkdispatch.rearrange.promotion import converted
 from vkdispatch.rearrange.words import Numbers, largest_word, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.parameters import given
@@ -148,7 +149,7 @@ def _launch(
         _writing(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
         return
     slots: Buffer[Any] = Buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
-    _clearing()(slots, graph=graph)
+    cleared(slots, graph)
     claiming = _claiming(form.indices, mode, long, direct, numbers)
     claiming(slots, *places.arguments, *given_numbers, graph=graph)
     _writing(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
@@ -185,16 +186,6 @@ class _Form:
     direct: bool
     enough: bool
     numbers: Numbers
-
-
-@remembered
-def _clearing() -> ShaderFunction:
-    buffer: Any = vc.Buff
-
-    def body(slots: Any) -> None:
-        slots[vc.global_invocation_id().x] = 0
-
-    return traced("put_clear", body, [("slots", buffer[dtype.uint32])], GROUP, exec_size="slots.size")
 
 
 def _index_arguments(source: Source) -> list[tuple[str, Any]]:

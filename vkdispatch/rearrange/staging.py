@@ -92,7 +92,7 @@ def staged_form(
     outer, length, count = lengths
     held = moving.held.item_size
     rows = staged_rows(outer, length, count, held)
-    processor = any(info.is_cpu() for info in get_context().device_infos)
+    processor = get_context().is_cpu()
     if not rows or (processor and not tuning.processors):
         return None
     numbers, values = numbers_of({"length": length, "count": count, "rows": outer})

@@ -324,7 +324,7 @@ def _group(across: int, down: int, run: int) -> int:
 
 
 def _most_word() -> int:
-    processor = any(info.is_cpu() for info in get_context().device_infos)
+    processor = get_context().is_cpu()
     return min(tuning.most, 8) if processor else tuning.most
 
 

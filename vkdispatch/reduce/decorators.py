@@ -1,15 +1,14 @@
 """`@vd.reduce.reduce` and `@vd.reduce.map_reduce`."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.arrays.mapping import identity_map
-from vkdispatch.base.dtype import dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.signature import read_return_type
 
 
 def reduce(
@@ -47,7 +46,7 @@ def reduce(
         if not callable(function):
             raise ArgumentTypeError(f"@vd.reduce.reduce(...): expected a function, got {function!r}")
         name = getattr(function, "__name__", "reduction")
-        kind = _return_type(function, name)
+        kind = read_return_type(function, name)
         if mapping_function is None:
             mapping = identity_map(kind)
         elif not isinstance(mapping_function, MappingFunction):
@@ -102,16 +101,3 @@ def map_reduce(
         return ReduceFunction(reduction, group_size, axes, mapping)
 
     return decorate
-
-
-def _return_type(function: Callable[..., Any], name: str) -> type[dtype]:
-    annotation = inspect.signature(function).return_annotation
-    if isinstance(annotation, str):
-        annotation = inspect.get_annotations(function, eval_str=True).get("return")
-    if annotation in (inspect.Signature.empty, None):
-        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
-    if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
-        raise ArgumentTypeError(
-            f"{name}: return annotation: expected a dtype such as vd.float32, got {annotation!r}"
-        )
-    return annotation

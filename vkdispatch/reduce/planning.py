@@ -260,11 +260,6 @@ def _unroll_for(loads: int, most: int) -> int:
     return min(most, _power_below(loads // max(rounds, 1)))
 
 
-def features_of(context: Context) -> frozenset[str]:
-    """Return what all devices of a context can do."""
-    return frozenset.intersection(*(info.features for info in context.device_infos))
-
-
 class Planner:
     """Plans reductions of one source by one accumulator on the devices of a context."""
 
@@ -286,16 +281,16 @@ class Planner:
         shuffles = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
         adds = all(info.subgroup_arithmetic for info in infos)
         same = len(sizes) == 1
-        exchanges = accumulator.exchanges(features_of(context))
+        exchanges = accumulator.exchanges(context.features)
         self._subgroup = min(sizes) if shuffles and same and exchanges else 1
         self._arithmetic = self._subgroup > 1 and adds and accumulator.subgroup is not None
-        self._cpu = any(info.is_cpu() for info in infos)
+        self._cpu = context.is_cpu()
         self._source = source
         self._size = accumulator.size
         self._registers = len(accumulator.kinds)
         self._most_columns = accumulator.most_columns
         self._memory = context.max_shared_memory
-        most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+        most = context.max_invocations_along_x
         if group is not None:
             if group % max(sizes) or not 0 < group <= most:
                 raise ArgumentValueError(

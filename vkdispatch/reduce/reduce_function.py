@@ -20,7 +20,7 @@ from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
 from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
-from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, features_of, normalized_axes, shape_of
+from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.parameters import WrongBufferError, given
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -268,7 +268,7 @@ class ReduceFunction:
             if self._source is None:
                 self._source = make_source(self._mapping, self.out_type, plain=self._plain)
             self._views = tuple(position for position, _ in self._source.views)
-            self._accumulator = accumulator_of(self.reduction, self.out_type, features_of(context))
+            self._accumulator = accumulator_of(self.reduction, self.out_type, context.features)
             self._planner = Planner(self._source, self._accumulator, context, self._given_group)
             self.group_size = self._planner.group
             self._context = context
@@ -337,6 +337,6 @@ def make_reduction_stage(
         mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
-    accumulator = accumulator_of(reduction, out_type, features_of(context))
+    accumulator = accumulator_of(reduction, out_type, context.features)
     first, second = Planner(source, accumulator, context, group_size).whole()
     return stage_kernel(second if output_is_input else first, source, accumulator)

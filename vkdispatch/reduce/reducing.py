@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
@@ -57,7 +56,13 @@ class _Held:
         self.launches: dict[tuple[Any, ...], _Launches] = {}
 
 
-_held: WeakKeyDictionary[Context, _Held] = WeakKeyDictionary()
+_HELD = "reduce.held"
+
+
+def _held_for(context: Context) -> _Held:
+    held: _Held | None = context.kept.get(_HELD)
+    # of two threads the first one's counts
+    return held or context.kept.setdefault(_HELD, _Held())
 
 
 @record(eq=False)
@@ -107,7 +112,7 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     if x.size == 0:
         _filling(accumulator, sink.sink)(buffer, *last, graph=call.graph)
         return buffer
-    held = _held.setdefault(x.context, _Held())
+    held = _held_for(x.context)
     todo = _launches(held, x, accumulator, call.axes, sink.sink)
     first, second, form = todo.first, todo.second, todo.form
     partials: list[Buffer[Any]] = []

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays import promotion
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (
@@ -18,7 +19,6 @@ from vkdispatch.base.dtype import (
     to_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.reduce.planning import features_of
 
 _FEATURES: dict[DType, str] = {
     dtype.int64: "shaderInt64",
@@ -59,11 +59,7 @@ def sum_type(function: str, kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
     chosen = dtype_given(given)
     if chosen is None:
-        chosen = kind
-        if kind is dtype.bool_:
-            chosen = dtype.int64
-        elif kind in _INTEGERS:
-            chosen = dtype.uint64 if kind in _UNSIGNED else dtype.int64
+        chosen = promotion.sum_type(kind)
     check_conversion(function, kind, chosen)
     return supported(function, kind, chosen, context, given, "vd.int32")
 
@@ -94,7 +90,7 @@ def index_type(function: str, kind: DType, given: Any, context: Context) -> DTyp
 def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
     """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
     feature = _FEATURES.get(component_type(chosen))
-    if feature is not None and feature not in features_of(context):
+    if feature is not None and feature not in context.features:
         hint = f"give a narrower one, such as dtype={instead}" if given is None else f"give dtype={instead}"
         raise UnsupportedError(
             f"{function}: results of {kind.name} are {chosen.name}, with which the device does not compute; "

@@ -21,9 +21,9 @@ from vkdispatch.arrays.output import Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, bool_, uint32
 from vkdispatch.base.record import record
+from vkdispatch.scans.arguments import declared, given
 from vkdispatch.scans.items import Algebra, Item, finish, folded
 from vkdispatch.scans.operations import ScanOp
-from vkdispatch.scans.storing import Stores, result_view
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NUMBERS = ("blocks", "last", "segments", "span", "length", "inner", "turns")
@@ -58,30 +58,19 @@ class ColumnsForm:
     exclusive: bool
     flagged: DType | None
     carried: bool
+    # columns do not look back
+    board = ()
+
+    @property
+    def segmented(self) -> bool:
+        """Whether segments begin other than with the first row."""
+        return self.flagged is not None
 
 
 @remembered
 def columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel. Its arguments are as those of `rows_kernel`, but for its own numbers."""
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
-    arguments: list[tuple[str, Any]] = []
-    if form.mode != "reduce":
-        arguments.append(("scan_result", buffer[sink.out_type]))
-        view = result_view(form.together, sink)
-        if view is not None:
-            arguments.append(("scan_result_view", buffer[view[0]]))
-    if form.mode == "reduce" or form.carried:
-        arguments.append(("scan_partials", buffer[operation.kind]))
-        if form.flagged is not None:
-            arguments.append(("scan_partial_flags", buffer[uint32]))
-    if form.flagged is not None:
-        arguments.append(("scan_flags", buffer[form.flagged]))
-    arguments += zip(source.names, source.annotations, strict=True)
-    arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
-    if form.mode != "reduce":
-        arguments += zip(sink.names, sink.annotations, strict=True)
-    arguments += [(f"scan_{name}", constant[uint32]) for name in NUMBERS]
+    arguments = declared(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
         _Columns(form, operation, source, sink, variables).run()
@@ -98,27 +87,13 @@ class _Columns:
     ) -> None:
         self._form = form
         self._source = source
-        self._algebra = Algebra(operation, segmented=form.flagged is not None)
-        left = list(variables)
-
-        def take(count: int) -> list[Any]:
-            taken = left[:count]
-            del left[:count]
-            return taken
-
-        scans = form.mode != "reduce"
-        view = result_view(form.together, sink) if scans else None
-        result = take(1)[0] if scans else None
-        result_as_view = take(1)[0] if view else None
-        partial = form.mode == "reduce" or form.carried
-        self._partials: Any = take(1)[0] if partial else None
-        self._partial_flags: Any = take(1)[0] if partial and form.flagged is not None else None
-        self._flags: Any = take(1)[0] if form.flagged is not None else None
-        self._arguments = take(len(source.annotations))
-        self._views = take(len(source.views))
-        extra = take(len(sink.annotations)) if scans else []
-        self._stores = Stores(sink, view, result, result_as_view, extra, form.together)
-        self._number = dict(zip(NUMBERS, left, strict=True))
+        self._algebra = Algebra(operation, segmented=form.segmented)
+        found = given(form, source, sink, variables, NUMBERS)
+        self._stores = found.stores
+        self._partials, self._partial_flags = found.partials, found.partial_flags
+        self._flags = found.flags
+        self._arguments, self._views = found.arguments, found.views
+        self._number = found.number
 
     def run(self) -> None:
         """Record the statements."""

@@ -5,6 +5,7 @@ from typing import Any
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.operand import operand
+from vkdispatch.arrays.promotion import sum_type
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer, checked_dtype
 from vkdispatch.base.dtype import DType, bool_, uint32
@@ -16,7 +17,6 @@ from vkdispatch.scans.operations import (
     check_ours,
     identity_parts,
     make_operation,
-    sum_type,
 )
 from vkdispatch.scans.scan_function import check_convertible, run_scan
 

@@ -16,7 +16,6 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import (
     DType,
-    component_count,
     component_type,
     float32,
     float64,
@@ -242,7 +241,7 @@ def value_of(kind: DType, words: Sequence[Any]) -> Any:
 
 def word_count(kind: DType) -> int:
     """Return how many words `words_of` gives."""
-    return component_count(kind) * component_type(kind).item_size // 4
+    return kind.item_size // 4
 
 
 def folded(algebra: Algebra, row: Sequence[Any], begins: Sequence[Any]) -> Item:

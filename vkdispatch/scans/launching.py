@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 
-import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
-from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans import planning
+from vkdispatch.scans.arguments import launched
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
 from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import COUNTERS, slots_of
@@ -34,8 +32,6 @@ from vkdispatch.scans.planning import (
     whole_ranges,
 )
 from vkdispatch.scans.rows import RowsForm, rows_kernel
-from vkdispatch.scans.storing import result_view
-from vkdispatch.shader.shader_function import ShaderFunction
 
 
 @record
@@ -61,12 +57,9 @@ def scan_rows(
     context = x.context
     kind = operation.kind
     facts = facts_of(context, kind)
-    source = x.source
-    together = source.together
-    if wish.reverse and outer * length % together:
-        together = 1
-    if together == 1:
-        source = source.elementwise()
+    if wish.reverse and outer * length % x.source.together:
+        x = replace(x, source=x.source.elementwise())
+    source, together = x.source, x.source.together
     group = group_of(context, kind, facts.subgroup if facts.shuffles else 0)
     form = RowsForm(
         "scan",
@@ -94,12 +87,8 @@ def scan_rows(
             tickets=mode == "lookback" and takes_tickets(context),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
-        views = [x.arguments[position] for position, _ in source.views]
-        given = [*own, *([flags] if flags is not None else []), *x.arguments, *views]
-        if mode != "reduce":
-            results = [result, result] if result_view(together, out.sink) else [result]
-            given = [*results, *given, *out.arguments]
-        kernel(*given, *ranges.numbers(together, length), graph=graph)
+        numbers = ranges.numbers(together, length)
+        kernel(*launched(chosen, x, out, result, own, flags, numbers), graph=graph)
 
     ranges = whole_ranges(context, outer, length, form.tile, together)
     if ranges is not None:
@@ -154,8 +143,9 @@ def scan_columns(
     """Scan along an axis with more than one element after each; `whole`: in one launch."""
     outer, length, inner = shape
     context, kind = x.context, operation.kind
-    source = x.source if inner % x.source.together == 0 else x.source.elementwise()
-    together = source.together
+    if inner % x.source.together:
+        x = replace(x, source=x.source.elementwise())
+    source, together = x.source, x.source.together
     plan = columns_of(context, kind, outer, length, inner, together, whole=whole or source.stores)
     form = ColumnsForm(
         "scan",
@@ -170,13 +160,9 @@ def scan_columns(
     )
 
     def launch(mode: str, own: tuple[Any, ...], *, carried: bool = False) -> None:
-        kernel = columns_kernel(replace(form, mode=mode, carried=carried), operation, source, out.sink)
-        views = [x.arguments[position] for position, _ in source.views]
-        given = [*own, *([flags] if flags is not None else []), *x.arguments, *views]
-        if mode != "reduce":
-            results = [result, result] if result_view(together, out.sink) else [result]
-            given = [*results, *given, *out.arguments]
-        kernel(*given, *plan.numbers, graph=graph)
+        chosen = replace(form, mode=mode, carried=carried)
+        kernel = columns_kernel(chosen, operation, source, out.sink)
+        kernel(*launched(chosen, x, out, result, own, flags, plan.numbers), graph=graph)
 
     if plan.segments == 1:
         launch("scan", ())
@@ -225,14 +211,3 @@ def _board(context: Context, kind: DType, ranges: Ranges, facts: Facts) -> tuple
         board[0].write(np.zeros(sizes[0], np.uint64 if longs else np.uint32))
         context.kept[name] = board
         return board
-
-
-@remembered
-def cleared(kind: DType) -> ShaderFunction:
-    """Return the kernel that makes all elements 0."""
-
-    def clear(words: Any) -> None:
-        words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
-
-    buffer: Any = vc.Buff
-    return traced(f"clear_{kind.name}", clear, [("words", buffer[kind])], 256, exec_size="words.size")

@@ -195,22 +195,6 @@ OURS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "cummin": (smallest, "inf"),
 }
 
-# Numbers below 64 bits are summed up and multiplied in 64, as NumPy does on Linux.
-_SUMS: dict[DType, DType] = {
-    dtype.bool_: dtype.int64,
-    dtype.int8: dtype.int64,
-    dtype.int16: dtype.int64,
-    dtype.int32: dtype.int64,
-    dtype.uint8: dtype.uint64,
-    dtype.uint16: dtype.uint64,
-    dtype.uint32: dtype.uint64,
-}
-
-
-def sum_type(kind: DType) -> DType:
-    """Return the dtype of sums and products of elements, as NumPy chooses it."""
-    return _SUMS.get(kind, kind)
-
 
 def check_ours(name: str, kind: DType) -> None:
     """Raise ValueError where one of our scans makes no sense for a type."""

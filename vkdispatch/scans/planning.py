@@ -13,7 +13,7 @@ loops; they, and devices of which nothing is known, get partial results.
 from math import gcd
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, component_count, component_type
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.scans.operations import Facts
@@ -113,15 +113,15 @@ class Ranges:
 def facts_of(context: Context, kind: DType) -> Facts:
     """Return what kernels depend on of a context's devices."""
     infos = context.device_infos
-    features = frozenset.intersection(*(info.features for info in infos))
     sizes = {info.sub_group_size for info in infos}
     able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE == _SHUFFLE for info in infos)
     shuffles = able and len(sizes) == 1 and min(sizes) >= 4
+    features = context.features
     extended = "shaderSubgroupExtendedTypes" in features
     longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= features
     if tuning.packed >= 0:
         longs = longs and bool(tuning.packed)
-    native = not on_cpu(context) if tuning.native < 0 else bool(tuning.native)
+    native = not context.is_cpu() if tuning.native < 0 else bool(tuning.native)
     native = native and shuffles and context.subgroup_arithmetic
     return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs, native)
 
@@ -131,20 +131,15 @@ def group_of(context: Context, kind: DType, subgroup: int, *, looking: bool = Fa
 
     `subgroup` 0: they exchange values by its memory; `looking`: it looks back.
     """
-    most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+    most = context.max_invocations_along_x
     wanted = tuning.looking_group if looking else tuning.group
-    if on_cpu(context) or not subgroup:
+    if context.is_cpu() or not subgroup:
         wanted = _CPU_GROUP
     if not subgroup:
-        size = component_count(kind) * component_type(kind).item_size + 4
+        size = kind.item_size + 4
         most = min(most, context.max_shared_memory // (2 * size))
         return 1 << (min(wanted, most).bit_length() - 1)
     return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
-
-
-def on_cpu(context: Context) -> bool:
-    """Whether kernels run on processors."""
-    return any(info.is_cpu() for info in context.device_infos)
 
 
 def looks_back(context: Context, facts: Facts) -> bool:
@@ -153,7 +148,7 @@ def looks_back(context: Context, facts: Facts) -> bool:
         return False
     if tuning.lookback >= 0:
         return bool(tuning.lookback)
-    if on_cpu(context) or not all(info.vendor_id in _GOING_ON for info in context.device_infos):
+    if context.is_cpu() or not all(info.vendor_id in _GOING_ON for info in context.device_infos):
         return False
     # a check that ends invocations early would leave others waiting
     return not checks_of(None)
@@ -168,7 +163,7 @@ def takes_tickets(context: Context) -> bool:
 
 def vectors_each(kind: DType, together: int, *, looking: bool = False) -> int:
     """Return how many vectors an invocation has of a tile."""
-    size = component_count(kind) * component_type(kind).item_size
+    size = kind.item_size
     held = tuning.looking_bytes_each if looking else tuning.bytes_each
     return max(1, min(held // size, tuning.most_elements) // together)
 
@@ -177,7 +172,7 @@ def whole_ranges(context: Context, outer: int, length: int, tile: int, together:
     """Return ranges of whole rows, or one range; None where these are not enough to keep a device busy."""
     size = outer * length
     tiles = -(-size // tile)
-    enough = tuning.enough_cpu if on_cpu(context) else tuning.enough
+    enough = tuning.enough_cpu if context.is_cpu() else tuning.enough
     if tiles <= tuning.few:
         return one_range(outer, length, tile, together)
     if outer == 1:
@@ -213,7 +208,7 @@ def shared_ranges(context: Context, outer: int, length: int, tile: int) -> Range
     """Return ranges of several tiles, as many as keep a device busy."""
     size = outer * length
     tiles = -(-size // tile)
-    groups = min(tiles, 4 * tuning.enough_cpu if on_cpu(context) else tuning.enough)
+    groups = min(tiles, 4 * tuning.enough_cpu if context.is_cpu() else tuning.enough)
     rounds = -(-tiles // groups)
     groups = -(-tiles // rounds)
     return Ranges(
@@ -241,10 +236,10 @@ def columns_of(
     ValueError
         A number needs more than 32 bits.
     """
-    cpu = on_cpu(context)
+    cpu = context.is_cpu()
     enough = tuning.enough_cpu if cpu else tuning.enough
-    most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
-    held = component_count(kind) * component_type(kind).item_size + 4
+    most = context.max_invocations_along_x
+    held = kind.item_size + 4
     most = min(most, context.max_shared_memory // (2 * held * together))
     group = 1 << (min(_CPU_GROUP if cpu else _COLUMNS_GROUP, most).bit_length() - 1)
     columns = outer * inner // together
@@ -252,7 +247,7 @@ def columns_of(
     if length > tuning.rounds and -(-columns // group) < enough:
         side = min(side, tuning.columns)
         # fewer columns for each workgroup, if that makes enough of these
-        least = max(1, tuning.line // (together * component_count(kind) * component_type(kind).item_size))
+        least = max(1, tuning.line // (together * kind.item_size))
         fitting = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
         side = max((each for each in fitting if 2 * -(-columns // each) > enough), default=side)
     chunk = group // side * tuning.rounds

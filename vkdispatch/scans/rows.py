@@ -31,10 +31,10 @@ from vkdispatch.arrays.output import Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, bool_, uint32, uint64
 from vkdispatch.base.record import record
+from vkdispatch.scans.arguments import declared, given
 from vkdispatch.scans.items import Algebra, Item, Lanes, finish, folded
 from vkdispatch.scans.lookback import Board
 from vkdispatch.scans.operations import Facts, ScanOp
-from vkdispatch.scans.storing import Stores, result_view
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NUMBERS = ("groups", "range", "last", "rounds", "length", "each")
@@ -89,6 +89,15 @@ class RowsForm:
         return self.rows in ("inside", "across") or self.flagged is not None
 
     @property
+    def board(self) -> tuple[tuple[str, DType], ...]:
+        """Names and elements of the buffers that a look-back has."""
+        if self.mode != "lookback":
+            return ()
+        if self.facts.longs:
+            return (("scan_status", uint64),)
+        return (("scan_status", uint32), ("scan_words", uint32))
+
+    @property
     def tile(self) -> int:
         """Elements of a tile."""
         return self.group * self.vectors * self.together
@@ -96,36 +105,8 @@ class RowsForm:
 
 @remembered
 def rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
-    """Trace a kernel.
-
-    Its arguments are what `RowsWork` takes apart: results (and views of them), or partial results; partial
-    results of the ranges before; status words; flags; those of the source, and views of them; those of the
-    sink; numbers.
-    """
-    buffer: Any = vc.Buff
-    arguments: list[tuple[str, Any]] = []
-    kind = operation.kind
-    if form.mode != "reduce":
-        arguments.append(("scan_result", buffer[sink.out_type]))
-        view = result_view(form.together, sink)
-        if view is not None:
-            arguments.append(("scan_result_view", buffer[view[0]]))
-    if form.mode == "reduce" or form.carried:
-        arguments.append(("scan_partials", buffer[kind]))
-        if form.segmented:
-            arguments.append(("scan_partial_flags", buffer[uint32]))
-    if form.mode == "lookback":
-        arguments.append(("scan_status", buffer[uint64 if form.facts.longs else uint32]))
-        if not form.facts.longs:
-            arguments.append(("scan_words", buffer[uint32]))
-    if form.flagged is not None:
-        arguments.append(("scan_flags", buffer[form.flagged]))
-    arguments += zip(source.names, source.annotations, strict=True)
-    arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
-    if form.mode != "reduce":
-        arguments += zip(sink.names, sink.annotations, strict=True)
-    constant: Any = vc.Const
-    arguments += [(f"scan_{name}", constant[uint32]) for name in NUMBERS]
+    """Trace a kernel; `arguments` says what it takes."""
+    arguments = declared(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
         RowsWork(form, operation, source, sink, variables).run()
@@ -143,29 +124,13 @@ class RowsWork:
         self._form = form
         self._source = source
         self._algebra = Algebra(operation, segmented=form.segmented)
-        left = list(variables)
-
-        def take(count: int) -> list[Any]:
-            taken = left[:count]
-            del left[:count]
-            return taken
-
-        scans = form.mode != "reduce"
-        view = result_view(form.together, sink) if scans else None
-        result = take(1)[0] if scans else None
-        result_as_view = take(1)[0] if view else None
-        partial = form.mode == "reduce" or form.carried
-        self._partials: Any = take(1)[0] if partial else None
-        self._partial_flags: Any = take(1)[0] if partial and form.segmented else None
-        lookback = form.mode == "lookback"
-        self._status: Any = take(1)[0] if lookback else None
-        self._words: Any = take(1)[0] if lookback and not form.facts.longs else None
-        self._flags: Any = take(1)[0] if form.flagged is not None else None
-        self._arguments = take(len(source.annotations))
-        self._views = take(len(source.views))
-        extra = take(len(sink.annotations)) if scans else []
-        self._stores = Stores(sink, view, result, result_as_view, extra, form.together)
-        self._number = dict(zip(NUMBERS, left, strict=True))
+        found = given(form, source, sink, variables, NUMBERS)
+        self._stores = found.stores
+        self._partials, self._partial_flags = found.partials, found.partial_flags
+        self._status, self._words = (*found.board, None, None)[:2]
+        self._flags = found.flags
+        self._arguments, self._views = found.arguments, found.views
+        self._number = found.number
 
     def run(self) -> None:
         """Record the statements."""

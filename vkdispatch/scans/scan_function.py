@@ -1,6 +1,5 @@
 """`vd.scan`: running results of any associative function, as a function on arrays."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -11,12 +10,13 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, bool_, dtype, is_complex, is_scalar
+from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Wish, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
 from vkdispatch.scans.segments import flags_of
+from vkdispatch.shader.signature import read_return_type
 
 
 def run_scan(
@@ -194,15 +194,7 @@ def check_convertible(name: str, kind: DType, wanted: DType) -> None:
 
 
 def _return_type(function: Callable[..., Any], name: str) -> DType:
-    annotation = inspect.signature(function).return_annotation
-    if isinstance(annotation, str):
-        annotation = inspect.get_annotations(function, eval_str=True).get("return")
-    if annotation in (inspect.Signature.empty, None):
-        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
-    if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
-        raise ArgumentTypeError(
-            f"{name}: return annotation: expected a dtype such as vd.float32, got {annotation!r}"
-        )
+    annotation = read_return_type(function, name)
     if annotation is bool_:
         raise ArgumentValueError(f"{name}: truth values are not combined; return vd.uint32 (0 or 1)")
     return annotation

@@ -3,6 +3,7 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
@@ -10,7 +11,6 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.scans.launching import cleared
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -61,7 +61,7 @@ def flags_of(
             f"{shape}"
         )
     flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
-    cleared(bool_)(flags, graph=graph)
+    cleared(flags, graph)
     if segments.size:
         _marking(segments.var_type)(flags, segments, graph=graph)
     return flags

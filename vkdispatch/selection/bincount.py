@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
@@ -17,7 +17,6 @@ from vkdispatch.selection.binning import Binning
 from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.sizes import checked_size
-from vkdispatch.selection.streams import is_recorded
 from vkdispatch.selection.weighing import weighed
 from vkdispatch.shader.parameters import given
 

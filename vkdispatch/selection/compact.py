@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand, plain_source
@@ -20,7 +20,6 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.compaction import Flags, Writer, compacted, filled, flagged, is_countable
 from vkdispatch.selection.sizes import checked_size
-from vkdispatch.selection.streams import is_recorded
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.moving import moved_type

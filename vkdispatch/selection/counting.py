@@ -12,6 +12,7 @@ that the result could depend on.
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
@@ -59,7 +60,7 @@ def counted(
     """Return how many elements each bin has, as uint32, or uint64 where there are very many elements."""
     kind = dtype.uint32 if x.size <= _MOST_NARROW else dtype.uint64
     counts: Buffer[Any] = Buffer(bins, kind, context=x.context)
-    clear(counts, graph)
+    cleared(counts, graph)
     stream = streamed(x)
     words = shared_words(bins)
     _, arguments = stream_arguments(stream, (x,))
@@ -126,22 +127,6 @@ def _shared_body(form: _Form, own: Any, variables: Any) -> None:
 
 
 # -- small kernels around it
-
-
-def clear(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
-    """Fill a buffer of 4-byte or 8-byte elements with zeros."""
-    words = buffer.mem_size // 4
-    _clearing()(buffer, graph=graph, exec_size=words)
-
-
-@remembered
-def _clearing() -> ShaderFunction:
-    buffer: Any = vc.Buff
-
-    def trace(words: Any) -> None:
-        words[vc.global_invocation_id().x] = 0
-
-    return traced("clear", trace, [("words", buffer[dtype.uint32])], _FILL, exec_size="words.size")
 
 
 def stored(

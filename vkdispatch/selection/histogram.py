@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import identity_map
@@ -24,7 +24,6 @@ from vkdispatch.selection.binning import Binning, searched
 from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.spacing import spaced
-from vkdispatch.selection.streams import is_recorded
 from vkdispatch.selection.weighing import weighed
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.clearing import cleared
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
@@ -27,7 +28,6 @@ from vkdispatch.selection.candidates import (
     sample_kernel,
     together_of,
 )
-from vkdispatch.selection.counting import clear
 from vkdispatch.selection.rowwise import first_of_rows, is_possible
 from vkdispatch.selection.streams import group_size
 from vkdispatch.sorting.keys import Order
@@ -171,7 +171,7 @@ def _chosen(
     states: Buffer[Any] = Buffer(rows * (form.parts + 1), dtype.uint32, context=context)
     begin_kernel(form.parts)(states, limits[0], graph=graph)
     counts: Buffer[Any] = Buffer(rows * BINS, dtype.uint32, context=context)
-    clear(counts, graph)
+    cleared(counts, graph)
     groups = max(1, min(tuning.groups // rows, -(-length // (8 * form.group))))
     for digit in form.digits:
         count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)

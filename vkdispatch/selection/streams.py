@@ -18,7 +18,6 @@ from vkdispatch.arrays.operand import Operand
 from vkdispatch.base import dtype
 from vkdispatch.base.context import get_context
 from vkdispatch.base.record import record
-from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 
 _CPU_GROUPS = 16
 
@@ -45,21 +44,10 @@ class Tuning:
 tuning = Tuning()
 
 
-def on_cpu() -> bool:
-    """Whether kernels of the current context run on a processor."""
-    return any(info.is_cpu() for info in get_context().device_infos)
-
-
 def group_size(wanted: int) -> int:
     """Return the largest workgroup along x, a power of two, that is not above what is wanted."""
-    context = get_context()
-    most = min(wanted, context.max_workgroup_size[0], context.max_workgroup_invocations)
+    most = min(wanted, get_context().max_invocations_along_x)
     return 1 << (most.bit_length() - 1)
-
-
-def is_recorded(graph: CommandGraph | None) -> bool:
-    """Whether a call goes into a graph that runs later, so that nothing can be waited for."""
-    return graph is not None or current.chosen is not None
 
 
 @record
@@ -115,7 +103,7 @@ def stream_arguments(stream: Streamed, operands: Sequence[Operand]) -> tuple[int
     loads = size // stream.together
     chunk = stream.group * stream.unroll
     full, rest = divmod(loads, chunk)
-    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if on_cpu() else tuning.groups))
+    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if get_context().is_cpu() else tuning.groups))
     arrays = [argument for each in operands for argument in each.arguments]
     views = [
         each.arguments[position]

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, is_recorded
+from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Sink, output
@@ -30,9 +31,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.compaction import Flags, Writer, compacted, fill_groups, filled, flagged, rest
-from vkdispatch.selection.counting import clear
 from vkdispatch.selection.sizes import checked_size
-from vkdispatch.selection.streams import is_recorded
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
 from vkdispatch.sorting.launching import position_type, sort_rows
@@ -179,7 +178,7 @@ def _of_nothing(
         filled(found.values, none, fill_value, graph)
         for each in (found.index, found.counts):
             if each is not None:
-                clear(each, graph)
+                cleared(each, graph)
     return found.returned()
 
 

@@ -15,6 +15,7 @@ floats by atomics has that property. Weights that are integers are summed up as 
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand
@@ -27,7 +28,7 @@ from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.binning import Binning, Bins, converted
-from vkdispatch.selection.counting import clear, shared_words
+from vkdispatch.selection.counting import shared_words
 from vkdispatch.selection.streams import Streamed, stream_arguments, streamed, visit
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -87,9 +88,9 @@ def weighed(
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
     sums: Buffer[Any] = Buffer(2 * bins, dtype.int64, context=context)
-    clear(sums, graph)
+    cleared(sums, graph)
     tops: Buffer[Any] = Buffer(2 * bins, dtype.uint32, context=context)
-    clear(tops, graph)
+    cleared(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)
         _top_kernel(form)(tops, *own, *arguments, graph=graph)

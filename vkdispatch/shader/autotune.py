@@ -37,7 +37,7 @@ class Trial(Protocol):
 
 def candidates(context: Context) -> list[int]:
     """Return the powers of two from 32 to the most invocations that a workgroup may have along x."""
-    most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+    most = context.max_invocations_along_x
     sizes = [1 << power for power in range(_SMALLEST.bit_length() - 1, most.bit_length())]
     return sizes or [most]
 

@@ -617,7 +617,7 @@ class ShaderFunction:
     def _group_for(self, in_groups: bool, context: Context) -> Extent:
         if self._local_size is not None:
             return self._local_size
-        most = min(context.max_workgroup_size[0], context.max_workgroup_invocations)
+        most = context.max_invocations_along_x
         # Code that counts in workgroups knows how many invocations there are in one: all that fit. So does
         # whoever reads the source on the dummy backend.
         tuned = self._tuned

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from vkdispatch.base.dtype import DType, dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 
@@ -109,6 +110,28 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
         with contextlib.suppress(ValueError):  # empty: such as the kernel's own name
             values[name] = cell.cell_contents
     return values
+
+
+def read_return_type(function: Callable[..., Any], name: str) -> DType:
+    """Return the dtype that a function says it returns.
+
+    Raises
+    ------
+    ValueError
+        It says nothing.
+    TypeError
+        It says something else.
+    """
+    annotation = inspect.signature(function).return_annotation
+    if isinstance(annotation, str):
+        annotation = inspect.get_annotations(function, eval_str=True).get("return")
+    if annotation in (inspect.Signature.empty, None):
+        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
+    if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
+        raise ArgumentTypeError(
+            f"{name}: return annotation: expected a dtype such as vd.float32, got {annotation!r}"
+        )
+    return annotation
 
 
 def origin_of(function: Callable[..., Any]) -> str | None:

@@ -44,7 +44,7 @@ UNCOARSENED = Coarsening()
 def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
     """Decide when a kernel on these devices is coarsened: processors gain nothing."""
     forced = "coarse" in _FORCED
-    if not forced and any(info.is_cpu() for info in context.device_infos):
+    if not forced and context.is_cpu():
         return UNCOARSENED
     elements = coarsening(kernel)
     return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED

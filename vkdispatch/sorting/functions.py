@@ -33,7 +33,6 @@ Array = Buffer[Any] | MappedArray
 Map = MappingFunction | OutputMap
 _POSITIONS = (dtype.int64, dtype.uint64, dtype.int32, dtype.uint32)
 _STARTS = (dtype.uint32, dtype.int32, dtype.int64, dtype.uint64)
-_MOST_STARTS = 0xFFFFFFFE
 
 
 @record(eq=False)

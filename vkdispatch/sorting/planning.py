@@ -132,9 +132,9 @@ def device_of(context: Context | None = None) -> Device:
         min(sizes) if votes and len(sizes) == 1 else 1,
         all(info.subgroup_arithmetic for info in infos),
         all(info.supported_operations & _SHUFFLE for info in infos),
-        any(info.is_cpu() for info in infos),
+        context.is_cpu(),
         context.max_shared_memory,
-        min(context.max_workgroup_size[0], context.max_workgroup_invocations),
+        context.max_invocations_along_x,
     )
 
 
@@ -185,7 +185,7 @@ def sweeps(context: Context, tile: TileForm, length: int) -> bool:
     """Whether a digit of rows of a length is done in one launch."""
     if tile.subgroup == 1 or length > MOST_SWEPT or not tuning.onesweep:
         return False
-    if any(info.is_cpu() for info in context.device_infos):
+    if context.is_cpu():
         return tuning.onesweep == 2
     # a check that ends invocations early would leave others waiting
     return not checks_of(None)

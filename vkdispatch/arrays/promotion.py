@@ -25,6 +25,22 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 # What NumPy lacks, and what it takes its place in questions of promotion.
 _LIKE: dict[Any, Any] = {dtype.bfloat16: np.float16, dtype.complex32: np.complex64}
 
+# Numbers below 64 bits are summed up and multiplied in 64, as NumPy does on Linux.
+_SUMS: dict[DType, DType] = {
+    dtype.bool_: dtype.int64,
+    dtype.int8: dtype.int64,
+    dtype.int16: dtype.int64,
+    dtype.int32: dtype.int64,
+    dtype.uint8: dtype.uint64,
+    dtype.uint16: dtype.uint64,
+    dtype.uint32: dtype.uint64,
+}
+
+
+def sum_type(kind: DType) -> DType:
+    """Return the dtype of sums and products of elements, as NumPy chooses it."""
+    return _SUMS.get(kind, kind)
+
 
 def promoted(kinds: Sequence[DType | bool | int | float | complex], name: str) -> DType:
     """Return the dtype in which arrays of these dtypes, and Python numbers, meet.

@@ -1,0 +1,31 @@
+"""Zeros in buffers, written on the device."""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_GROUP = 256
+
+
+def cleared(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
+    """Fill a buffer of numbers with zeros: as words, whatever they are, unless elements are smaller."""
+    size = buffer.var_type.item_size
+    if size % 4 == 0:
+        _clearing(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
+    else:
+        _clearing(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
+
+
+@remembered
+def _clearing(kind: DType) -> ShaderFunction:
+    def clear(words: Any) -> None:
+        words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
+
+    buffer: Any = vc.Buff
+    return traced(f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size")
