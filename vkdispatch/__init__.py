@@ -34,7 +34,7 @@ _NAMES = {
     "base.dummy_context": "set_dummy_context_params",
     "base.errors": (
         "ArgumentIndexError ArgumentTypeError ArgumentValueError BackendUnavailableError BoundsError "
-        "CheckError ComponentError DeviceLostError KernelAssertionError LoopLimitError NanError "
+        "CheckError ComponentError DeviceLostError KernelAssertionError KernelWarning LoopLimitError NanError "
         "OutOfDeviceMemoryError ShaderBuildError UnsupportedError UsageError VkDispatchError "
         "VulkanError WaitTimeoutError"
     ),

@@ -12,6 +12,10 @@ class VkDispatchError(Exception):
     """Base class of every error that vkdispatch raises by itself."""
 
 
+class KernelWarning(UserWarning):
+    """A kernel that is traced does something that is rarely meant."""
+
+
 class ArgumentValueError(VkDispatchError, ValueError):
     """An argument has the right type and a value that cannot be used."""
 

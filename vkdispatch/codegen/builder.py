@@ -186,6 +186,7 @@ class ShaderBuilder(Recorder):
         check_scopes(kernel)
         self.check_placeholders()
         _check_texts(kernel)
+        self.show_warnings()
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
         body = without_asserts(kernel.body)
         if body is kernel.body:

@@ -36,6 +36,7 @@ from vkdispatch.codegen.ir import (
     While,
     is_encoded,
 )
+from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
 
@@ -88,6 +89,7 @@ class Recorder:
 
     def __init__(self, flags: ShaderFlags = ShaderFlags.NONE) -> None:
         self.flags = ShaderFlags(flags)
+        self._warnings: list[Warned] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -105,6 +107,7 @@ class Recorder:
         self._fixed: dict[Register, Expr] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
+        self._warnings.clear()
         # what a layer above keeps about this trace, and why code that asks for a truth value has to
         self.extension: object | None = None
         self.truth_notes: dict[CodeType | None, str] = {}
@@ -520,6 +523,10 @@ class Recorder:
             # an else block may have taken its place
             statements[-1] = mark.last
 
+    def show_warnings(self) -> None:
+        """Show what was warned about during the trace."""
+        show_warnings(self._warnings)
+
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""
         if self.depth:
@@ -582,3 +589,4 @@ def set_current(recorder: Recorder | None) -> None:
     if recorder is not None and _state.recorder is not None and recorder is not _state.recorder:
         raise located(UsageError, "a kernel is being traced in this thread already; kernels cannot be nested")
     _state.recorder = recorder
+    collect_warnings(None if recorder is None else recorder._warnings)
