@@ -34,8 +34,8 @@ _NAMES = {
     "base.dummy_context": "set_dummy_context_params",
     "base.errors": (
         "ArgumentIndexError ArgumentTypeError ArgumentValueError BackendUnavailableError BoundsError "
-        "CheckError ComponentError DeviceLostError KernelAssertionError KernelWarning LoopLimitError NanError "
-        "OutOfDeviceMemoryError ShaderBuildError UnsupportedError UsageError VkDispatchError "
+        "CheckError ComponentError DeviceLostError KernelAssertionError KernelWarning LoopLimitError "
+        "NanError OutOfDeviceMemoryError ShaderBuildError UnsupportedError UsageError VkDispatchError "
         "VulkanError WaitTimeoutError"
     ),
     "base.event": "Event ReadFuture record_event wait_event",
