@@ -343,12 +343,15 @@ def test_in_place_allows_what_promotes_to_the_target():
     compiled(body, [Buff[f32], Const[i32], Const[u32]])
 
 
-def test_in_place_needs_a_place():
-    def body(x):
-        x += 1
+def test_in_place_operators_of_values_give_new_values():
+    def body(x, b):
+        y = x
+        y += 1
+        b[0] = x
+        b[1] = y
 
-    with pytest.raises(ValueError, match="cannot be assigned to"):
-        trace(body, [Const[f32]])
+    lines = statements(compiled(body, [Const[f32], Buff[f32]], ["x", "b"]))
+    assert lines == ["buf0.data[0] = PC.x;", "buf0.data[1] = PC.x + 1.0f;"]
 
 
 def test_in_place_division_of_integers():

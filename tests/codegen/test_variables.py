@@ -274,13 +274,26 @@ def test_truth_values_are_cast_on_store():
     assert "int t0 = int(PC.x > 1.0f);" in text
 
 
-def test_symbols_are_evaluated_where_they_are_used():
-    def body(b):
+def test_reads_are_evaluated_where_they_are_used_if_nothing_changes_them():
+    def changed(b):
         value = b[0]
         b[0] = 5
         b[1] = value
 
-    assert statements(compiled(body, [Buff[f32]])) == ["buf0.data[0] = 5.0f;", "buf0.data[1] = buf0.data[0];"]
+    def unchanged(b, counts):
+        value = b[0]
+        counts[0] = 5
+        b[1] = value
+
+    assert statements(compiled(changed, [Buff[f32]])) == [
+        "float var0 = buf0.data[0];",
+        "buf0.data[0] = 5.0f;",
+        "buf0.data[1] = var0;",
+    ]
+    assert statements(compiled(unchanged, [Buff[f32], Buff[i32]])) == [
+        "buf1.data[0] = 5;",
+        "buf0.data[1] = buf0.data[0];",
+    ]
 
 
 # ---- registers and conversions -------------------------------------------------------------------

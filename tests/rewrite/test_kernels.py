@@ -433,7 +433,7 @@ def _shared_text(rewrite: bool) -> str:
                 total += k
         x = out[i]
         if len("ab") == 2:
-            x += 5
+            x = x + 5
         out[i + 1] = x
         with vc.while_block(total < limit):
             total *= 2

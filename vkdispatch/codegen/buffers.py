@@ -16,7 +16,7 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.indexing import flat_index
-from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage
+from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
@@ -96,7 +96,8 @@ class BufferVariable(BoundVariable):
         self.write_lambda()
 
     def __getitem__(self, index: Any) -> ShaderVariable:
-        return ShaderVariable(self._at(index))
+        element = self._at(index)
+        return ShaderVariable(element if is_constant(element) else current().read(element))
 
     def __setitem__(self, index: Any, value: object) -> None:
         ShaderVariable(self._at(index))._assign(value)

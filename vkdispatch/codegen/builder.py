@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from vkdispatch.base.dtype import DType, uvec3
@@ -35,6 +36,7 @@ from vkdispatch.codegen.ir import (
 )
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.reads import settle_reads
 from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
 from vkdispatch.codegen.variables import check_dtype
 
@@ -68,7 +70,9 @@ class ShaderBuilder(Recorder):
     @property
     def contents(self) -> str:
         """The statements recorded so far, as GLSL."""
-        return statements_text(tuple(self._frames[0].statements))
+        numbers = count()
+        body = settle_reads(tuple(self._frames[0].statements), lambda: f"read{next(numbers)}")
+        return statements_text(body)
 
     @property
     def binding_list(self) -> list[ShaderBinding]:
@@ -177,7 +181,7 @@ class ShaderBuilder(Recorder):
             arguments if self.exec_count is None else (*arguments, self.exec_count),
             tuple(self._resources),
             tuple(self._shared),
-            self.body(),
+            settle_reads(self.body(), self.new_name),
             self.exec_count,
             self.flags,
             frozenset(self.marked_reads),

@@ -70,24 +70,13 @@ class BoundImage(BoundVariable):
             position = ex.swizzle(position, COMPONENTS[:count])
         return ex.cast(position, to_vector(kind, count))
 
-    def _loaded(self, coordinate: Expr, *level: Expr) -> "Texel":
-        return Texel(Expr(Op.IMAGE_LOAD, self.image.texel, (coordinate, *level), self.image, here()))
+    def _loaded(self, coordinate: Expr, *level: Expr) -> ShaderVariable:
+        texel = Expr(Op.IMAGE_LOAD, self.image.texel, (coordinate, *level), self.image, here())
+        return ShaderVariable(current().read(texel) if self.image.storage else texel)
 
     def _size(self, *level: Expr) -> ShaderVariable:
         kind = to_vector(int32, self.image.coordinates)
         return ShaderVariable(Expr(Op.IMAGE_SIZE, kind, level, self.image, here()))
-
-
-class Texel(ShaderVariable):
-    """A texel as it was when loaded.
-
-    It is a value, so `img[x, y] += v` is a load, a sum and a store.
-    """
-
-    __slots__ = ()
-
-    def _update(self, symbol: str, result: Any) -> Any:
-        return result
 
 
 class ImageVariable(BoundImage):
@@ -99,7 +88,7 @@ class ImageVariable(BoundImage):
 
     __slots__ = ()
 
-    def _at(self, index: Any) -> Expr:
+    def __getitem__(self, index: Any) -> ShaderVariable:
         raise located(
             ArgumentTypeError,
             "an image is read with .sample(coordinate), or with .load(texel) without filtering",

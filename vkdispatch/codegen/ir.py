@@ -103,7 +103,8 @@ class Register:
 
     The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign. What
     a `position` holds is one, whatever it is computed from. What goes into a `precise` one is computed as it
-    is written: each operation rounds.
+    is written: each operation rounds. A `local` one holds what a local variable of Python does: only its
+    components are assigned to, and `+=` makes a new value.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Register:
     fixed: bool = False
     position: bool = False
     precise: bool = False
+    local: bool = False
 
 
 @record(eq=False)
@@ -228,11 +230,24 @@ class Declare:
 
 @record
 class Store:
-    """Assign `value` to a place, or combine it with what is there by `operator` ("+" writes `+=`)."""
+    """Assign `value` to a place, or combine it with what is there by `operator` ("+" writes `+=`).
+
+    Until `reads.settle_reads` has run, `update` marks a value that is the place as Python read it, or a
+    BINARY of that and an operand.
+    """
 
     place: Expr
     value: Expr
     operator: str | None = None
+    loc: Loc | None = None
+    update: bool = False
+
+
+@record
+class Read:
+    """Python reads `value` here. `reads.settle_reads` replaces it; no finished kernel holds one."""
+
+    value: Expr
     loc: Loc | None = None
 
 
@@ -407,6 +422,7 @@ class RawStatement:
 Statement = (
     Declare
     | Store
+    | Read
     | ImageStore
     | MatrixLoad
     | MatrixStore

@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
-from vkdispatch.codegen.ir import Expr, Op, ShaderFlags, is_place
+from vkdispatch.codegen.ir import Expr, ShaderFlags
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current, is_tracing
 
@@ -115,31 +115,8 @@ class Operators:
         return ex.is_integer_number(other) or not (whole or is_integer_dtype(kind) or ex.is_bool_like(kind))
 
     def _update(self, symbol: str, result: Self) -> Self:
-        """Store the result of an in-place operator."""
-        place, value = self._value(), result.expr
-        if place.op is Op.SWIZZLE and is_place(place.args[0]):
-            letters = place.value
-            raise located(
-                ArgumentValueError,
-                f"{symbol}=: several components are not updated in place; write v.{letters} = v.{letters} "
-                f"{symbol} ...",
-            )
-        if not is_place(place):
-            raise located(
-                ArgumentValueError,
-                f"{symbol}=: this value cannot be assigned to; copy it with .to_register() first",
-            )
-        if value.dtype is not place.dtype:
-            raise located(
-                ArgumentTypeError,
-                f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
-                f"convert the operand with .to_dtype(vd.{place.dtype.name})",
-            )
-        if value.op is Op.BINARY and value.value == symbol and value.args[0] is place:
-            current().store(place, value.args[1], symbol)
-        elif value is not place:
-            current().store(place, value)
-        return self
+        """Return what a name holds after an in-place operator: the result, as Python's numbers do."""
+        return result
 
     # -- where Python or NumPy want a value now
 
@@ -336,9 +313,6 @@ class Operators:
         return self._update("*", self * other)
 
     def __itruediv__(self, other: object) -> Self:
-        kind = self._value().dtype
-        if is_integer_dtype(kind):
-            raise located(ArgumentValueError, f"/=: the quotient does not go into {kind.name}; use //=")
         return self._update("/", self / other)
 
     def __ifloordiv__(self, other: object) -> Self:

@@ -25,6 +25,8 @@ from vkdispatch.codegen.ir import (
     If,
     ImageBinding,
     Op,
+    RawStatement,
+    Read,
     Register,
     Scope,
     ShaderFlags,
@@ -35,15 +37,18 @@ from vkdispatch.codegen.ir import (
     Switch,
     While,
     is_encoded,
+    root_of,
 )
-from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings
+from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings, warn
 from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.names import legal_name
+from vkdispatch.codegen.reads import unused_updates
 
 # An f-string has text only: a GPU value goes in as its number in the recorder between two marks, and a text
 # for those who look. The characters are of Unicode's private use area.
 _PLACEHOLDER = "\ue000([0-9]+)\ue001[^\ue002]*\ue002"
 MARK_LETTERS = "\ue000\ue001\ue002"
+_MEMORY = (Op.ELEMENT, Op.IMAGE_LOAD, Op.REGISTER)
 
 
 @record(eq=False, frozen=False)
@@ -72,6 +77,8 @@ class _Frame:
     # whether open_block made it: who took its statements knows what to make of them
     apart: bool = False
     statements: list[Statement] = field(factory=list)
+    # registers by identity, as they were read here since they last changed
+    reads: dict[int, Expr] = field(factory=dict)
 
 
 @record
@@ -105,6 +112,10 @@ class Recorder:
         self._placeholders: list[_Placeholder] = []
         self._planar: set[int] = set()
         self._fixed: dict[Register, Expr] = {}
+        # whether names stay names of the places that they were read from, as without the source rewrite
+        self.aliasing = False
+        self._updates: list[tuple[Expr, Loc | None]] = []
+        self._localized: list[tuple[Any, Expr]] = []
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
         self._warnings.clear()
@@ -170,32 +181,20 @@ class Recorder:
         return Expr(Op.REGISTER, kind, (), register, loc)
 
     def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
-        """Declare a register that outlives the plain scopes that are open; it gets its value here."""
+        """Declare a register of a local variable, which outlives the plain scopes that are open.
+
+        It gets its value here.
+        """
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
-        if frame is self._frames[-1]:
-            return self.declare(kind, value, name)
         loc = here()
-        register = Register(self.claim_name(name), kind)
+        register = Register(self.claim_name(name), kind, local=True)
+        if frame is self._frames[-1]:
+            self.emit(Declare(register, value, loc))
+            return Expr(Op.REGISTER, kind, (), register, loc)
         zero = literal(False, bool_) if kind is bool_ else construct(kind, ())
         frame.statements.append(Declare(register, zero, loc))
         place = Expr(Op.REGISTER, kind, (), register, loc)
         self.store(place, value)
-        return place
-
-    def declare_at(self, statements: list[Statement], position: int, value: Expr) -> Expr:
-        """Declare a register in an open block, in front of a statement that is recorded already."""
-        loc = here()
-        register = Register(self.claim_name(None), value.dtype)
-        place = Expr(Op.REGISTER, value.dtype, (), register, loc)
-        frames = [frame for frame in self._frames if frame.kind != "scope" or frame.statements is statements]
-        depth = next(number for number, frame in enumerate(frames) if frame.statements is statements)
-        if frames[depth].kind != "scope":
-            statements.insert(position, Declare(register, value, loc))
-            return place
-        # it outlives the scope
-        zero = literal(False, bool_) if value.dtype is bool_ else construct(value.dtype, ())
-        frames[depth - 1].statements.append(Declare(register, zero, loc))
-        statements.insert(position, Store(place, value, None, loc))
         return place
 
     def add_argument(self, name: str, kind: DType, *, shape: bool = False) -> Argument:
@@ -309,13 +308,66 @@ class Recorder:
         """Append a statement to the innermost open block. Raises RuntimeError between a switch's cases."""
         if self._frames[-1].kind == "switch":
             raise located(UsageError, "a switch block holds case and default blocks only", statement.loc)
+        if isinstance(statement, RawStatement):
+            self._forget_reads()
         self._frames[-1].statements.append(statement)
+
+    def read(self, value: Expr) -> Expr:
+        """Note that Python evaluates an expression here, which the use may do later; returns it."""
+        if self.aliasing:
+            return value
+        # the cases of a switch hold no statements but in their blocks
+        frame = self._frames[-2 if self._frames[-1].kind == "switch" else -1]
+        frame.statements.append(Read(value, value.loc))
+        return value
+
+    def read_register(self, place: Expr) -> Expr:
+        """Return what a register holds here."""
+        register = place.value
+        assert isinstance(register, Register)
+        if self.aliasing or register.counter or register.fixed:
+            return place
+        known = self._frames[-1].reads
+        value = known.get(id(register))
+        if value is None:
+            value = known[id(register)] = self.read(Expr(Op.REGISTER, place.dtype, (), register, place.loc))
+        return value
+
+    def _forget_reads(self, register: object = None) -> None:
+        """Read a register anew when it is used next; all of them by default."""
+        for frame in self._frames:
+            if register is None:
+                frame.reads.clear()
+            else:
+                frame.reads.pop(id(register), None)
+
+    def localize(self, variable: Any, place: Expr) -> None:
+        """Make a variable one of a register, which all who hold the variable share."""
+        self._localized.append((variable, variable.expr))
+        object.__setattr__(variable, "expr", place)
+
+    def note_update(self, value: Expr) -> None:
+        """Note the value of `name += x` where the name was read from memory, which is not changed."""
+        self._updates.append((value, here()))
 
     def store(self, place: Expr, value: Expr, operator: str | None = None) -> None:
         """Record an assignment."""
         if operator is not None and is_encoded(place):
             value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
+        self._changes(place)
         self.emit(Store(place, value, operator, here()))
+
+    def update(self, place: Expr, value: Expr) -> None:
+        """Record `place op= operand` as a value of that operation on what Python read from the place."""
+        self._changes(place)
+        self.emit(Store(place, value, None, here(), update=True))
+
+    def _changes(self, place: Expr) -> None:
+        root = root_of(place)
+        if root.op is Op.REGISTER:
+            self._forget_reads(root.value)
+        elif root.op is Op.RAW:
+            self._forget_reads()
 
     def _open(self, frame: _Frame) -> None:
         """Open a block. Raises RuntimeError between a switch's cases."""
@@ -339,10 +391,17 @@ class Recorder:
 
     def _take_if(self, what: str) -> If:
         statements = self._frames[-1].statements
+        # what the condition of an else_if reads: nothing between the if and that changes it
+        reads: list[Statement] = []
+        while statements and isinstance(statements[-1], Read):
+            reads.insert(0, statements.pop())
         if not statements or not isinstance(statements[-1], If) or statements[-1].orelse is not None:
             raise located(UsageError, f"{what} block: it must follow an if or else_if block directly")
         previous = statements.pop()
         assert isinstance(previous, If)
+        statements += reads
+        # they stand in front of what the branches change
+        self._forget_reads()
         return previous
 
     def open_while(self, condition: Expr) -> None:
@@ -350,10 +409,11 @@ class Recorder:
         self._open(_Frame("while", here(), self._anew(condition)))
 
     def _anew(self, expr: Expr) -> Expr:
-        if not any(isinstance(node.value, Register) and node.value in self._fixed for node in nodes((expr,))):
-            return expr
-        if isinstance(expr.value, Register):
+        """Copy an expression, so that it reads what there is when it is evaluated."""
+        if isinstance(expr.value, Register) and expr.value in self._fixed:
             return self._anew(self._fixed[expr.value])
+        if not any(node.op in _MEMORY for node in nodes((expr,))):
+            return expr
         return replace(expr, args=tuple(map(self._anew, expr.args)))
 
     def open_for(self, start: Expr, stop: Expr, step: Expr, name: str | None = None) -> Expr:
@@ -473,14 +533,6 @@ class Recorder:
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
 
-    def recorded_since(self, statements: list[Statement], position: int) -> list[Statement]:
-        """Return what an open block, and those opened in it, have got since it had so many statements."""
-        depth = next((n for n, frame in enumerate(self._frames) if frame.statements is statements), None)
-        if depth is None:
-            return []
-        inner = [statement for frame in self._frames[depth + 1 :] for statement in frame.statements]
-        return statements[position:] + inner
-
     @property
     def innermost(self) -> list[Statement]:
         """The statements of the innermost open block, to be changed in place."""
@@ -506,6 +558,8 @@ class Recorder:
 
     def rewind(self, mark: Mark) -> None:
         """Forget all that was recorded since a mark."""
+        for variable, before in reversed(self._localized[mark.sizes["_localized"] :]):
+            object.__setattr__(variable, "expr", before)
         for name in self._named[mark.sizes["_named"] :]:
             self._names.discard(name)
         for name, size in mark.sizes.items():
@@ -522,9 +576,16 @@ class Recorder:
         if mark.last is not None:
             # an else block may have taken its place
             statements[-1] = mark.last
+        self._forget_reads()
 
     def show_warnings(self) -> None:
         """Show what was warned about during the trace."""
+        for loc in unused_updates(self.body(), self._updates):
+            warn(
+                "this changes the name only: it holds a value that was read, and the memory that it was read "
+                "from stays as it is. Assign to the element, as in buffer[i] += x",
+                loc,
+            )
         show_warnings(self._warnings)
 
     def body(self) -> Block:

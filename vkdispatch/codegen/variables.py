@@ -1,7 +1,7 @@
 """GPU values as a kernel's Python body sees them.
 
-A `ShaderVariable` is symbolic: it stands for an expression, and using it twice evaluates that twice. Only
-registers and elements of buffers are storage.
+A `ShaderVariable` stands for an expression, whose value is that of the moment when Python made it. Only
+registers are storage: `r += x` changes a register, and a name that holds anything else gets a new value.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.codegen.glsl_expressions import expression_text
-from vkdispatch.codegen.ir import Expr, Op, RawText, Storage, is_constant, is_place, root_of
+from vkdispatch.codegen.ir import Expr, Op, RawText, Register, Storage, is_constant, is_place, root_of
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.messages import BRACES, FormatError, check_format
 from vkdispatch.codegen.operators import Operators
@@ -59,6 +59,14 @@ class ShaderVariable(Operators):
 
     def _wrap(self, expr: Expr) -> "ShaderVariable":
         return ShaderVariable(expr)
+
+    def _value(self) -> Expr:
+        expr = self.expr
+        return current().read_register(expr) if expr.op is Op.REGISTER else expr
+
+    def _place(self) -> Expr:
+        """Return the expression to assign to. Raises TypeError where there is none, as for a whole buffer."""
+        return self.expr
 
     # -- what it is
 
@@ -195,18 +203,14 @@ class ShaderVariable(Operators):
     # -- components
 
     def _component(self, letter: str) -> "ShaderVariable":
-        position = COMPONENTS.index(letter)
-        value = self._value()
-        if not is_vector(value.dtype) or position >= value.dtype.child_count:
-            raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
-        return ShaderVariable(ex.component(value, position))
+        return ShaderVariable(_component_of(self._value(), letter))
 
     def _set_component(self, letter: str, value: object) -> None:
         try:
-            target = self._component(letter)
+            target = _component_of(self._place(), letter)
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
-        target._assign(value)
+        _assign_to(target, value)
 
     def _set_swizzle(self, letters: str, value: object) -> None:
         if len(set(letters)) < len(letters):
@@ -256,9 +260,7 @@ class ShaderVariable(Operators):
         self._set_component("w", value)
 
     def _part(self, index: int, name: str) -> "ShaderVariable":
-        if not self.is_complex:
-            raise located(ComponentError, f"{self.var_type.name} has no .{name}; only complex values have")
-        return ShaderVariable(ex.component(self._value(), index))
+        return ShaderVariable(_part_of(self._value(), index, name))
 
     @property
     def real(self) -> "ShaderVariable":
@@ -267,7 +269,7 @@ class ShaderVariable(Operators):
 
     @real.setter
     def real(self, value: object) -> None:
-        self._part(0, "real")._assign(value)
+        _assign_to(_part_of(self._place(), 0, "real"), value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -276,7 +278,7 @@ class ShaderVariable(Operators):
 
     @imag.setter
     def imag(self, value: object) -> None:
-        self._part(1, "imag")._assign(value)
+        _assign_to(_part_of(self._place(), 1, "imag"), value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""
@@ -297,43 +299,31 @@ class ShaderVariable(Operators):
     def __getitem__(self, index: Any) -> "ShaderVariable":
         if _is_whole_slice(index):
             return self
-        return ShaderVariable(self._at(index))
+        return ShaderVariable(_at(self._value(), index))
 
     def __setitem__(self, index: Any, value: object) -> None:
-        (self if _is_whole_slice(index) else ShaderVariable(self._at(index)))._assign(value)
-
-    def _at(self, index: Any) -> Expr:
-        value = self._value()
-        kind = value.dtype
-        if is_scalar(kind):
-            raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed")
-        position = integer_index(index, kind.name, ArgumentValueError)
-        if isinstance(position, Expr):
-            return ex.index(value, position)
-        if not 0 <= position < kind.child_count:
-            raise located(
-                ArgumentIndexError, f"index {position} is out of range for {kind.name} of {kind.child_count}"
-            )
-        if is_matrix(kind):
-            return ex.index(value, ex.literal(position, int32))
-        return ex.component(value, position)
+        place = self._place()
+        if not _is_whole_slice(index):
+            place = _at(place, index)
+        elif value is self:
+            # r[:] += x ends with r[:] = r
+            return
+        _assign_to(place, value)
 
     def _assign(self, value: object) -> None:
-        place = self._value()
-        stored = value_to_store(value, place.dtype)
-        if isinstance(place.value, Storage) and ex.is_integer_number(value):
-            ex.check_fits(value, place.value.dtype)
-        if same_place(stored, place):
-            # buf[i] += x ends with buf[i] = buf[i]
-            return
-        if is_constant(root_of(place)):
-            raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
-        if not is_place(place):
-            raise located(
-                ArgumentValueError,
-                "this value cannot be assigned to; copy it with .to_register() and assign to that",
-            )
-        current().store(place, stored)
+        _assign_to(self._place(), value)
+
+    def _update(self, symbol: str, result: Any) -> Any:
+        place = self.expr
+        aliasing = is_tracing() and current().aliasing
+        if isinstance(place.value, Register) and place.value.local:
+            return result
+        if (place.op in (Op.REGISTER, Op.RAW) or aliasing) and is_place(place):
+            _update_in_place(place, symbol, result.expr)
+            return self
+        if is_place(place):
+            return Updated(place, symbol, result.expr)
+        return result
 
     def __iter__(self) -> Iterator["ShaderVariable"]:
         return iter([self[i] for i in range(len(self))])
@@ -358,6 +348,22 @@ class ShaderVariable(Operators):
         return ShaderVariable(ex.construct(var_type, (self._value(),)))
 
 
+class Updated(ShaderVariable):
+    """The value of `before op= x`, where `before` was read from a place: a name's, or to be stored there."""
+
+    __slots__ = ("before", "symbol")
+
+    before: Expr
+    symbol: str
+
+    def __init__(self, before: Expr, symbol: str, expr: Expr) -> None:
+        super().__init__(expr)
+        _assign(self, "before", before)
+        _assign(self, "symbol", symbol)
+        if expr is not before:
+            current().note_update(expr)
+
+
 # What a whole resource inherits and cannot do.
 _OF_VALUES = frozenset(
     ["x", "y", "z", "w", "real", "imag", "conjugate", "swizzle", "to_register", "to_dtype", "is_conjugate"]
@@ -380,6 +386,8 @@ class BoundVariable(ShaderVariable):
 
     def _value(self) -> Expr:
         raise located(ArgumentTypeError, f"a whole {self._noun()} is not a value; use one element of it")
+
+    _place = _value
 
     def _noun(self) -> str:
         return "resource"
@@ -451,6 +459,89 @@ def value_to_store(value: object, kind: DType) -> Expr:
         ArgumentTypeError,
         f"cannot store {value!r} ({type(value).__name__}); expected a GPU value or a number",
     )
+
+
+def _assign_to(place: Expr, value: object) -> None:
+    """Store a value in a place."""
+    update = value if isinstance(value, Updated) and same_place(value.before, place) else None
+    if update is not None:
+        _check_update(place, update.symbol, update.expr)
+    stored = value_to_store(value, place.dtype)
+    if isinstance(place.value, Storage) and ex.is_integer_number(value):
+        ex.check_fits(value, place.value.dtype)
+    if is_constant(root_of(place)):
+        raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
+    if not is_place(place):
+        raise located(
+            ArgumentValueError,
+            "this value cannot be assigned to; copy it with .to_register() and assign to that",
+        )
+    recorder = current()
+    if recorder.aliasing and same_place(stored, place):
+        # buf[i] += x ends with buf[i] = buf[i]
+        return
+    if update is not None and (stored is update.before or _combines(stored, update.symbol, update.before)):
+        recorder.update(place, stored)
+    else:
+        recorder.store(place, stored)
+
+
+def _update_in_place(place: Expr, symbol: str, value: Expr) -> None:
+    """Record `place op= x`, whose result is `value`."""
+    _check_update(place, symbol, value)
+    if _combines(value, symbol, place):
+        current().store(place, value.args[1], symbol)
+    elif value is not place:
+        current().store(place, value)
+
+
+def _combines(value: Expr, symbol: str, place: Expr) -> bool:
+    """Whether a value is one operation on what a place holds."""
+    if value.op is not Op.BINARY or value.value != symbol:
+        return False
+    left = value.args[0]
+    return left is place or (left.op is Op.REGISTER and left.value is place.value)
+
+
+def _check_update(place: Expr, symbol: str, value: Expr) -> None:
+    if symbol == "/" and is_integer_dtype(place.dtype):
+        raise located(ArgumentValueError, f"/=: the quotient does not go into {place.dtype.name}; use //=")
+    if value.dtype is not place.dtype:
+        raise located(
+            ArgumentTypeError,
+            f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
+            f"convert the operand with .to_dtype(vd.{place.dtype.name})",
+        )
+
+
+def _component_of(value: Expr, letter: str) -> Expr:
+    position = COMPONENTS.index(letter)
+    if not is_vector(value.dtype) or position >= value.dtype.child_count:
+        raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
+    return ex.component(value, position)
+
+
+def _part_of(value: Expr, index: int, name: str) -> Expr:
+    if not is_complex(value.dtype):
+        raise located(ComponentError, f"{value.dtype.name} has no .{name}; only complex values have")
+    return ex.component(value, index)
+
+
+def _at(value: Expr, index: Any) -> Expr:
+    """Return an element of a vector, complex number or matrix."""
+    kind = value.dtype
+    if is_scalar(kind):
+        raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed")
+    position = integer_index(index, kind.name, ArgumentValueError)
+    if isinstance(position, Expr):
+        return ex.index(value, position)
+    if not 0 <= position < kind.child_count:
+        raise located(
+            ArgumentIndexError, f"index {position} is out of range for {kind.name} of {kind.child_count}"
+        )
+    if is_matrix(kind):
+        return ex.index(value, ex.literal(position, int32))
+    return ex.component(value, position)
 
 
 def scalar_parts(value: Expr) -> list[Expr]:

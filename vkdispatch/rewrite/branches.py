@@ -1,6 +1,6 @@
 """Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from vkdispatch.base.record import field, record, replace
@@ -12,12 +12,14 @@ from vkdispatch.codegen.ir import (
     Expr,
     If,
     Op,
+    Read,
     Register,
     Scope,
     Statement,
     Store,
     Switch,
     expressions_of,
+    root_of,
     walk,
 )
 from vkdispatch.codegen.location import here
@@ -34,6 +36,7 @@ from vkdispatch.rewrite.values import (
     dtype_of,
     flat,
     is_gpu,
+    is_local,
     is_steady,
     join,
     kind_of,
@@ -56,7 +59,12 @@ class Way:
     @property
     def pure(self) -> bool:
         """Whether nothing but the value came of it."""
-        return not self.statements and not self.changed
+        return not self.changed and not acts(self.statements)
+
+
+def acts(statements: Iterable[Statement]) -> bool:
+    """Whether statements do more than to note what is read."""
+    return not all(isinstance(statement, Read) for statement in statements)
 
 
 def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:
@@ -79,7 +87,7 @@ def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> 
 def register(tracer: Tracer, name: str | None, kind: Any) -> Expr:
     """Make a register that is not declared yet."""
     recorder = tracer.recorder
-    return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind), here())
+    return Expr(Op.REGISTER, kind, (), Register(recorder.claim_name(name), kind, local=True), here())
 
 
 def declared(place: Expr, value: Expr) -> Declare:
@@ -90,9 +98,9 @@ def declared(place: Expr, value: Expr) -> Declare:
 
 def emit_if(tracer: Tracer, condition: Expr, then: list[Statement], orelse: list[Statement]) -> None:
     """Record an if of finished branches."""
-    if not then and not orelse:
+    if not acts(then) and not acts(orelse):
         return
-    if not then:
+    if not acts(then):
         condition, then, orelse = ex.invert(condition), orelse, []
     branches: tuple[tuple[Expr, tuple[Statement, ...]], ...] = ((condition, tuple(then)),)
     last: tuple[Statement, ...] | None = tuple(orelse) or None
@@ -139,7 +147,16 @@ def join_variables(
             reason = variable.scope.reasons.get(variable.name, reason)
         if reason:
             variable.scope.reasons[variable.name] = reason
+        if variable.name in variable.scope.aliases:
+            value = unlocked(value)
         write(variable.cell, value)
+
+
+def unlocked(value: Any) -> Any:
+    """Return a value in a register of its variable's as one whose components can be assigned to."""
+    if isinstance(value, tuple):
+        return tuple(map(unlocked, value)) if type(value) is tuple else value
+    return ShaderVariable(value.expr) if isinstance(value, LocalValue) and value.can_index else value
 
 
 def _known(first: Any, second: Any) -> Kind | None:
@@ -193,7 +210,8 @@ def join_values(
             continue
         dtype = dtype_of(leaf)
         place = register(tracer, name, dtype)
-        kept = [value for value in (first, second) if value is before and _stays(value)]
+        ends = ((one[0], first), (other[0], second))
+        kept = [value for way, value in ends if value is before and _stays(value, way)]
         start = as_expr(kept[0], dtype) if kept else zero(dtype)
         tracer.recorder.emit(declared(place, start))
         for (way, _), value in ((one, first), (other, second)):
@@ -203,12 +221,17 @@ def join_values(
     return rebuilt(kind, iter(parts))
 
 
-def _stays(value: Any) -> bool:
-    """Whether a value from before an if is the same at the end of its branches."""
+def _stays(value: Any, way: Way) -> bool:
+    """Whether a value from before an if is the same at the end of a branch."""
     if not is_gpu(value) or isinstance(value, LocalValue):
         return True
     assert isinstance(value, ShaderVariable)
-    return is_steady(value._value())
+    if is_local(value.expr):
+        return not any(
+            isinstance(statement, Store) and root_of(statement.place).value is value.expr.value
+            for statement in walk(tuple(way.statements))
+        )
+    return is_steady(value.expr)
 
 
 # ---- blocks that are left at their end -----------------------------------------------------------
@@ -219,7 +242,7 @@ def without_last_breaks(block: list[Statement]) -> list[Statement]:
     if not block:
         return block
     last = block[-1]
-    if isinstance(last, Break):
+    if isinstance(last, (Break, Read)):
         return without_last_breaks(block[:-1])
     if isinstance(last, If):
         branches = tuple(
@@ -250,7 +273,7 @@ def breaks(block: list[Statement] | tuple[Statement, ...]) -> bool:
 def tidy(block: list[Statement]) -> None:
     """Store values directly where a block ends by `T t = value; r = t;` and nothing else reads t."""
     start = len(block)
-    while start and _stores_register(block[start - 1]):
+    while start and (isinstance(block[start - 1], Read) or _stores_register(block[start - 1])):
         start -= 1
     if start == len(block):
         return
@@ -262,6 +285,8 @@ def tidy(block: list[Statement]) -> None:
     known: dict[int, int] = {}
     for position in range(start - 1, -1, -1):
         statement = block[position]
+        if isinstance(statement, Read):
+            continue
         if not isinstance(statement, Declare) or statement.value.op is Op.ATOMIC:
             break
         known[id(statement.register)] = position
@@ -269,6 +294,8 @@ def tidy(block: list[Statement]) -> None:
     stored: set[int] = set()
     for position in range(start, len(block)):
         store = block[position]
+        if isinstance(store, Read):
+            continue
         assert isinstance(store, Store)
         source = id(store.value.value)
         if store.value.op is Op.REGISTER and source in known and uses[source] == 1:

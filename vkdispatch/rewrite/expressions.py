@@ -123,44 +123,22 @@ class ExpressionRewriter(ast.NodeTransformer):
         test = self.test(node.test)
         return self._run(node, "choose", test, self._later(node.body), self._later(node.orelse))
 
-    def _early(self, node: ast.expr, before: list[ast.expr]) -> ast.expr:
-        """Rewrite an operand that is evaluated before others, whose calls may change what it reads."""
-        value: ast.expr = self.visit(node)
-        return self._run(node, "early", value) if any(map(has_calls, before)) else value
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Rewrite an operation whose right side may change what the left side reads."""
-        if not has_calls(node.right):
-            return self.generic_visit(node)
-        left = self._early(node.left, [node.right])
-        right: ast.expr = self.visit(node.right)
-        return self._run(node, "operate", constant(type(node.op).__name__), left, right)
-
-    def _in_order(self, nodes: list[ast.expr], gather: str, *, always: bool = False) -> list[ast.expr]:
-        """Rewrite expressions that are evaluated one after the other; `gather` returns them all."""
-        if not (always or any(map(has_calls, nodes[1:]))) or all(isinstance(n, ast.Constant) for n in nodes):
-            return [self.visit(node) for node in nodes]
-        values = [
-            self.visit(node) if isinstance(node, ast.Starred) else self._early(node, nodes[position + 1 :])
-            for position, node in enumerate(nodes)
-        ]
-        return [placed(ast.Starred(self._run(nodes[0], gather, *values), ast.Load()), nodes[0])]
+    def _items(self, nodes: list[ast.expr]) -> list[ast.expr]:
+        """Rewrite what goes into a list or set."""
+        values = [self.visit(node) for node in nodes]
+        if all(isinstance(node, ast.Constant) for node in nodes):
+            return values
+        return [placed(ast.Starred(self._run(nodes[0], "items", *values), ast.Load()), nodes[0])]
 
     def visit_List(self, node: ast.List) -> ast.AST:
         """Rewrite a list, whose elements stay as they are."""
         if not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
-        return ast.copy_location(ast.List(self._in_order(node.elts, "items", always=True), node.ctx), node)
+        return ast.copy_location(ast.List(self._items(node.elts), node.ctx), node)
 
     def visit_Set(self, node: ast.Set) -> ast.AST:
         """Rewrite a set."""
-        return ast.copy_location(ast.Set(self._in_order(node.elts, "items", always=True)), node)
-
-    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
-        """Rewrite a tuple."""
-        if not isinstance(node.ctx, ast.Load):
-            return self.generic_visit(node)
-        return ast.copy_location(ast.Tuple(self._in_order(node.elts, "all_settled"), node.ctx), node)
+        return ast.copy_location(ast.Set(self._items(node.elts)), node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
         """Rewrite a dict, whose values stay as they are."""
@@ -177,12 +155,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         """Rewrite chained comparisons and `in`."""
         if len(node.ops) == 1:
             if not isinstance(node.ops[0], (ast.In, ast.NotIn)):
-                if not has_calls(node.comparators[0]):
-                    return self.generic_visit(node)
-                before = self._early(node.left, node.comparators)
-                after: ast.expr = self.visit(node.comparators[0])
-                symbol = constant(_COMPARISONS[type(node.ops[0])])
-                return self._run(node, "operate", symbol, before, after)
+                return self.generic_visit(node)
             left: ast.expr = self.visit(node.left)
             right: ast.expr = self.visit(node.comparators[0])
             negated = constant(isinstance(node.ops[0], ast.NotIn))
@@ -190,7 +163,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         if self._stays(node.comparators[1:]):
             return self.generic_visit(node)
         symbols = constant(tuple(_COMPARISONS[type(operator)] for operator in node.ops))
-        first = self._early(node.left, node.comparators[:1])
+        first: ast.expr = self.visit(node.left)
         second: ast.expr = self.visit(node.comparators[0])
         rest = [self._later(value) for value in node.comparators[1:]]
         return self._run(node, "chain", symbols, first, second, *rest)
@@ -200,7 +173,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         node = ast.copy_location(
             ast.Call(
                 self.visit(node.func),
-                self._in_order(node.args, "all_settled"),
+                [self.visit(argument) for argument in node.args],
                 [self.visit(keyword) for keyword in node.keywords],
             ),
             node,

@@ -12,7 +12,7 @@ from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While, is_place
+from vkdispatch.codegen.ir import Break, Expr, If, Return, Statement, While
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
@@ -27,7 +27,6 @@ from vkdispatch.rewrite.branches import (
     without_last_breaks,
 )
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
-from vkdispatch.rewrite.order import Early, settled
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
 from vkdispatch.rewrite.state import Variable, read, write
@@ -89,6 +88,7 @@ class Frame:
         self._check_recursion(active)
         active.enter(self)
         try:
+            self._own_parameters(active)
             if active.gpu:
                 self._copy_parameters(active)
             if self._early and not self.is_kernel:
@@ -126,8 +126,16 @@ class Frame:
 
     def _copy_parameters(self, active: Tracer) -> None:
         for name in self._parameters:
-            cell = self.scope.cells[name]
-            write(cell, active.bind(read(cell), name, fresh=True))
+            if name not in self.scope.aliases:
+                cell = self.scope.cells[name]
+                write(cell, active.bind(read(cell), name, fresh=True))
+
+    def _own_parameters(self, active: Tracer) -> None:
+        """Give values whose components the function assigns to registers, which the caller shares."""
+        for name in self._parameters:
+            if name in self.scope.aliases:
+                cell = self.scope.cells[name]
+                write(cell, active.own(read(cell), name))
 
     def _explain(self, error: NameError) -> None:
         """Say why a variable has no value. Raises NameError if it is known."""
@@ -251,36 +259,32 @@ class Frame:
         """Return the value for a local variable."""
         return value if self.tracer is None else self.tracer.bind(value, label, fresh)
 
-    def snapshot(self, value: Any) -> Any:
-        """Return what is stored to several places, of which the first may be where another value lies."""
-        active = self.tracer
-        return value if active is None else active.copied(value, None, fresh=False, steady_too=False)
+    def own(self, value: Any, label: str | None) -> Any:
+        """Return the value for a local variable whose components are assigned to."""
+        return value if self.tracer is None else self.tracer.own(value, label)
 
-    def for_place(self, owner: Any, before: Any, value: Any) -> Any:
-        """Return the value for an element or attribute of `owner`, which `before` is now if that matters."""
-        if self.tracer is None or not isinstance(owner, ShaderVariable):
-            return value if self.tracer is None else self.tracer.kept(value)
-        if type(before) is Early and settled(before) is not before.value:
-            raise located(
-                UsageError,
-                "the right side changes what the left side holds, and it is not said which of the two comes "
-                "first on the GPU; put the right side in a variable first",
-            )
-        return value
+    def owner(self, root: Any, value: Any) -> Any:
+        """Return what a component is assigned to: `value`, which was reached from a variable `root`."""
+        if self.tracer is None or isinstance(root, ShaderVariable):
+            return value
+        return self.tracer.own(value, None)
+
+    def for_place(self, owner: Any, value: Any) -> Any:
+        """Return the value for an element or attribute of `owner`."""
+        if self.tracer is None or isinstance(owner, ShaderVariable):
+            return value
+        return self.tracer.kept(value)
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
-        """Make `value += operand` and its like; registers and elements of buffers are changed in place."""
-        in_place, plain = _OPERATORS[symbol]
-        if type(value) is Early:
-            before, value = value.value, settled(value)
-            if value is not before:
-                # the operand changes the place: what is assigned counts from the value before
-                in_place = plain
-        if is_gpu(value) and not isinstance(value, LocalValue):
-            if is_place(value._value()):
-                return in_place(value, operand)
-            return self.bind(plain(value, operand), label, fresh=False)
-        return self.bind(in_place(value, operand), label, fresh=False)
+        """Make `value += operand` and its like; registers of the user are changed in place."""
+        result = _OPERATORS[symbol](value, operand)
+        if result is value and isinstance(value, ShaderVariable) and value.is_register():
+            return result
+        if self.tracer is not None:
+            self.tracer.note_update(value, result)
+        return (
+            self.own(result, label) if label in self.scope.aliases else self.bind(result, label, fresh=False)
+        )
 
     # -- branches and loops
 
@@ -470,20 +474,20 @@ def _inplace_power(value: Any, operand: Any) -> Any:
     return value
 
 
-_OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
-    "Add": (operator.iadd, operator.add),
-    "Sub": (operator.isub, operator.sub),
-    "Mult": (operator.imul, operator.mul),
-    "MatMult": (operator.imatmul, operator.matmul),
-    "Div": (operator.itruediv, operator.truediv),
-    "FloorDiv": (operator.ifloordiv, operator.floordiv),
-    "Mod": (operator.imod, operator.mod),
-    "Pow": (_inplace_power, operator.pow),
-    "LShift": (operator.ilshift, operator.lshift),
-    "RShift": (operator.irshift, operator.rshift),
-    "BitAnd": (operator.iand, operator.and_),
-    "BitOr": (operator.ior, operator.or_),
-    "BitXor": (operator.ixor, operator.xor),
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.iadd,
+    "Sub": operator.isub,
+    "Mult": operator.imul,
+    "MatMult": operator.imatmul,
+    "Div": operator.itruediv,
+    "FloorDiv": operator.ifloordiv,
+    "Mod": operator.imod,
+    "Pow": _inplace_power,
+    "LShift": operator.ilshift,
+    "RShift": operator.irshift,
+    "BitAnd": operator.iand,
+    "BitOr": operator.ior,
+    "BitXor": operator.ixor,
 }
 
 

@@ -334,6 +334,7 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     active = Tracer(recorder, enabled=rewrite)
     recorder.extension = active
     if not rewrite:
+        recorder.aliasing = True
         recorder.truth_notes[None] = "the kernel was declared with rewrite=False"
         return function
     inner = callee(function)

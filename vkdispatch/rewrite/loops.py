@@ -15,7 +15,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.codegen.location import here, located
-from vkdispatch.rewrite.branches import breaks, tidy, without_last_breaks
+from vkdispatch.rewrite.branches import acts, breaks, tidy, unlocked, without_last_breaks
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
@@ -30,6 +30,7 @@ from vkdispatch.rewrite.values import (
     dtype_of,
     flat,
     is_gpu,
+    is_local,
     join,
     kind_of,
     leaves,
@@ -190,7 +191,12 @@ class Loop:
             return False
         if value is UNBOUND:
             return variable.name == self.target
-        if is_gpu(value) and not isinstance(value, LocalValue) and value.is_register():
+        if (
+            is_gpu(value)
+            and not isinstance(value, LocalValue)
+            and value.is_register()
+            and not is_local(value.expr)
+        ):
             # += changes it where it is; if it gets another value, that shows
             return False
         return kind_of(value) is not None
@@ -294,6 +300,9 @@ class Loop:
             )
             write(variable.cell, UNBOUND)
         self.reset()
+        for carried in self._carried.values():
+            if carried.variable.name in carried.variable.scope.aliases:
+                write(carried.variable.cell, unlocked(carried.value))
 
     def jump(self, what: str) -> None:
         """Record a break or continue."""
@@ -408,9 +417,9 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
         at_head = [(variable.cell, read(variable.cell)) for variable in state.variables.values()]
         value = test()
         moved = any(read(cell) is not before for cell, before in at_head)
-        condition = ex.condition(value._value()) if is_gpu(value) else ex.literal(bool(value), bool_)
+        condition = ex.condition(value.expr) if is_gpu(value) else ex.literal(bool(value), bool_)
         endless = not is_gpu(value)
-        if not endless and (recorder.recorded or moved):
+        if not endless and (acts(recorder.innermost) or moved):
             recorder.open_block("if")
             loop.store()
             recorder.emit(Break(here()))

@@ -20,6 +20,7 @@ from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
     Way,
+    acts,
     emit_if,
     join_values,
     join_variables,
@@ -27,7 +28,6 @@ from vkdispatch.rewrite.branches import (
     record_way,
     tidy,
 )
-from vkdispatch.rewrite.order import all_settled, early, settled
 from vkdispatch.rewrite.state import State, write
 from vkdispatch.rewrite.tracing import Tracer, need_tracer, tracer
 from vkdispatch.rewrite.values import (
@@ -85,13 +85,13 @@ def _asserted(active: Tracer, test: Thunk, message: Callable[[], Any] | None) ->
 
 
 def truth(value: ShaderVariable) -> Expr:
-    """Condition of a GPU value."""
-    return ex.condition(value._value())
+    """Condition of a GPU value, for a statement that is recorded at once."""
+    return ex.condition(value.expr)
 
 
 def not_(value: Any) -> Any:
     """`not value`."""
-    return ShaderVariable(ex.invert(truth(value))) if is_gpu(value) else not value
+    return ShaderVariable(ex.invert(ex.condition(value._value()))) if is_gpu(value) else not value
 
 
 def and_(first: Any, *rest: Thunk) -> Any:
@@ -155,7 +155,7 @@ def _logical(active: Tracer, state: State, symbol: str, condition: Expr, way: Wa
         operands = (
             condition.args if condition.op is Op.LOGICAL and condition.value == symbol else (condition,)
         )
-        return ShaderVariable(ex.logical(symbol, (*operands, right)))
+        return ShaderVariable(active.recorder.read(ex.logical(symbol, (*operands, right))))
     way.result = ShaderVariable(right)
     other = Way(result=symbol == "||")
     ways = (way, other) if symbol == "&&" else (other, way)
@@ -191,7 +191,8 @@ def _chosen(active: Tracer, state: State, condition: Expr, one: Way, other: Way)
     columns = [[value for value, _ in leaves(way.result, kind)] for way in (one, other)]
     for first, second, leaf in zip(*columns, flat(kind), strict=True):
         dtype = dtype_of(leaf)
-        parts.append(ShaderVariable(ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))))
+        chosen = ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))
+        parts.append(ShaderVariable(active.recorder.read(chosen)))
     return rebuilt(kind, iter(parts))
 
 
@@ -236,16 +237,14 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> Any:
     """`first < second < ...`: each value is evaluated once, and only if it matters."""
-    first = settled(first)
     result = _COMPARE[symbols[0]](first, second)
     left = second
     for symbol, thunk in zip(symbols[1:], rest, strict=True):
         if not is_gpu(result):
             if not result:
                 return result
-            held = early(left)
             right = thunk()
-            result = _COMPARE[symbol](settled(held), right)
+            result = _COMPARE[symbol](left, right)
         else:
             right, result = _link(symbol, result, left, thunk, last=thunk is rest[-1])
         left = right
@@ -255,16 +254,15 @@ def chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thunk) -> An
 def _link(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
     """Compare one value more if the comparisons before hold."""
     found: list[Any] = []
-    held = early(left)
 
     def compare() -> Any:
         found.append(thunk())
-        return _COMPARE[symbol](settled(held), found[-1])
+        return _COMPARE[symbol](left, found[-1])
 
     active = need_tracer()
     before = active.recorder.recorded
     joined = _joined("&&", result, compare)
-    if not last and active.recorder.recorded != before:
+    if not last and acts(active.recorder.innermost[before:]):
         raise located(
             UsageError,
             "this comparison computes a value in the middle by statements of the GPU; put it in a variable "
@@ -451,34 +449,10 @@ def bind(value: Any, label: str | None, fresh: bool) -> Any:
 def items(*values: Any) -> list[Any]:
     """Return what goes into a list, dict, set or object: values that stay as they are."""
     active = tracer()
-    found = all_settled(*values)
-    return found if active is None else [active.kept(value) for value in found]
+    return list(values) if active is None else [active.kept(value) for value in values]
 
 
 def kept(value: Any) -> Any:
     """Return what goes into a list, dict or object: a value that stays as it is."""
     active = tracer()
     return value if active is None else active.kept(value)
-
-
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": operator.add,
-    "Sub": operator.sub,
-    "Mult": operator.mul,
-    "MatMult": operator.matmul,
-    "Div": operator.truediv,
-    "FloorDiv": operator.floordiv,
-    "Mod": operator.mod,
-    "Pow": operator.pow,
-    "LShift": operator.lshift,
-    "RShift": operator.rshift,
-    "BitAnd": operator.and_,
-    "BitOr": operator.or_,
-    "BitXor": operator.xor,
-}
-
-
-def operate(symbol: str, left: Any, right: Any) -> Any:
-    """`left + right` and its like, where `left` may be from before what evaluating `right` recorded."""
-    rule = _BINARY.get(symbol) or _COMPARE[symbol]
-    return rule(settled(left), right)

@@ -17,10 +17,8 @@ from vkdispatch.rewrite.operators import (
     kept,
     known,
     not_,
-    operate,
     or_,
 )
-from vkdispatch.rewrite.order import all_settled, early
 from vkdispatch.rewrite.tracing import Retry
 
 # `functions`, which makes the code that calls this, puts the function here.
@@ -28,7 +26,6 @@ callee: Callable[[Any], Any]
 
 __all__ = [
     "Retry",
-    "all_settled",
     "and_",
     "asserted",
     "bind",
@@ -36,13 +33,11 @@ __all__ = [
     "chain",
     "choose",
     "contains",
-    "early",
     "either",
     "enter",
     "items",
     "kept",
     "known",
     "not_",
-    "operate",
     "or_",
 ]

@@ -41,14 +41,18 @@ _IN_PLACE = range(13, 26)
 _FLAGGED = sys.version_info >= (3, 12)
 _NULL_AFTER = sys.version_info >= (3, 13)
 _NULL: Call = ("NULL", "")
+# An element of what a local variable holds.
+_PART: Call = ("", "[]")
+# Instructions that assign to a part of something, and where that lies on the stack.
+_STORES = {"STORE_SUBSCR": -2, "STORE_ATTR": -1}
 
 
 def calls_of(code: types.CodeType) -> frozenset[Call] | None:
     """Return the dotted names that a function without control flow calls; None where that is not certain.
 
     Of a method of a local variable or of the value of an expression, the first name is ""; where these
-    themselves are called, there are no names. Of functions that assign `x += y`, assign several values to
-    places at once, or hold other functions it is never certain.
+    themselves are called, there are no names. Of functions that assign `x += y`, that assign to a part of
+    what a local variable holds, or that hold other functions it is never certain.
     """
     if code.co_exceptiontable or any(isinstance(value, types.CodeType) for value in code.co_consts):
         return None
@@ -67,7 +71,9 @@ def _calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
     # the names that led to each value, if any did
     stack: list[Call] = []
     extended = 0
-    before, in_place, exchanges, stores = "", False, False, False
+    # local variables that may hold a vector: what functions return is a register or an array
+    held: set[str] = set()
+    before, in_place = "", False
     for op, low in zip(units[::2], units[1::2], strict=True):
         name = _NAMES[op]
         if name == "CACHE":
@@ -79,18 +85,23 @@ def _calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
         if in_place and name != "SWAP":
             # x += y
             return None
-        in_place_before, in_place = in_place, False
+        in_place = False
         if name in _EFFECTS:
             taken, put = _EFFECTS[name]
             taken = argument if taken is None else taken
             if taken > len(stack):
                 return None
+            if name in _STORES and _is_held(stack[_STORES[name]], held, attribute=name == "STORE_ATTR"):
+                return None
+            owner = stack[-2] if name == "BINARY_SUBSCR" else ()
             if taken:
                 del stack[-taken:]
-            stack += [()] * (argument if put is None else put)
+            loaded, stored = _variables(code, name, argument)
+            held.update(stored if before not in ("CALL", "CALL_KW") else ())
+            stack += [(variable,) for variable in loaded]
+            part = _PART if _is_held(owner, held, attribute=False) else ()
+            stack += [part] * ((argument if put is None else put) - len(loaded))
             in_place = name == "BINARY_OP" and argument in _IN_PLACE
-            stores |= name in ("STORE_SUBSCR", "STORE_ATTR")
-            exchanges |= name == "UNPACK_SEQUENCE"
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             names = stack.pop()
             attribute = code.co_names[argument >> 1 if _FLAGGED else argument]
@@ -109,8 +120,6 @@ def _calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
         elif name == "COPY":
             stack.append(stack[-argument])
         elif name == "SWAP":
-            # other than in a[i] += b
-            exchanges |= not in_place_before and before != "SWAP"
             stack[-1], stack[-argument] = stack[-argument], stack[-1]
         else:
             taken = argument + (2 if name == "CALL" else 3)
@@ -119,8 +128,26 @@ def _calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
             del stack[-taken:]
             stack.append(())
         before = name
-    # such as a[i], b = b, a[i]
-    return None if exchanges and stores else frozenset(found)
+    return frozenset(found)
+
+
+def _is_held(owner: Call, held: set[str], *, attribute: bool) -> bool:
+    """Whether what is assigned to is a part of what a variable holds, and not of an array that is passed."""
+    if len(owner) == 1 and not attribute:
+        return owner[0] in held
+    return owner != ()
+
+
+def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str], list[str]]:
+    """Return the local variables that an instruction reads and assigns."""
+    if "_FAST" not in name or name == "COPY_FREE_VARS":
+        return [], []
+    own = code.co_varnames
+    words = name.removesuffix("_CHECK").replace("_BORROW", "").split("_FAST")
+    variables = [own[argument]] if len(words) == 2 else [own[argument >> 4], own[argument & 15]]
+    kinds = [word.strip("_") for word in words[:-1]]
+    pairs = list(zip(kinds, variables, strict=True))
+    return [v for kind, v in pairs if kind == "LOAD"], [v for kind, v in pairs if kind == "STORE"]
 
 
 def _cell_names(code: types.CodeType) -> Call:

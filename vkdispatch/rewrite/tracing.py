@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
-from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.ir import Expr, Op, Register, is_place
-from vkdispatch.codegen.location import Loc, here
+from vkdispatch.codegen.location import Loc, here, located
 from vkdispatch.codegen.recording import Mark, Recorder, current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
-from vkdispatch.rewrite.values import LocalValue, is_gpu, is_steady
+from vkdispatch.rewrite.values import LocalValue, is_gpu, is_local, is_steady
 
 
 class Running(Protocol):
@@ -57,6 +57,8 @@ class Tracer:
     waiting: object | None = None
     open_states: list[State] = field(factory=list)
     abandoned: Loc | None = None
+    # registers that hold what was read from a buffer, by identity
+    element_copies: set[int] = field(factory=set)
 
     def abandon(self, error: Exception) -> None:
         """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
@@ -179,6 +181,38 @@ class Tracer:
         """Return the value for a local variable. `fresh` tells that nothing else holds it."""
         return self.copied(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
 
+    def own(self, value: Any, label: str | None) -> Any:
+        """Return a value whose components can be assigned to: in a register that all its names share."""
+        if isinstance(value, (list, tuple, dict)):
+            for part in value.values() if isinstance(value, dict) else value:
+                self.own(part, label)
+            return value
+        if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
+            return value
+        if isinstance(value, LocalValue):
+            return ShaderVariable(self.recorder.declare_around(value.var_type, value.expr, label))
+        if self.enabled and not (value.expr.op in (Op.REGISTER, Op.RAW) and is_place(value.expr)):
+            self._check_own(value)
+            self.recorder.localize(value, self.recorder.declare_around(value.var_type, value.expr, label))
+        return value
+
+    def _check_own(self, value: ShaderVariable) -> None:
+        """Refuse a value from outside of a construct of the GPU, whose register would be declared in it."""
+        for state in self.open_states:
+            for key, held in state.values.items():
+                if held is value:
+                    name = state.variables[key].name
+                    raise located(
+                        UsageError,
+                        f"a component of {name!r} is assigned to where the GPU decides, by another function "
+                        f"or name; make it a register where it gets its value: {name} = {name}.to_register()",
+                    )
+
+    def note_update(self, value: Any, result: Any) -> None:
+        """Note `name += x` of a name that holds a copy of what was read from memory."""
+        if isinstance(value, LocalValue) and is_gpu(result) and id(value.expr.value) in self.element_copies:
+            self.recorder.note_update(result.expr)
+
     def copied(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:
         """Return a value that stays as it is, kept in a register where it must."""
         if type(value) is tuple:
@@ -187,14 +221,26 @@ class Tracer:
             return tuple(parts) if changed else value
         if not is_gpu(value) or isinstance(value, LocalValue):
             return value
-        expr = value._value()
-        if expr.op is Op.REGISTER and fresh:
+        expr = value.expr
+        if (expr.op is Op.REGISTER and fresh) or _is_part_of_local(expr):
             return value
         if (expr.op is Op.RAW and is_place(expr)) or _is_leaf(expr) or (not steady_too and is_steady(expr)):
             return value
-        copy = LocalValue(self.recorder.declare_around(expr.dtype, expr, label))
+        place = self.recorder.declare_around(expr.dtype, expr, label)
+        if value.can_index:
+            self.recorder.localize(value, place)
+            return value
+        copy = LocalValue(place)
+        if expr.op is Op.ELEMENT:
+            self.element_copies.add(id(copy.expr.value))
         copy.is_conjugate = value.is_conjugate
         return copy
+
+
+def _is_part_of_local(expr: Expr) -> bool:
+    while expr.op in (Op.COMPONENT, Op.INDEX):
+        expr = expr.args[0]
+    return is_local(expr)
 
 
 def _is_leaf(expr: Expr) -> bool:

@@ -15,7 +15,6 @@ from vkdispatch.rewrite.expressions import (
     ExpressionRewriter,
     call,
     constant,
-    has_calls,
     load,
     placed,
     store,
@@ -55,29 +54,27 @@ def own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
 
 def has_control_flow(inners: Iterable[ast.AST]) -> bool:
     """Whether any node of a function is what this module gives a meaning of its own, calls apart."""
+    inners = list(inners)
+    bound = {node.id for node in inners if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for inner in inners:
         if isinstance(inner, _CONTROL) or (isinstance(inner, ast.Compare) and len(inner.ops) > 1):
             return True
         if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
             return True
-        if isinstance(inner, ast.Global) or (isinstance(inner, ast.Assign) and _exchanges(inner)):
+        if isinstance(inner, ast.Global):
             return True
+        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            return True
+        if isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
+            owner = inner.value
+            # v[0] = x of a vector that a name holds, or of one in a list
+            if isinstance(owner, _PLACES) or (isinstance(owner, ast.Name) and owner.id in bound):
+                return True
         if isinstance(inner, (ast.With, ast.Try)) and any(
             isinstance(jump, (ast.Return, ast.Break, ast.Continue)) for jump in walk(inner)
         ):
             return True
     return False
-
-
-def _exchanges(node: ast.Assign) -> bool:
-    """Whether an assignment of several values stores to places, perhaps those that the values are in."""
-    patterns = [target for target in node.targets if isinstance(target, (ast.Tuple, ast.List))]
-    return any(map(_has_places, patterns))
-
-
-def _has_places(pattern: ast.expr) -> bool:
-    """Whether a pattern stores to elements or attributes."""
-    return any(isinstance(inner, _PLACES) and isinstance(inner.ctx, ast.Store) for inner in walk(pattern))
 
 
 def is_generator(node: ast.FunctionDef) -> bool:
@@ -115,7 +112,7 @@ class _Unit:
         self.free = (mentioned & enclosing - local) | self.nonlocals
         self.enclosing = enclosing | local
         self.liveness: Liveness = liveness(node.body)
-        self.aliases = _stored_through(node.body)
+        self.aliases = _stored_through(walk(node))
         # what is open around a statement: loops, and blocks that Python runs code at the end of
         self.around: list[str] = []
         self._count = 0
@@ -136,11 +133,16 @@ class _Unit:
             prologue.append(ast.If(constant(0), [nothing], []))
         every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
         cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
-        snapshots = tuple(name for name in self.parameters if name not in self.aliases)
         sets = (self.free, self.aliases, self.globals)
         names = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
         mentioned = tuple(sorted(names - self.enclosing - self.free - self.globals))
-        facts = (node.name, early, snapshots, *(tuple(sorted(names)) for names in sets), mentioned)
+        facts = (
+            node.name,
+            early,
+            tuple(self.parameters),
+            *(tuple(sorted(names)) for names in sets),
+            mentioned,
+        )
         frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
         prologue += [cells, ast.Assign([store("_vd_f")], frame)]
         block = self.block("_vd_body", body, node)
@@ -188,10 +190,16 @@ def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -
     return function
 
 
-def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
-    """Names of variables whose element, component or place is stored to: they must not become copies."""
+def _stored_through(inners: Iterable[ast.AST]) -> set[str]:
+    """Names of variables whose element, component or place is stored to, and those that they are copied from.
+
+    They must not become copies: `w = v` makes two names of one object.
+    """
     names: set[str] = set()
-    for node in own_nodes(body):
+    copied: list[tuple[str, str]] = []
+    for node in inners:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            copied += [(target.id, node.value.id) for target in node.targets if isinstance(target, ast.Name)]
         if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
             root: ast.expr = node
             while isinstance(root, (ast.Subscript, ast.Attribute)):
@@ -203,6 +211,8 @@ def _stored_through(body: Sequence[ast.stmt]) -> set[str]:
             called = getattr(function, "attr", None) or getattr(function, "id", "")
             if str(called).startswith("atomic"):
                 names.add(node.args[0].id)
+    for _ in copied:
+        names.update(source for target, source in copied if target in names)
     return names
 
 
@@ -476,7 +486,7 @@ class _Statements:
 
     def on_Assign(self, node: ast.Assign) -> None:  # noqa: N802
         value = self.bound(node.targets, node.value)
-        targets = [self.expr(target) for target in node.targets]
+        targets = [self.target(target) for target in node.targets]
         self.out.append(ast.copy_location(ast.Assign(targets, value), node))
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
@@ -487,16 +497,13 @@ class _Statements:
 
     def on_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
         if not isinstance(node.target, ast.Name):
-            value = self.for_place(node.target, node.value, updates=True)
-            target = self.expr(node.target)
+            value = self.for_place(node.target, node.value)
+            target = self.target(node.target)
             assert isinstance(target, _PLACES)
             self.out.append(ast.copy_location(ast.AugAssign(target, node.op, value), node))
             return
         name = node.target.id
-        before: ast.expr = load(name)
-        if has_calls(node.value):
-            before = placed(call(load("_vd_rt"), "early", before), node.target)
-        operands = (constant(type(node.op).__name__), before, self.expr(node.value))
+        operands = (constant(type(node.op).__name__), load(name), self.expr(node.value))
         value = call(load("_vd_f"), "augment", *operands, constant(name))
         self.out.append(placed(ast.Assign([node.target], placed(value, node)), node))
 
@@ -506,10 +513,11 @@ class _Statements:
             return self.for_place(targets[0], value)
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         patterns = [target for target in targets if isinstance(target, (ast.Tuple, ast.List))]
-        if (not names and not patterns) or any(name in self.unit.aliases for name in names):
+        if not names and not patterns:
             return self.expr(value)
-        if any(map(_has_places, patterns)):
-            return placed(call(load("_vd_f"), "snapshot", self.expr(value)), value)
+        label = names[0] if names and names[0] != "_" else None
+        if any(name in self.unit.aliases for name in names):
+            return placed(call(load("_vd_f"), "own", self.expr(value), constant(label)), value)
         if isinstance(value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in value.elts):
             of_part = [
                 [target.elts[i] for target in patterns if len(target.elts) == len(value.elts)] or [store("_")]
@@ -522,25 +530,32 @@ class _Statements:
             return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
         if isinstance(value, ast.Name) and value.id == "_vd_item":
             return value
-        label = names[0] if names and names[0] != "_" else None
         fresh = isinstance(value, ast.Call)
         return placed(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)
 
-    def for_place(self, target: ast.expr, value: ast.expr, *, updates: bool = False) -> ast.expr:
-        """Rewrite a value for an element or attribute: lists and objects get one that stays as it is.
+    def target(self, node: ast.expr) -> ast.expr:
+        """Rewrite what is assigned to: a part of what a list or object holds is not that of a place."""
+        if isinstance(node, (ast.Tuple, ast.List)):
+            node.elts = [self.target(inner) for inner in node.elts]
+            return node
+        target = self.expr(node)
+        if not isinstance(target, _PLACES) or not isinstance(target.value, _PLACES):
+            return target
+        root: ast.expr = target.value
+        while isinstance(root, _PLACES):
+            root = root.value
+        if isinstance(root, ast.Name):
+            owner = call(load("_vd_f"), "owner", load(root.id), target.value)
+            target.value = placed(owner, target.value)
+        return target
 
-        `updates` tells that the target's own value counts, too, which evaluating this one may change.
-        """
+    def for_place(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """Rewrite a value for an element or attribute: lists and objects get one that stays as it is."""
         assert isinstance(target, _PLACES)
         owner: ast.expr = target.value
         while isinstance(owner, ast.Attribute):
             owner = owner.value
         if isinstance(value, ast.Constant) or not isinstance(owner, ast.Name):
             return self.expr(value)
-        before: ast.expr = constant(None)
-        if updates and has_calls(value) and not has_calls(target):
-            now = copy.deepcopy(target)
-            now.ctx = ast.Load()
-            before = placed(call(load("_vd_rt"), "early", now), target)
         place = copy.deepcopy(target.value)
-        return placed(call(load("_vd_f"), "for_place", place, before, self.expr(value)), value)
+        return placed(call(load("_vd_f"), "for_place", place, self.expr(value)), value)

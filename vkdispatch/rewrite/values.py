@@ -37,14 +37,17 @@ class LocalValue(ShaderVariable):
 
     __slots__ = ()
 
+    def _value(self) -> Expr:
+        return self.expr
+
     def _update(self, symbol: str, result: Any) -> Any:
         return result
 
     def _refuse(self) -> NoReturn:
         raise located(
             ArgumentValueError,
-            "a local variable holds a copy of the value, so assigning to a part of it would be lost; assign "
-            "to the variable itself, to buffer[index], or to a register made by .to_register()",
+            "the GPU decides which value this variable holds, so a part of it is not assigned to; assign to "
+            "the variable itself, to buffer[index], or to a register made by .to_register()",
         )
 
     def _assign(self, value: object) -> None:
@@ -79,6 +82,11 @@ UNBOUND = Unbound()
 def is_gpu(value: object) -> bool:
     """Whether a value is known on the GPU alone."""
     return isinstance(value, ShaderVariable) and not isinstance(value, BoundVariable)
+
+
+def is_local(expr: Expr) -> bool:
+    """Whether an expression is the register of a local variable."""
+    return isinstance(expr.value, Register) and expr.value.local
 
 
 def is_steady(expr: Expr) -> bool:
@@ -254,7 +262,8 @@ def flat(kind: Kind) -> list[Weak | Typed]:
 def as_expr(value: Any, kind: DType) -> Expr:
     """Expression of type `kind` for a number or GPU value."""
     if isinstance(value, ShaderVariable):
-        return ex.cast(value._value(), kind)
+        # for a statement that is recorded at once
+        return ex.cast(value.expr, kind)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, complex) or is_complex(kind):

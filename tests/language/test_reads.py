@@ -1,0 +1,423 @@
+"""A read is a value: names hold what Python read, and only stores to elements and registers change memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32, i16, i32, v2, v4
+
+SIZES = [1, 7, 64, 257]
+
+
+def run(function: Callable[..., Any], count: int, branches: bool) -> tuple[list[int], list[int]]:
+    """Buffers p and q after `function(i, p, q)` for each i, with or without control flow of the GPU."""
+
+    @vd.shader("p.size")
+    def kernel(p: Buff[i32], q: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x.to_dtype(i32)
+        function(i, p, q)
+
+    @vd.shader("p.size")
+    def branching(p: Buff[i32], q: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x.to_dtype(i32)
+        if i >= 0:
+            function(i, p, q)
+
+    p, q = np.arange(count, dtype=np.int32) * 3 + 1, np.arange(count, dtype=np.int32) * 5 - 9
+    first, second = vd.asbuffer(p), vd.asbuffer(q)
+    chosen = branching if branches else kernel
+    chosen(first, second)
+    assert chosen.interpret(p, q) is None
+    found = first.read(0).tolist(), second.read(0).tolist()
+    assert found == (p.tolist(), q.tolist())
+    return found
+
+
+def augmented_name(i: Any, p: Any, q: Any) -> None:
+    d = p[i]
+    d += 1000
+    q[i] = d
+
+
+def chained_names(i: Any, p: Any, q: Any) -> None:
+    a = b = p[i]
+    a -= 4
+    c = a
+    c *= 2
+    q[i] = a + b * 10 + c * 100
+
+
+def old_value(i: Any, p: Any, q: Any) -> None:
+    old = p[i]
+    p[i] = q[i]
+    q[i] = old
+
+
+def old_expression(i: Any, p: Any, q: Any) -> None:
+    total = p[i] * 2 + q[i]
+    p[i] += total
+    q[i] = total - p[i]
+
+
+def exchange(i: Any, p: Any, q: Any) -> None:
+    p[i], q[i] = q[i], p[i]
+
+
+def index_that_changes(i: Any, p: Any, q: Any) -> None:
+    p[i] = i
+    k = p[i]
+    value = q[k]
+    p[i] = 0
+    q[i] = value + k
+
+
+def helper_that_stores(i: Any, p: Any, q: Any) -> None:
+    def advance() -> Any:
+        p[i] = p[i] * 7 + 1
+        return p[i]
+
+    q[i] = p[i] + advance() * 10 + p[i]
+    p[i] += advance()
+
+
+def update_keeps_the_order(i: Any, p: Any, q: Any) -> None:
+    q[i] -= p[i]
+    q[i] *= q[i]
+    p[i] -= q[i]
+
+
+def values_in_containers(i: Any, p: Any, q: Any) -> None:
+    held = [p[i], q[i]]
+    pair = (p[i] + 1, i)
+    named = {"p": p[i]}
+    p[i] = -1
+    q[i] = held[0] + held[1] * 3 + pair[0] * 5 + named["p"] * 7
+
+
+def read_in_a_choice(i: Any, p: Any, q: Any) -> None:
+    chosen = p[i] if q[i] > 20 else q[i]
+    both = p[i] > 10 and q[i] > 10
+    p[i] = 11
+    q[i] = chosen * 2 + (1 if both else 0)
+
+
+def read_before_a_loop(i: Any, p: Any, q: Any) -> None:
+    start = p[i]
+    n = 0
+    while n < 5:
+        p[i] += start
+        n += 1
+    q[i] = start
+
+
+def read_in_a_condition(i: Any, p: Any, q: Any) -> None:
+    p[i] = 0
+    while p[i] < 10:
+        p[i] += 3
+        q[i] += p[i]
+
+
+PROGRAMS = [
+    augmented_name,
+    chained_names,
+    old_value,
+    old_expression,
+    exchange,
+    index_that_changes,
+    helper_that_stores,
+    update_keeps_the_order,
+    values_in_containers,
+    read_in_a_choice,
+    read_before_a_loop,
+    read_in_a_condition,
+]
+
+
+@pytest.mark.parametrize("branches", [False, True])
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_same_as_python(function: Callable[..., Any], count: int, branches: bool) -> None:
+    p, q = [k * 3 + 1 for k in range(count)], [k * 5 - 9 for k in range(count)]
+    for i in range(count):
+        function(i, p, q)
+    assert run(function, count, branches) == (p, q)
+
+
+def test_one_buffer_for_two_arguments() -> None:
+    @vd.shader("p.size")
+    def kernel(p: Buff[i32], q: Buff[i32], r: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        old = p[i]
+        q[i] = 5
+        r[i] = old
+
+    p, r = vd.asbuffer(np.arange(70, dtype=np.int32)), vd.Buffer((70,), i32)
+    kernel(p, p, r)
+    assert r.read(0).tolist() == list(range(70))
+
+
+def test_elements_of_fewer_bits() -> None:
+    @vd.shader("p.size")
+    def kernel(p: Buff[i16], q: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        d = p[i]
+        d += q[i]
+        q[i] = d
+        p[i] += 1
+
+    p, q = np.arange(70, dtype=np.int16), np.full(70, 100_000, np.int32)
+    first, second = vd.asbuffer(p), vd.asbuffer(q)
+    kernel(first, second)
+    assert first.read(0).tolist() == (p + 1).tolist()
+    assert second.read(0).tolist() == (p + q).tolist()
+
+
+def test_shared_memory_is_read_when_python_reads_it() -> None:
+    @vd.shader("out.size", local_size=64)
+    def kernel(out: Buff[i32]) -> None:
+        tile = vc.shared_buffer(i32, 64)
+        k = vc.local_invocation_id().x
+        tile[k] = k.to_dtype(i32)
+        vc.barrier()
+        mirrored = tile[63 - k]
+        vc.barrier()
+        tile[k] = -1
+        vc.barrier()
+        out[vc.global_invocation_id().x] = mirrored * 100 + tile[63 - k]
+
+    out = vd.Buffer((128,), i32)
+    kernel(out)
+    assert out.read(0).tolist() == [(63 - k % 64) * 100 - 1 for k in range(128)]
+
+
+def test_texels_are_read_when_python_reads_them() -> None:
+    @vd.shader((4, 4))
+    def kernel(img: SImg2[f32], out: Buff[f32]) -> None:
+        i = vc.global_invocation_id()
+        old = img[i.x, i.y]
+        img[i.x, i.y] = old + 10
+        out[i.y * 4 + i.x] = old
+
+    image, out = vd.Image2D((4, 4), vd.float32, 1), vd.Buffer((16,), f32)
+    image.write(np.arange(16, dtype=np.float32).reshape(4, 4))
+    kernel(image, out)
+    assert out.read(0).tolist() == list(range(16))
+
+
+def test_registers_still_write() -> None:
+    @vd.shader(1)
+    def kernel(out: Buff[f32]) -> None:
+        r = vc.new_float_register(1)
+        double = r * 2
+        same = r
+        r += 4
+        out[0], out[1], out[2] = double, r, same
+        with vc.if_block(r > 0):
+            r *= 3
+        out[3] = r
+
+    out = vd.Buffer((4,), f32)
+    kernel(out)
+    assert out.read(0).tolist() == [2, 5, 5, 15]
+
+
+# ---- vectors ----------------------------------------------------------------------------------------
+
+
+def vector_kernel(change: Callable[..., Any], branches: bool) -> tuple[np.ndarray, np.ndarray]:
+    @vd.shader("p.size")
+    def plain(p: Buff[v4], out: Buff[v4]) -> None:
+        change(vc.global_invocation_id().x, p, out)
+
+    @vd.shader("p.size")
+    def branching(p: Buff[v4], out: Buff[v4]) -> None:
+        i = vc.global_invocation_id().x
+        if i < 1000:
+            change(i, p, out)
+
+    data = np.arange(4 * 70, dtype=np.float32).reshape(70, 4)
+    p, out = vd.Buffer((70,), v4), vd.Buffer((70,), v4)
+    p.write(data)
+    (branching if branches else plain)(p, out)
+    return p.read(0), out.read(0)
+
+
+def local_component(i: Any, p: Any, out: Any) -> None:
+    v = p[i]
+    v.x = -1
+    v[1] = v.x - 1
+    v.zw = v.wz
+    out[i] = v
+
+
+def shared_by_names(i: Any, p: Any, out: Any) -> None:
+    v = p[i]
+    w = v
+    w.x = -1
+    before = w.y
+    v.y = -2
+    v.z += 1
+    w.w = before
+    out[i] = v
+
+
+def shared_with_a_helper(i: Any, p: Any, out: Any) -> None:
+    def change(u: Any, by: Any) -> None:
+        u.x += by
+        u.y = by
+
+    v = p[i] * 1
+    change(v, 5)
+    out[i] = v
+
+
+def changed_by_a_helper_in_a_branch(i: Any, p: Any, out: Any) -> None:
+    def change(u: Any, by: Any) -> None:
+        u.x += by
+        u.y = by
+
+    v = p[i]
+    w = v
+    if i >= 0:
+        change(v, 5)
+    out[i] = w
+
+
+def held_by_a_list(i: Any, p: Any, out: Any) -> None:
+    vectors = [p[i], p[i]]
+    vectors[0].x = 5
+    vectors[1].y += 7
+    out[i] = vectors[0] + vectors[1]
+
+
+def written_through(i: Any, p: Any, out: Any) -> None:
+    old = p[i]
+    p[i].x = 5
+    p[i].y += 7
+    p[i][2] = 9
+    out[i] = old
+
+
+def computed(i: Any, p: Any, out: Any) -> None:
+    v = p[i] + p[i]
+    v.x = 3
+    out[i] = v
+
+
+def one(value: list[float], **changes: float) -> list[float]:
+    return [changes.get(name, old) for name, old in zip("xyzw", value, strict=True)]
+
+
+VECTORS = [
+    (local_component, lambda v: v, lambda v: [-1, -2, v[3], v[2]]),
+    (shared_by_names, lambda v: v, lambda v: [-1, -2, v[2] + 1, v[1]]),
+    (shared_with_a_helper, lambda v: v, lambda v: [v[0] + 5, 5, v[2], v[3]]),
+    (changed_by_a_helper_in_a_branch, lambda v: v, lambda v: [v[0] + 5, 5, v[2], v[3]]),
+    (held_by_a_list, lambda v: v, lambda v: [5 + v[0], 2 * v[1] + 7, 2 * v[2], 2 * v[3]]),
+    (written_through, lambda v: [5, v[1] + 7, 9, v[3]], lambda v: v),
+    (computed, lambda v: v, lambda v: [3, 2 * v[1], 2 * v[2], 2 * v[3]]),
+]
+
+
+@pytest.mark.parametrize("branches", [False, True])
+@pytest.mark.parametrize(("change", "memory", "value"), VECTORS)
+def test_components(change: Any, memory: Any, value: Any, branches: bool) -> None:
+    data = np.arange(4 * 70, dtype=np.float32).reshape(70, 4)
+    p, out = vector_kernel(change, branches)
+    assert p.tolist() == [memory(row) for row in data.tolist()]
+    assert out.tolist() == [value(row) for row in data.tolist()]
+
+
+def test_a_component_of_a_value_that_the_gpu_chose() -> None:
+    @vd.shader("p.size")
+    def kernel(p: Buff[v2], out: Buff[v2]) -> None:
+        i = vc.global_invocation_id().x
+        v = p[i]
+        if i % 2 == 0:
+            v = v * 10
+            v.y += 1
+        v.x = -1
+        for _ in range(vc.global_invocation_id().x % 3):
+            v.y += 1
+        out[i] = v
+
+    p, out = vd.Buffer((70,), v2), vd.Buffer((70,), v2)
+    data = np.arange(140, dtype=np.float32).reshape(70, 2)
+    p.write(data)
+    kernel(p, out)
+    y = [row[1] * 10 + 1 if i % 2 == 0 else row[1] for i, row in enumerate(data.tolist())]
+    assert out.read(0).tolist() == [[-1, value + i % 3] for i, value in enumerate(y)]
+    assert p.read(0).tolist() == data.tolist()
+
+
+def test_a_vector_argument_can_be_changed_locally() -> None:
+    @vd.shader(1)
+    def kernel(out: Buff[v2], a: Const[v2]) -> None:
+        a.x = 7
+        out[0] = a
+
+    out = vd.Buffer((1,), v2)
+    kernel(out, (1, 2))
+    assert out.read(0).tolist() == [[7, 2]]
+
+
+def test_parts_of_complex_numbers_are_local() -> None:
+    @vd.shader("z.size")
+    def kernel(z: Buff[vd.complex64], out: Buff[vd.complex64]) -> None:
+        i = vc.global_invocation_id().x
+        value = z[i]
+        value.real = 3
+        out[i] = value
+        z[i].imag = 4
+
+    data = (np.arange(5) * (1 + 2j)).astype(np.complex64)
+    z, out = vd.asbuffer(data), vd.Buffer((5,), vd.complex64)
+    kernel(z, out)
+    assert z.read(0).tolist() == (data.real + 4j).tolist()
+    assert out.read(0).tolist() == (3 + 1j * data.imag).tolist()
+
+
+# ---- warnings, and the rules of 0.1.0 -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_an_update_that_goes_nowhere_warns(branches: bool) -> None:
+    def kernel(p: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        if not branches or p[i] > 0:
+            d = p[i]
+            d += 1000
+
+    with pytest.warns(vd.KernelWarning, match=r"(?s)buffer\[i\] \+= x.*test_reads\.py.*d \+= 1000"):
+        vd.shader("p.size")(kernel)
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_updates_that_are_used_do_not_warn(function: Callable[..., Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(function, 5, False)
+        run(function, 5, True)
+
+
+def test_without_the_rewrite_names_are_places() -> None:
+    @vd.shader("p.size", rewrite=False)
+    def kernel(p: Buff[i32], q: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        d = p[i]
+        d += 1000
+        q[i] = d
+        p[i] = 3
+        q[i] += d
+
+    p, q = vd.asbuffer(np.arange(5, dtype=np.int32)), vd.Buffer((5,), i32)
+    kernel(p, q)
+    assert p.read(0).tolist() == [3] * 5
+    assert q.read(0).tolist() == [1003 + k for k in range(5)]

@@ -1,0 +1,457 @@
+"""A read is a value: expressions of a trace have the values that Python read.
+
+While a kernel is traced, an expression that reads memory or a register stays an expression, and a `Read`
+among the statements notes when Python evaluated it. Where nothing between that moment and a use may have
+changed what it reads, the use evaluates it, and the generated code is as short as the Python. Elsewhere the
+`Read` becomes a declaration, and all uses take its register.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.analysis import evaluated
+from vkdispatch.codegen.ir import (
+    Assert,
+    Block,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    If,
+    ImageBinding,
+    ImageStore,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    Print,
+    RawStatement,
+    Read,
+    Register,
+    Scope,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    Switch,
+    While,
+    blocks_of,
+    is_constant,
+    is_encoded,
+    root_of,
+    walk,
+    with_blocks,
+)
+from vkdispatch.codegen.location import Loc
+
+# What a statement may change, and an expression reads: a register or an array in workgroup memory, itself;
+# the buffers or images of one type, since a call may pass one of them twice; and these.
+_Memory = object
+_SHARED = "what other invocations reach"
+_ANYTHING = "anything"
+
+_NEVER = 1 << 62
+_NO_MEMORY: frozenset[_Memory] = frozenset()
+
+
+@record(eq=False, frozen=False)
+class _Candidate:
+    """An expression that Python read when `time` changes had happened.
+
+    `stays` tells that a register is to hold it, since a use comes too late to evaluate it.
+    """
+
+    value: Expr
+    time: int
+    memory: frozenset[_Memory]
+    stays: bool = False
+
+
+@record
+class _Summary:
+    """What a tree reads.
+
+    `loose` is the memory read outside of candidates. `memory` is what its candidates read, the earliest of
+    them when `oldest` changes had happened.
+    """
+
+    loose: frozenset[_Memory] = _NO_MEMORY
+    memory: frozenset[_Memory] = _NO_MEMORY
+    oldest: int = _NEVER
+
+
+_NOTHING = _Summary()
+
+
+def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
+    """Return the statements of a kernel without `Read`s, each expression with the value that Python read.
+
+    `new_name` makes the name of a register.
+    """
+    search = _Search()
+    search.block(body)
+    return _Rebuilding(search.of_statement, new_name).block(body)
+
+
+class _Search:
+    """Goes through a kernel in program order, and gives candidates that change before a use a register."""
+
+    def __init__(self) -> None:
+        self.candidates: dict[int, _Candidate] = {}
+        self.of_statement: dict[int, _Candidate] = {}
+        self._clock = 0
+        # when each memory was last changed on the way to the current statement
+        self._changed: dict[_Memory, int] = {}
+        self._effects: dict[int, frozenset[_Memory]] = {}
+        self._summaries: dict[int, _Summary] = {}
+
+    def block(self, block: Block) -> None:
+        """Look at statements in order."""
+        for statement in block:
+            if isinstance(statement, Read):
+                self._read(statement)
+                continue
+            if isinstance(statement, (While, For)):
+                self._loop(statement)
+                continue
+            self._use(evaluated(statement))
+            if isinstance(statement, (If, Switch)):
+                self._branches(blocks_of(statement))
+            elif isinstance(statement, (Scope, Assert)):
+                self.block(statement.body)
+            self._change(_effects_of_statement(statement))
+
+    def _loop(self, statement: While | For) -> None:
+        if isinstance(statement, For):
+            self._use(evaluated(statement))
+        # a round meets what the rounds before it changed
+        self._change(self._effects_of(statement.body))
+        if isinstance(statement, While):
+            self._use(evaluated(statement))
+        self.block(statement.body)
+
+    def _branches(self, blocks: Iterable[Block]) -> None:
+        before, after = self._changed, self._changed
+        for block in blocks:
+            self._changed = dict(before)
+            self.block(block)
+            if self._changed != before:
+                after = {key: max(time, after.get(key, 0)) for key, time in self._changed.items()} | {
+                    key: time for key, time in after.items() if key not in self._changed
+                }
+        self._changed = after
+
+    def _change(self, memories: Iterable[_Memory]) -> None:
+        for memory in memories:
+            self._clock += 1
+            self._changed[memory] = self._clock
+
+    def _effects_of(self, block: Block) -> frozenset[_Memory]:
+        """Find what a block may change, once."""
+        known = self._effects.get(id(block))
+        if known is None:
+            found: set[_Memory] = set()
+            for statement in block:
+                found.update(_effects_of_statement(statement))
+                for inner in blocks_of(statement):
+                    found |= self._effects_of(inner)
+            known = self._effects[id(block)] = frozenset(found)
+        return known
+
+    # -- reads and uses
+
+    def _read(self, statement: Read) -> None:
+        value = statement.value
+        if id(value) in self.candidates:
+            return
+        # a declaration here would use them
+        self._use(value.args)
+        parts = [self._summary(arg) for arg in value.args]
+        memory = _own_memory(value).union(*(part.loose for part in parts))
+        candidate = _Candidate(value, self._clock, memory)
+        self.candidates[id(value)] = self.of_statement[id(statement)] = candidate
+        self._summaries[id(value)] = self._of_candidate(candidate)
+
+    def _use(self, roots: Iterable[Expr]) -> None:
+        """Give candidates in these trees that have changed since they were read a register."""
+        for root in roots:
+            if self._is_stale(self._summary(root)):
+                self._settle(root)
+
+    def _settle(self, root: Expr) -> None:
+        stack, order, seen = [root], [], set()
+        while stack:
+            expr = stack.pop()
+            if id(expr) in seen or not self._is_stale(self._summary(expr)):
+                continue
+            seen.add(id(expr))
+            order.append(expr)
+            candidate = self.candidates.get(id(expr))
+            if candidate is not None and self._has_changed(candidate.memory, candidate.time):
+                candidate.stays = True
+            else:
+                stack += expr.args
+        for expr in reversed(order):
+            self._summaries[id(expr)] = self._summarize(expr)
+
+    def _is_stale(self, summary: _Summary) -> bool:
+        return summary.oldest < self._clock and self._has_changed(summary.memory, summary.oldest)
+
+    def _has_changed(self, memory: frozenset[_Memory], time: int) -> bool:
+        changed = self._changed
+        return any(changed.get(each, 0) > time for each in memory)
+
+    # -- what trees read
+
+    def _summary(self, root: Expr) -> _Summary:
+        summaries = self._summaries
+        found = summaries.get(id(root))
+        if found is not None:
+            return found
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            waiting = [arg for arg in _operands(expr) if id(arg) not in summaries]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            if id(expr) not in summaries:
+                summaries[id(expr)] = self._summarize(expr)
+        return summaries[id(root)]
+
+    def _summarize(self, expr: Expr) -> _Summary:
+        candidate = self.candidates.get(id(expr))
+        if candidate is not None:
+            return self._of_candidate(candidate)
+        loose, memory, oldest = _own_memory(expr), _NO_MEMORY, _NEVER
+        for arg in _operands(expr):
+            part = self._summaries[id(arg)]
+            if part is _NOTHING:
+                continue
+            loose, memory = _union(loose, part.loose), _union(memory, part.memory)
+            oldest = min(oldest, part.oldest)
+        return _Summary(loose, memory, oldest) if loose or memory else _NOTHING
+
+    def _of_candidate(self, candidate: _Candidate) -> _Summary:
+        if candidate.stays:
+            return _NOTHING
+        memory, oldest = candidate.memory, candidate.time
+        for arg in candidate.value.args:
+            part = self._summaries[id(arg)]
+            memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
+        return _Summary(_NO_MEMORY, memory, oldest)
+
+
+def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
+    return a if a is b or not b else b if not a else a | b
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    # text of the user reads what it names when it runs
+    return () if expr.op is Op.RAW else expr.args
+
+
+def _own_memory(expr: Expr) -> frozenset[_Memory]:
+    """Memory that a node itself reads."""
+    value = expr.value
+    if expr.op is Op.REGISTER:
+        return frozenset((value, _ANYTHING))
+    if expr.op is Op.ELEMENT and not is_constant(expr):
+        assert isinstance(value, (Storage, SharedArray))
+        return frozenset((_memory_of(value), _SHARED, _ANYTHING))
+    if expr.op is Op.IMAGE_LOAD and isinstance(value, ImageBinding) and value.storage:
+        return frozenset((_memory_of(value), _SHARED, _ANYTHING))
+    return _NO_MEMORY
+
+
+def _memory_of(thing: object) -> _Memory:
+    if isinstance(thing, Storage):
+        return ("buffer", thing.dtype)
+    if isinstance(thing, ImageBinding):
+        return ("image", thing.dtype)
+    return thing
+
+
+def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
+    """Memory that a statement itself may change."""
+    if isinstance(statement, Store):
+        root = root_of(statement.place)
+        return (_ANYTHING,) if root.op is Op.RAW else (_memory_of(root.value),)
+    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        return (_memory_of(root_of(statement.value.args[0]).value),)
+    if isinstance(statement, ImageStore):
+        return (_memory_of(statement.image),)
+    if isinstance(statement, MatrixLoad):
+        return (_memory_of(root_of(statement.matrix).value),)
+    if isinstance(statement, MatrixStore):
+        return (_memory_of(root_of(statement.place).value),)
+    if isinstance(statement, Effect):
+        return (_SHARED,)
+    return (_ANYTHING,) if isinstance(statement, RawStatement) else ()
+
+
+class _Rebuilding:
+    """Writes declarations in place of the `Read`s of candidates that got a register, and uses these."""
+
+    def __init__(self, of_statement: dict[int, _Candidate], new_name: Callable[[], str]) -> None:
+        self._registers: dict[int, Register] = {}
+        self._expressions: dict[int, Expr] = {}
+        for key, candidate in of_statement.items():
+            if candidate.stays:
+                value = candidate.value
+                register = self._registers[key] = Register(new_name(), value.dtype)
+                self._expressions[id(value)] = Expr(Op.REGISTER, value.dtype, (), register, value.loc)
+        self._all_inline = not self._expressions
+
+    def block(self, block: Block) -> Block:
+        """Rebuild the statements of a block."""
+        out: list[Statement] = []
+        for statement in block:
+            if isinstance(statement, Read):
+                register = self._registers.get(id(statement))
+                if register is not None:
+                    out.append(Declare(register, self._with_operands(statement.value), statement.loc))
+                continue
+            if not (isinstance(statement, Store) and statement.update and self._keeps(statement)):
+                out.append(self._statement(statement))
+        return tuple(out)
+
+    def _keeps(self, statement: Store) -> bool:
+        """Whether an update changes nothing, as `place *= 1`."""
+        value = statement.value
+        return value.op is not Op.BINARY and self._expr(value) is value
+
+    def _statement(self, statement: Statement) -> Statement:
+        blocks = blocks_of(statement)
+        if blocks:
+            statement = with_blocks(statement, tuple(map(self.block, blocks)))
+            if isinstance(statement, If):
+                statement = _flatten(statement, blocks[-1])
+        if isinstance(statement, Store) and statement.update:
+            return self._update(statement)
+        return statement if self._all_inline else self._with_expressions(statement)
+
+    def _update(self, statement: Store) -> Store:
+        """Write `place op= operand` where the place still holds what Python read from it."""
+        place, value = self._place(statement.place), statement.value
+        if value.op is not Op.BINARY:
+            return Store(place, self._expr(value), None, statement.loc)
+        before, operand = value.args
+        if self._expr(before) is not before or is_encoded(place):
+            return Store(place, self._expr(value), None, statement.loc)
+        assert isinstance(value.value, str)
+        return Store(place, self._expr(operand), value.value, statement.loc)
+
+    def _with_expressions(self, statement: Statement) -> Statement:
+        if isinstance(statement, Store):
+            place, value = self._place(statement.place), self._expr(statement.value)
+            same = place is statement.place and value is statement.value
+            return statement if same else replace(statement, place=place, value=value)
+        if isinstance(statement, Declare):
+            if statement.value.op is Op.ATOMIC:
+                place, *operands = statement.value.args
+                args = (self._place(place), *map(self._expr, operands))
+                return replace(statement, value=replace(statement.value, args=args))
+            value = self._expr(statement.value)
+            return statement if value is statement.value else replace(statement, value=value)
+        if isinstance(statement, ImageStore):
+            return replace(
+                statement, coordinate=self._expr(statement.coordinate), value=self._expr(statement.value)
+            )
+        if isinstance(statement, MatrixLoad):
+            window = tuple(map(self._expr, statement.window))
+            source, stride = self._place(statement.source), self._expr(statement.stride)
+            return replace(statement, source=source, stride=stride, window=window)
+        if isinstance(statement, MatrixStore):
+            window = tuple(map(self._expr, statement.window))
+            place, stride = self._place(statement.place), self._expr(statement.stride)
+            return replace(statement, place=place, stride=stride, window=window)
+        if isinstance(statement, If):
+            branches = tuple((self._expr(condition), body) for condition, body in statement.branches)
+            return replace(statement, branches=branches)
+        if isinstance(statement, (While, Assert)):
+            return replace(statement, condition=self._expr(statement.condition))
+        if isinstance(statement, For):
+            start, stop, step = map(self._expr, (statement.start, statement.stop, statement.step))
+            return replace(statement, start=start, stop=stop, step=step)
+        if isinstance(statement, Switch):
+            return replace(statement, value=self._expr(statement.value))
+        if isinstance(statement, Print):
+            return replace(statement, args=tuple(map(self._expr, statement.args)))
+        return statement
+
+    def _place(self, place: Expr) -> Expr:
+        """Rebuild a place: its indices are values, itself is none."""
+        if self._all_inline:
+            return place
+        if place.op in (Op.INDEX, Op.COMPONENT):
+            return _with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
+        return self._with_operands(place)
+
+    def _with_operands(self, expr: Expr) -> Expr:
+        made = _with_args(expr, tuple(map(self._expr, _operands(expr))) if _operands(expr) else expr.args)
+        if not made.axes or made is expr:
+            return made
+        axes = tuple((self._expr(index), self._expr(size)) for index, size in made.axes)
+        return replace(made, axes=axes)
+
+    def _expr(self, root: Expr) -> Expr:
+        """Rebuild the expression of a value."""
+        known = self._expressions
+        if self._all_inline:
+            return root
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            if id(expr) in known:
+                stack.pop()
+                continue
+            operands = (*_operands(expr), *(part for axis in expr.axes for part in axis))
+            waiting = [arg for arg in operands if id(arg) not in known]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            made = _with_args(expr, tuple([known[id(arg)] for arg in _operands(expr)]))
+            if expr.axes:
+                axes = tuple((known[id(index)], known[id(size)]) for index, size in expr.axes)
+                made = made if made is expr else replace(made, axes=axes)
+            known[id(expr)] = made
+        return known[id(root)]
+
+
+def _with_args(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    if expr.op is Op.RAW or all(new is old for new, old in zip(args, expr.args, strict=True)):
+        return expr
+    return replace(expr, args=args)
+
+
+def _flatten(statement: If, last: Block) -> If:
+    """Make an `elif` of an `else` that held reads and one if."""
+    orelse = statement.orelse
+    if orelse is None or len(orelse) != 1 or len(last) == 1 or not isinstance(orelse[0], If):
+        return statement
+    inner = orelse[0]
+    return If((*statement.branches, *inner.branches), inner.orelse, statement.loc)
+
+
+def unused_updates(body: Block, updates: Sequence[tuple[Expr, Loc | None]]) -> list[Loc | None]:
+    """Return the places of those values that no statement uses, directly or through registers."""
+    if not updates:
+        return []
+    declared: dict[int, Expr] = {}
+    roots: list[Expr] = []
+    for statement in walk(body):
+        if isinstance(statement, Declare) and statement.value.op is not Op.ATOMIC:
+            declared[id(statement.register)] = statement.value
+        else:
+            roots += evaluated(statement)
+    seen: set[int] = set()
+    while roots:
+        expr = roots.pop()
+        if id(expr) not in seen:
+            seen.add(id(expr))
+            roots += expr.args
+            if id(expr.value) in declared:
+                roots.append(declared[id(expr.value)])
+    return [loc for value, loc in updates if id(value) not in seen]
