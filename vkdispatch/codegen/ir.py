@@ -245,10 +245,14 @@ class Store:
 
 @record
 class Read:
-    """Python reads `value` here. `reads.settle_reads` replaces it; no finished kernel holds one."""
+    """Python reads `value` here. `reads.settle_reads` replaces it; no finished kernel holds one.
+
+    `register` is the local variable that gets the value: one that is declared here if anything assigns to it.
+    """
 
     value: Expr
     loc: Loc | None = None
+    register: Register | None = None
 
 
 @record

@@ -87,15 +87,24 @@ def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
 
     `new_name` makes the name of a register.
     """
-    search = _Search()
+    search = _Search(_assigned_registers(body))
     search.block(body)
-    return _Rebuilding(search.of_statement, new_name).block(body)
+    return _Rebuilding(search, new_name).block(body)
+
+
+def _assigned_registers(body: Block) -> set[int]:
+    """Identities of the registers that statements assign to, or a part of them."""
+    places = [statement.place for statement in walk(body) if isinstance(statement, Store)]
+    return {id(root_of(place).value) for place in places}
 
 
 class _Search:
     """Goes through a kernel in program order, and gives candidates that change before a use a register."""
 
-    def __init__(self) -> None:
+    def __init__(self, assigned: set[int]) -> None:
+        self.assigned = assigned
+        # what the registers of local variables stand for that nothing assigns to
+        self.names: dict[int, Expr] = {}
         self.candidates: dict[int, _Candidate] = {}
         self.of_statement: dict[int, _Candidate] = {}
         self._clock = 0
@@ -160,7 +169,12 @@ class _Search:
     # -- reads and uses
 
     def _read(self, statement: Read) -> None:
-        value = statement.value
+        value, register = statement.value, statement.register
+        if register is not None:
+            if id(register) in self.assigned:
+                self._use((value,))
+                return
+            self.names[id(register)] = value
         if id(value) in self.candidates:
             return
         # a declaration here would use them
@@ -189,7 +203,7 @@ class _Search:
             if candidate is not None and self._has_changed(candidate.memory, candidate.time):
                 candidate.stays = True
             else:
-                stack += expr.args
+                stack += self._operands(expr)
         for expr in reversed(order):
             self._summaries[id(expr)] = self._summarize(expr)
 
@@ -210,7 +224,7 @@ class _Search:
         stack = [root]
         while stack:
             expr = stack[-1]
-            waiting = [arg for arg in _operands(expr) if id(arg) not in summaries]
+            waiting = [arg for arg in self._operands(expr) if id(arg) not in summaries]
             if waiting:
                 stack += waiting
                 continue
@@ -224,7 +238,7 @@ class _Search:
         if candidate is not None:
             return self._of_candidate(candidate)
         loose, memory, oldest = _own_memory(expr), _NO_MEMORY, _NEVER
-        for arg in _operands(expr):
+        for arg in self._operands(expr):
             part = self._summaries[id(arg)]
             if part is _NOTHING:
                 continue
@@ -240,6 +254,10 @@ class _Search:
             part = self._summaries[id(arg)]
             memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
         return _Summary(_NO_MEMORY, memory, oldest)
+
+    def _operands(self, expr: Expr) -> tuple[Expr, ...]:
+        named = self.names.get(id(expr.value))
+        return _operands(expr) if named is None else (named,)
 
 
 def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
@@ -293,28 +311,35 @@ def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
 class _Rebuilding:
     """Writes declarations in place of the `Read`s of candidates that got a register, and uses these."""
 
-    def __init__(self, of_statement: dict[int, _Candidate], new_name: Callable[[], str]) -> None:
-        self._registers: dict[int, Register] = {}
+    def __init__(self, search: _Search, new_name: Callable[[], str]) -> None:
+        self._new_name = new_name
+        self._assigned = search.assigned
+        self._names = search.names
+        self._staying = {key for key, candidate in search.of_statement.items() if candidate.stays}
         self._expressions: dict[int, Expr] = {}
-        for key, candidate in of_statement.items():
-            if candidate.stays:
-                value = candidate.value
-                register = self._registers[key] = Register(new_name(), value.dtype)
-                self._expressions[id(value)] = Expr(Op.REGISTER, value.dtype, (), register, value.loc)
-        self._all_inline = not self._expressions
+        self._all_inline = not self._staying and not self._names
 
     def block(self, block: Block) -> Block:
         """Rebuild the statements of a block."""
         out: list[Statement] = []
         for statement in block:
             if isinstance(statement, Read):
-                register = self._registers.get(id(statement))
-                if register is not None:
-                    out.append(Declare(register, self._with_operands(statement.value), statement.loc))
+                out += self._read(statement)
                 continue
             if not (isinstance(statement, Store) and statement.update and self._keeps(statement)):
                 out.append(self._statement(statement))
         return tuple(out)
+
+    def _read(self, statement: Read) -> Block:
+        value, register = statement.value, statement.register
+        if register is not None and id(register) in self._assigned:
+            return (Declare(register, self._expr(value), statement.loc),)
+        if id(statement) not in self._staying:
+            return ()
+        register = register or Register(self._new_name(), value.dtype)
+        declared = Declare(register, self._with_operands(value), statement.loc)
+        self._expressions[id(value)] = Expr(Op.REGISTER, value.dtype, (), register, value.loc)
+        return (declared,)
 
     def _keeps(self, statement: Store) -> bool:
         """Whether an update changes nothing, as `place *= 1`."""
@@ -322,14 +347,19 @@ class _Rebuilding:
         return value.op is not Op.BINARY and self._expr(value) is value
 
     def _statement(self, statement: Statement) -> Statement:
+        if isinstance(statement, Store) and statement.update:
+            return self._update(statement)
+        # an assert looks at what its body computes, all else evaluates its expressions first
+        first = not self._all_inline and not isinstance(statement, Assert)
+        statement = self._with_expressions(statement) if first else statement
         blocks = blocks_of(statement)
         if blocks:
             statement = with_blocks(statement, tuple(map(self.block, blocks)))
             if isinstance(statement, If):
                 statement = _flatten(statement, blocks[-1])
-        if isinstance(statement, Store) and statement.update:
-            return self._update(statement)
-        return statement if self._all_inline else self._with_expressions(statement)
+        if isinstance(statement, Assert):
+            statement = replace(statement, condition=self._expr(statement.condition))
+        return statement
 
     def _update(self, statement: Store) -> Store:
         """Write `place op= operand` where the place still holds what Python read from it."""
@@ -369,7 +399,7 @@ class _Rebuilding:
         if isinstance(statement, If):
             branches = tuple((self._expr(condition), body) for condition, body in statement.branches)
             return replace(statement, branches=branches)
-        if isinstance(statement, (While, Assert)):
+        if isinstance(statement, While):
             return replace(statement, condition=self._expr(statement.condition))
         if isinstance(statement, For):
             start, stop, step = map(self._expr, (statement.start, statement.stop, statement.step))
@@ -405,6 +435,13 @@ class _Rebuilding:
             expr = stack[-1]
             if id(expr) in known:
                 stack.pop()
+                continue
+            named = self._names.get(id(expr.value))
+            if named is not None:
+                if id(named) in known:
+                    known[id(expr)] = known[id(named)]
+                else:
+                    stack.append(named)
                 continue
             operands = (*_operands(expr), *(part for axis in expr.axes for part in axis))
             waiting = [arg for arg in operands if id(arg) not in known]

@@ -341,6 +341,14 @@ class Recorder:
             else:
                 frame.reads.pop(id(register), None)
 
+    def declare_local(self, value: Expr, name: str | None) -> Expr:
+        """Make a register for a local variable, which is declared if one of its components is assigned to."""
+        if self._frames[-1].kind in ("scope", "switch"):
+            return self.declare_around(value.dtype, value, name)
+        register = Register(self.claim_name(name), value.dtype, local=True)
+        self.emit(Read(value, here(), register))
+        return Expr(Op.REGISTER, value.dtype, (), register, here())
+
     def localize(self, variable: Any, place: Expr) -> None:
         """Make a variable one of a register, which all who hold the variable share."""
         self._localized.append((variable, variable.expr))

@@ -64,7 +64,7 @@ class Way:
 
 def acts(statements: Iterable[Statement]) -> bool:
     """Whether statements do more than to note what is read."""
-    return not all(isinstance(statement, Read) for statement in statements)
+    return not all(isinstance(each, Read) and each.register is None for each in statements)
 
 
 def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:

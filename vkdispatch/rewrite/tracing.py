@@ -190,10 +190,10 @@ class Tracer:
         if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
             return value
         if isinstance(value, LocalValue):
-            return ShaderVariable(self.recorder.declare_around(value.var_type, value.expr, label))
+            return ShaderVariable(self.recorder.declare_local(value.expr, label))
         if self.enabled and not (value.expr.op in (Op.REGISTER, Op.RAW) and is_place(value.expr)):
             self._check_own(value)
-            self.recorder.localize(value, self.recorder.declare_around(value.var_type, value.expr, label))
+            self.recorder.localize(value, self.recorder.declare_local(value.expr, label))
         return value
 
     def _check_own(self, value: ShaderVariable) -> None:
