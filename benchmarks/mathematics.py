@@ -18,7 +18,7 @@ import numpy.typing as npt
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.record import field, record
+from vkdispatch.base.record import record
 
 Array = npt.NDArray[Any]
 Truth = Callable[..., Any]
@@ -362,7 +362,7 @@ class Errors:
 
     arguments: tuple[Array, ...]
     results: Array
-    ulps: Array = field(repr=False)
+    ulps: Array
 
     @property
     def largest(self) -> float:
@@ -395,10 +395,13 @@ def results_of(name: str, arguments: tuple[Array, ...], column: Column) -> Array
 
 def errors_of(name: str, column: Column, count: int, seed: int = 0) -> Errors:
     """Compare a function on the device with mpmath."""
-    function = FUNCTIONS[name]
-    arguments = function.arguments(column.host, count, seed)
-    results = results_of(name, arguments, column)
-    limits = np.finfo(column.host)
+    arguments = FUNCTIONS[name].arguments(column.host, count, seed)
+    return compare(name, arguments, results_of(name, arguments, column))
+
+
+def compare(name: str, arguments: tuple[Array, ...], results: Array) -> Errors:
+    """Compare results of a function with mpmath."""
+    function, limits = FUNCTIONS[name], np.finfo(results.dtype)
     with mpmath.workprec(BITS):
         found = [
             _error(function, [float(value) for value in row], float(got), limits)
