@@ -15,6 +15,7 @@ import scipy.special
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+import vkdispatch_native as native
 from benchmarks import mathematics
 from benchmarks.mathematics import COLUMNS, FUNCTIONS, Column
 from vkdispatch.base import dtype as dt
@@ -90,6 +91,34 @@ def test_the_measure_of_errors() -> None:
     assert mathematics.ulps(math.nan, mpmath.mpf(1), limits) == math.inf
     assert mathematics.ulps(1.0, mpmath.mpf("nan"), limits) == math.inf
     assert mathematics.ulps(2.0**-60, mpmath.mpf(0), limits, 1.0) == 2.0**-8
+
+
+def operations_to_contract(spirv: bytes) -> int:
+    """Count additions, subtractions, products and quotients of floats that compilers may fuse or reorder."""
+    words = np.frombuffer(spirv, np.uint32)
+    decorated, made = set(), set()
+    place = 5
+    while place < words.size:
+        operation, length = int(words[place]) & 0xFFFF, int(words[place]) >> 16
+        if operation == 71 and words[place + 2] == 42:  # OpDecorate, NoContraction
+            decorated.add(int(words[place + 1]))
+        elif operation in (129, 131, 133, 136):  # OpFAdd, OpFSub, OpFMul, OpFDiv
+            made.add(int(words[place + 2]))
+        place += length
+    return len(made - decorated)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_operation_is_left_to_the_compiler(name: str) -> None:
+    def rule(a: Any) -> Any:
+        return getattr(vc, name)(a, a) if FUNCTIONS[name].pairs else getattr(vc, name)(a)
+
+    spirv = [
+        native.compile_glsl(glsl_of(expression, kind, precise_math=True))
+        for kind in (f32, f64)
+        for expression in (rule, lambda a: a * a + a)
+    ]
+    assert [operations_to_contract(code) for code in spirv] == [0, 2, 0, 2]
 
 
 # ---- special values ------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def _mathematics(calls: list[Expr]) -> list[str]:
     # Few kernels have them, and there is much to import.
     from vkdispatch.codegen.mathematics.library import definitions
 
-    lines = definitions(sorted({str(call.value) for call in calls}))
+    lines = list(definitions(tuple(sorted({str(call.value) for call in calls}))))
     forms = {(str(call.value), call.dtype.glsl_type): call for call in calls if not is_scalar(call.dtype)}
     for (name, kind), call in sorted(forms.items()):
         count = component_count(call.dtype)

@@ -15,11 +15,13 @@ def arctangent(x: Fraction) -> Fraction:
     if x > Fraction(1, 2):
         # atan(x) = atan(1/2) + atan((x - 1/2) / (1 + x/2))
         return arctangent(Fraction(1, 2)) + arctangent((x - Fraction(1, 2)) / (1 + x / 2))
-    total, power = Fraction(0), x
+    # in units of 2**-200
+    power = round(x * 2**200)
+    total = 0
     for n in range(80):
-        total += (-1) ** n * power / (2 * n + 1)
-        power *= x * x
-    return total
+        total += (-1) ** n * power // (2 * n + 1)
+        power = power * x.numerator**2 // x.denominator**2
+    return Fraction(total, 2**200)
 
 
 def _eighths(precision: Precision) -> str:
@@ -71,8 +73,8 @@ FUNCTIONS: dict[str, Text] = {
 @pair @other_leg(@real x) {
     @pair square = @product(x, x);
     @pair s = @quick_sum(1.0, -square.x);
-    @pair difference = @sum(s.x, s.y - square.y);
-    return @square_root(difference);
+    precise @real rest = s.y - square.y;
+    return @square_root(@sum(s.x, rest));
 }
 """,
     "asin": """

@@ -1,7 +1,7 @@
 """Which functions there are, and their definitions with all that they need."""
 
+import functools
 import re
-from collections.abc import Iterable
 
 from vkdispatch.codegen.mathematics import arcs, exponentials, logarithms, pairs, roots, special, trigonometry
 from vkdispatch.codegen.mathematics.precision import DOUBLE, SINGLE, Precision, Text
@@ -12,13 +12,14 @@ _FUNCTIONS: dict[str, Text] = {name: text for room in _ROOMS for name, text in r
 _NAME = re.compile(r"@(\w+)")
 
 
-def definitions(names: Iterable[str]) -> list[str]:
+@functools.cache
+def definitions(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the lines that define these functions, such as f64_sin, each after what it calls."""
     found: dict[str, str] = {}
     for name in names:
         precision = DOUBLE if name.startswith(DOUBLE.prefix) else SINGLE
         _define(name.removeprefix(precision.prefix), precision, found)
-    return [line for text in found.values() for line in (*text.splitlines(), "")]
+    return tuple(line for text in found.values() for line in (*text.splitlines(), ""))
 
 
 def _define(name: str, precision: Precision, found: dict[str, str]) -> None:

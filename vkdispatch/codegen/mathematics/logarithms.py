@@ -54,14 +54,15 @@ FUNCTIONS: dict[str, Text] = {
     precise @real whole = m - 1.0;
     @pair f = @quick_sum(whole, rest);
     @pair d = @quick_sum(2.0, f.x);
-    d.y += f.y;
-    @pair s = @divide(f, d);
+    precise @real rest_of_d = d.y + f.y;
+    @pair s = @divide(f, @pair(d.x, rest_of_d));
     @pair z = @multiply(s, s);
-    precise @real tail = z.x * @artanh_series(z.x);
-    @pair t = @multiply(@multiply(s, z), @quick_sum(@two_thirds.x, @two_thirds.y + tail));
-    precise @real e = s.y + s.y + t.y;
-    @pair l = @quick_sum(s.x + s.x, t.x);
-    return @quick_sum(l.x, l.y + e);
+    precise @real tail = @two_thirds.y + z.x * @artanh_series(z.x);
+    @pair t = @multiply(@multiply(s, z), @quick_sum(@two_thirds.x, tail));
+    precise @real doubled = s.x + s.x;
+    @pair l = @quick_sum(doubled, t.x);
+    precise @real e = l.y + (s.y + s.y + t.y);
+    return @quick_sum(l.x, e);
 }
 """,
     "log_of_pair": """
@@ -69,9 +70,10 @@ FUNCTIONS: dict[str, Text] = {
     int k;
     @pair l = @log_parts(x, y, k);
     precise @real n = @real(k);
-    precise @real rest = n * @ln_2_rest + l.y;
-    @pair s = @quick_sum(n * @ln_2_short, l.x);
-    return @quick_sum(s.x, s.y + rest);
+    precise @real first = n * @ln_2_short;
+    @pair s = @quick_sum(first, l.x);
+    precise @real rest = s.y + (n * @ln_2_rest + l.y);
+    return @quick_sum(s.x, rest);
 }
 """,
     # a logarithm where x is positive and finite
@@ -99,9 +101,9 @@ FUNCTIONS: dict[str, Text] = {
     int k;
     @pair l = @multiply(@log_parts(x, 0.0, k), @log10_e);
     precise @real n = @real(k);
-    precise @real rest = n * @log10_2_rest + l.y;
-    @pair s = @quick_sum(n * @log10_2_short, l.x);
-    precise @real y = s.x + (s.y + rest);
+    precise @real first = n * @log10_2_short;
+    @pair s = @quick_sum(first, l.x);
+    precise @real y = s.x + (s.y + (n * @log10_2_rest + l.y));
     return @log_result(x, y);
 }
 """,

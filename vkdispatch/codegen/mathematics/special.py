@@ -171,7 +171,8 @@ FUNCTIONS: dict[str, Text] = {
         if (f < 0.25) {
             s = @sin_of_pair(@multiply(@whole_pi, @pair(f, 0.0)));
         } else {
-            s = @cos_of_pair(@multiply(@whole_pi, @pair(0.5 - f, 0.0)));
+            f = 0.5 - f;
+            s = @cos_of_pair(@multiply(@whole_pi, @pair(f, 0.0)));
         }
         s = @multiply(@multiply(s, @pair(-x, 0.0)), @one_by_pi);
         @pair swapped = n;

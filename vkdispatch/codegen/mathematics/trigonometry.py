@@ -105,7 +105,8 @@ FUNCTIONS: dict[str, Text] = {
     "cos_of_pair": """
 @pair @cos_of_pair(@pair r) {
     @pair z = @product(r.x, r.x);
-    @pair s = @quick_sum(1.0, -0.5 * z.x);
+    precise @real half_z = 0.5 * z.x;
+    @pair s = @quick_sum(1.0, -half_z);
     precise @real y = s.y + (z.x * z.x * @cos_series(z.x) - 0.5 * z.y - r.x * r.y);
     return @quick_sum(s.x, y);
 }
@@ -156,18 +157,22 @@ void @turn(float x, out uint turn[3]) {
     "fraction": both(
         """
 dvec2 @fraction(uint turn[6]) {
-    dvec2 a = @sum(double(turn[0]) * @bit_32, double(turn[1]) * @bit_64);
-    precise double low = double(turn[3]) * @bit_128 + double(turn[4]) * @bit_160;
-    dvec2 b = @sum(double(turn[2]) * @bit_96, low);
-    return @add(a, b);
+    precise double t0 = double(turn[0]) * @bit_32;
+    precise double t1 = double(turn[1]) * @bit_64;
+    precise double t2 = double(turn[2]) * @bit_96;
+    precise double t3 = double(turn[3]) * @bit_128 + double(turn[4]) * @bit_160;
+    return @add(@sum(t0, t1), @sum(t2, t3));
 }
 """,
         """
 vec2 @fraction(uint turn[3]) {
-    vec2 a = @sum(float(turn[0] >> 16) * @bit_16, float(turn[0] & 0xFFFFu) * @bit_32);
-    vec2 b = @sum(float(turn[1] >> 16) * @bit_48, float(turn[1] & 0xFFFFu) * @bit_64);
+    precise float t0 = float(turn[0] >> 16) * @bit_16;
+    precise float t1 = float(turn[0] & 0xFFFFu) * @bit_32;
+    precise float t2 = float(turn[1] >> 16) * @bit_48;
+    precise float t3 = float(turn[1] & 0xFFFFu) * @bit_64;
+    vec2 b = @sum(t2, t3);
     precise float low = b.y + float(turn[2] >> 8) * @bit_88;
-    return @add(a, vec2(b.x, low));
+    return @add(@sum(t0, t1), vec2(b.x, low));
 }
 """,
     ),
@@ -195,8 +200,10 @@ vec2 @fraction(uint turn[3]) {
         precise @real n = roundEven(x * @two_by_pi);
         quarters = int(n) & 3;
         precise @real first = x - n * @half_pi_1;
-        @pair a = @sum(first, -n * @half_pi_2);
-        @pair b = @sum(a.x, -n * @half_pi_3);
+        precise @real second = n * @half_pi_2;
+        precise @real third = n * @half_pi_3;
+        @pair a = @sum(first, -second);
+        @pair b = @sum(a.x, -third);
         precise @real rest = (a.y + b.y) - n * @half_pi_4;
         r = @quick_sum(b.x, rest);
     } else {
