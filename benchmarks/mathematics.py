@@ -30,11 +30,12 @@ BITS, MANY_BITS = 160, 420
 
 @record
 class Column:
-    """A type, and whether a kernel has `precise_math`."""
+    """A type, whether a kernel has `precise_math`, and whether only ordinary arguments are tried."""
 
     title: str
     kind: DType
-    precise: bool
+    precise: bool = False
+    ordinary: bool = False
 
     @property
     def host(self) -> np.dtype[Any]:
@@ -43,9 +44,10 @@ class Column:
 
 
 COLUMNS = (
-    Column("float32", vd.float32, False),
-    Column("float32, precise", vd.float32, True),
-    Column("float64", vd.float64, False),
+    Column("float32", vd.float32),
+    Column("float32, ordinary", vd.float32, ordinary=True),
+    Column("float32, precise", vd.float32, precise=True),
+    Column("float64", vd.float64),
 )
 
 
@@ -67,7 +69,8 @@ class Sampler:
         largest = int(np.array(self.limits.max, self.host).view(self._word))
         drawn = self._generator.integers(0, largest, self.count, self._word, endpoint=True).view(self.host)
         signs = self._generator.choice([-1, 1], self.count)
-        return drawn * signs.astype(self.host)
+        signed: Array = drawn * signs.astype(self.host)
+        return signed
 
     def between(self, low: float, high: float) -> Array:
         """Return numbers of an interval."""
@@ -81,7 +84,8 @@ class Sampler:
         """Return numbers next to places, a few units in the last place away."""
         around = np.repeat(np.array(places, self.host), max(5, self.count // 50))
         steps = self._generator.integers(-9, 9, around.size, self._word, endpoint=True)
-        return (np.abs(around).view(self._word) + steps).view(self.host) * np.sign(around)
+        found: Array = (np.abs(around).view(self._word) + steps).view(self.host) * np.sign(around)
+        return found
 
     def special(self) -> Array:
         """Return zeros, ones, limits, infinities and NaN."""
@@ -229,13 +233,15 @@ def _arc(y: Any, x: Any) -> Any:
 class Function:
     """A function: how mpmath computes it, and what it is tried on beyond what all are.
 
-    Near zeros `floor` is what a unit in the last place is one of at least, for negative arguments.
+    Near zeros `floor` is what a unit in the last place is one of at least, for negative arguments. `ordinary`
+    is an interval that no device has a reason to be bad on.
     """
 
     truth: Truth
     more: Callable[[Sampler], Sequence[Array]] = lambda _: ()
     pairs: Callable[[Sampler], tuple[Array, Array]] | None = None
     floor: float = 0.0
+    ordinary: tuple[float, float] = (0.001, 10.0)
 
     def arguments(self, host: np.dtype[Any], count: int, seed: int) -> tuple[Array, ...]:
         """Return arguments of a type, some times `count` of them."""
@@ -245,17 +251,26 @@ class Function:
                 return self.pairs(draw)
             return (np.concatenate([*draw.usual(), *self.more(draw)]).astype(host),)
 
+    def ordinary_arguments(self, host: np.dtype[Any], count: int, seed: int) -> tuple[Array, ...]:
+        """Return arguments of a type from the ordinary interval, four times `count` of them."""
+        draw = Sampler(host, 4 * count, seed)
+        return tuple(draw.between(*self.ordinary) for _ in range(1 if self.pairs is None else 2))
+
 
 def _third(x: Any) -> Any:
     return mpmath.cbrt(x) if x >= 0 else -mpmath.cbrt(-x)
 
 
+def _sines(draw: Sampler) -> list[Array]:
+    return [draw.between(-1, 1), draw.near(-1, 0.5, 1)]
+
+
 FUNCTIONS: dict[str, Function] = {
-    "sin": Function(_angle(mpmath.sin), _angles),
-    "cos": Function(_angle(mpmath.cos), _angles),
-    "tan": Function(_angle(mpmath.tan), _angles),
-    "asin": Function(_within(-1, 1, mpmath.asin), lambda d: [d.between(-1, 1), d.near(-1, 0.5, 1)]),
-    "acos": Function(_within(-1, 1, mpmath.acos), lambda d: [d.between(-1, 1), d.near(-1, 0.5, 1)]),
+    "sin": Function(_angle(mpmath.sin), _angles, ordinary=(-3.1, 3.1)),
+    "cos": Function(_angle(mpmath.cos), _angles, ordinary=(-1.5, 1.5)),
+    "tan": Function(_angle(mpmath.tan), _angles, ordinary=(-1.5, 1.5)),
+    "asin": Function(_within(-1, 1, mpmath.asin), _sines, ordinary=(-0.99, 0.99)),
+    "acos": Function(_within(-1, 1, mpmath.acos), _sines, ordinary=(-0.99, 0.99)),
     "atan": Function(mpmath.atan, lambda d: [d.near(*(np.arange(1, 16) / 16))]),
     "atan2": Function(_arc, pairs=_pairs),
     "sinh": Function(
@@ -271,10 +286,12 @@ FUNCTIONS: dict[str, Function] = {
     "acosh": Function(
         _within(1, math.inf, _with_bits(MANY_BITS, mpmath.acosh)),
         lambda d: [d.between(1, 4), np.abs(d.anywhere()), d.near(1, 2**28, 2**13)],
+        ordinary=(1.1, 10),
     ),
     "atanh": Function(
         _within(-1, 1, lambda x: math.copysign(math.inf, x) if abs(x) == 1 else _slope_one(mpmath.atanh)(x)),
         lambda d: [d.between(-1, 1), d.near(-1, 1)],
+        ordinary=(0.001, 0.99),
     ),
     "exp": Function(
         _limited(2000, 0, math.inf, mpmath.exp), lambda d: [d.between(-750, 715), d.between(-105, 90)]
@@ -395,7 +412,9 @@ def results_of(name: str, arguments: tuple[Array, ...], column: Column) -> Array
 
 def errors_of(name: str, column: Column, count: int, seed: int = 0) -> Errors:
     """Compare a function on the device with mpmath."""
-    arguments = FUNCTIONS[name].arguments(column.host, count, seed)
+    function = FUNCTIONS[name]
+    draw = function.ordinary_arguments if column.ordinary else function.arguments
+    arguments = draw(column.host, count, seed)
     return compare(name, arguments, results_of(name, arguments, column))
 
 
@@ -427,7 +446,7 @@ def _at_zero(function: Function, row: list[float]) -> Any:
     """Compute a function where an argument is zero, whose sign mpmath does not know."""
     if function.truth is _power:
         with np.errstate(all="ignore"):
-            return mpf(float(np.float_power(*row)))
+            return mpf(float(np.float_power(row[0], row[1])))
     if function.truth is _arc:
         with mpmath.workprec(BITS):
             return mpmath.pi / 4 * round(math.atan2(*row) / (math.pi / 4))

@@ -25,7 +25,7 @@ from vkdispatch.codegen.abbreviations import Buff, dv3, f16, f32, f64, i32, i64,
 
 from .running import buffer_of, close, evaluate, filled, host, need, result_types, same
 
-LOOSE, PRECISE, DOUBLE = COLUMNS
+LOOSE, ORDINARY, PRECISE, DOUBLE = COLUMNS
 # GLSL has none of these in float32 either, so they are the same with and without `precise_math`.
 LACKING = ("cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log10", "log1p")
 # Units in the last place; the others are held to 2.
@@ -311,3 +311,12 @@ def test_the_interpreter_computes_as_exactly(name: str, column: Column) -> None:
     found = mathematics.compare(name, arguments, out)
     # NumPy's and Python's functions are what they are: its cosine of 1e255 has an error of 8
     assert found.largest <= 20, found.worst()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_command_knows_ordinary_arguments(name: str) -> None:
+    low, high = FUNCTIONS[name].ordinary
+    for values in FUNCTIONS[name].ordinary_arguments(ORDINARY.host, 50, 0):
+        assert values.size == 200 and low <= values.min() < values.max() <= high
+    found = mathematics.errors_of(name, ORDINARY, 50)
+    assert found.largest < 2.0**13

@@ -1,4 +1,4 @@
-"""Functions that GLSL lacks: those of `codegen.mathematics`, in float32 (also for float16) and in float64."""
+"""Functions that no device has, in float32 (also for float16) and in float64."""
 
 from typing import Any
 
