@@ -22,6 +22,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen import abbreviations
 from vkdispatch.codegen.abbreviations import Buff, dv3, f16, f32, f64, i32, i64, v2
+from vkdispatch.codegen.mathematics import roots, special
 
 from .running import buffer_of, close, evaluate, filled, host, need, result_types, same
 
@@ -119,6 +120,36 @@ def test_no_operation_is_left_to_the_compiler(name: str) -> None:
         for expression in (rule, lambda a: a * a + a)
     ]
     assert [operations_to_contract(code) for code in spirv] == [0, 2, 0, 2]
+
+
+def scaled_erfc(middle: float) -> Any:
+    def rule(t: Any) -> Any:
+        x = middle * (1 + t) / (1 - t)
+        return (1 + 2 * x) * mpmath.exp(x * x) * mpmath.erfc(x)
+
+    return rule
+
+
+def scaled_lgamma(z: Any) -> Any:
+    return mpmath.loggamma(2 + z) / z if abs(z) > 1e-20 else 1 - mpmath.euler
+
+
+@pytest.mark.parametrize(
+    ("table", "rule", "low", "high"),
+    [
+        (special._ERFC_64, scaled_erfc(3.75), (0.5 - 3.75) / (0.5 + 3.75), (28 - 3.75) / (28 + 3.75)),
+        (special._ERFC_32, scaled_erfc(2.5), (0.5 - 2.5) / (0.5 + 2.5), (11 - 2.5) / (11 + 2.5)),
+        (special._LGAMMA_64, scaled_lgamma, -0.5, 0.5),
+        (special._LGAMMA_32, scaled_lgamma, -0.5, 0.5),
+        (roots._CBRT, mpmath.cbrt, 1, 2),
+    ],
+    ids=("erfc, double", "erfc, single", "lgamma, double", "lgamma, single", "cbrt"),
+)
+def test_coefficients_of_chebyshev_interpolation(table: Any, rule: Any, low: Any, high: Any) -> None:
+    with mpmath.workprec(200):
+        found = mpmath.chebyfit(rule, [mpmath.mpf(low), mpmath.mpf(high)], len(table), asc=True)
+    # float32's are rounded to float32
+    close(np.array(table), [float(value) for value in found], 1e-13 if len(table) > 10 else 1e-7)
 
 
 # ---- special values ------------------------------------------------------------------------------
