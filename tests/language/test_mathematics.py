@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.special
+from click.testing import CliRunner
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
@@ -351,3 +352,14 @@ def test_the_command_knows_ordinary_arguments(name: str) -> None:
         assert values.size == 200 and low <= values.min() < values.max() <= high
     found = mathematics.errors_of(name, ORDINARY, 50)
     assert found.largest < 2.0**13
+
+
+def test_the_command_prints_the_largest_errors() -> None:
+    result = CliRunner().invoke(mathematics.main, ["--functions", "log1p,cbrt", "--points", "20", "--where"])
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    rows = {
+        line.split()[0]: [float(error) for error in line.split()[1:]] for line in lines[2:] if line[0] != " "
+    }
+    assert all(0 < error <= 2 for name in ("log1p", "cbrt") for error in rows[name])
+    assert sum("ulp: (" in line for line in lines) == len(rows["cbrt"]) * 2

@@ -73,7 +73,12 @@ def _part(place: int) -> Callable[[Precision], Fraction]:
     return lambda p: p.pieces(PI / 2, *((33, 33, 33) if p.double else (15, 15, 15)))[place]
 
 
+def _bit(place: int) -> Text:
+    return constant(lambda _: Fraction(1, 2**place))
+
+
 CONSTANTS: dict[str, Text] = {
+    **{f"bit_{place}": _bit(place) for place in (16, 32, 48, 64, 88, 96, 128, 160)},
     "two_by_pi": constant(lambda p: 2 / PI),
     "half_pi_1": constant(_part(0)),
     "half_pi_2": constant(_part(1)),
@@ -257,10 +262,3 @@ vec2 @fraction(uint turn[3]) {
 }
 """,
 }
-
-
-def _bit(place: int) -> Text:
-    return constant(lambda _: Fraction(1, 2**place))
-
-
-CONSTANTS.update({f"bit_{place}": _bit(place) for place in (16, 32, 48, 64, 88, 96, 128, 160)})
