@@ -36,6 +36,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.codegen.attributes import COMPONENTS
+from vkdispatch.codegen.helpers import own_name
 from vkdispatch.codegen.ir import Expr, Op, Value
 from vkdispatch.codegen.location import here, located
 
@@ -509,10 +510,10 @@ def absolute(value: Expr) -> Expr:
     return call("abs", kind, value)
 
 
-def power(base: Operand, exponent: Operand) -> Expr:
+def power(base: Operand, exponent: Operand, *, precise: bool = False) -> Expr:
     """Make `base ** exponent` in floating point.
 
-    Small whole exponents multiply, so a negative base is fine there.
+    Small whole exponents multiply, so a negative base is fine there. See `elementary` for `precise`.
     """
     if isinstance(base, Expr) and is_integer_number(exponent) and 1 <= abs(exponent) <= 16:
         return _whole_power(base, int(exponent))
@@ -524,7 +525,7 @@ def power(base: Operand, exponent: Operand) -> Expr:
             )
     kind, operands = meet((base, exponent), "**")
     kind = make_floating_dtype(kind)
-    return in_single_precision("pow", kind, [_fit(value, kind) for value in operands])
+    return elementary("pow", kind, [_fit(value, kind) for value in operands], glsl="pow", precise=precise)
 
 
 def _whole_power(base: Expr, exponent: int) -> Expr:
@@ -543,16 +544,22 @@ def _whole_power(base: Expr, exponent: int) -> Expr:
     return result if exponent > 0 else divide(1, result)
 
 
-def in_single_precision(function: str, kind: DType, args: Sequence[Expr]) -> Expr:
-    """Call a GLSL function that has no double version: double arguments go through float and back."""
-    if component_type(kind) is not float64:
-        return call(function, kind, *(cast(arg, kind) for arg in args))
-    single = to_vector(float32, kind.child_count) if is_vector(kind) else float32
-    return cast(call(function, single, *(cast(_shaped(arg, kind), single) for arg in args)), kind)
+def elementary(
+    function: str, kind: DType, args: Sequence[Expr], *, glsl: str | None = None, precise: bool = False
+) -> Expr:
+    """Call a function of mathematics: GLSL's, which has no double version and may be loose, or our own.
 
-
-def _shaped(value: Expr, kind: DType) -> Expr:
-    return cast(value, kind) if is_scalar(value.dtype) else value
+    Ours is taken for float64, if `precise`, and where GLSL has none (`glsl` is None). float16 goes through
+    float32 there.
+    """
+    scalar = component_type(kind)
+    if glsl is not None and scalar is not float64 and not precise:
+        return call(glsl, kind, *(cast(arg, kind) for arg in args))
+    wide: DType = float64 if scalar is float64 else float32
+    if is_vector(kind):
+        wide = to_vector(wide, kind.child_count)
+    args = [cast(cast(arg, kind), wide) for arg in args]
+    return cast(call(own_name(function, wide), wide, *args), kind)
 
 
 # ---- complex numbers -----------------------------------------------------------------------------

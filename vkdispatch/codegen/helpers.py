@@ -6,6 +6,7 @@ calls them.
 
 from collections.abc import Iterable
 
+from vkdispatch.base.dtype import DType, component_count, component_type, float64, is_scalar
 from vkdispatch.codegen.ir import Expr, Op
 
 UMUL_HIGH = "umul_high"
@@ -27,17 +28,39 @@ _TEXTS = {
 """,
 }
 
-NAMES = frozenset(_TEXTS)
+# Functions of `codegen.mathematics`, written in float32 and in float64.
+SINGLE, DOUBLE = "f32_", "f64_"
 
 
 def helper_lines(expressions: Iterable[Expr]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
-    used = {
-        (str(expr.value), expr.dtype.glsl_type)
-        for expr in expressions
-        if expr.op is Op.CALL and expr.value in _TEXTS
-    }
+    calls = [expr for expr in expressions if expr.op is Op.CALL]
+    used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
     lines: list[str] = []
     for name, kind in sorted(used):
         lines += [*_TEXTS[name].format(kind).strip().splitlines(), ""]
+    return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])
+
+
+def _mathematics(calls: list[Expr]) -> list[str]:
+    """Return the definitions of functions of mathematics, and their forms for vectors."""
+    if not calls:
+        return []
+    # Few kernels have them, and there is much to import.
+    from vkdispatch.codegen.mathematics.library import definitions
+
+    lines = list(definitions(tuple(sorted({str(call.value) for call in calls}))))
+    forms = {(str(call.value), call.dtype.glsl_type): call for call in calls if not is_scalar(call.dtype)}
+    for (name, kind), call in sorted(forms.items()):
+        count = component_count(call.dtype)
+        names = "xy"[: len(call.args)]
+        parameters = ", ".join(f"{kind} {each}" for each in names)
+        parts = (", ".join(f"{each}.{'xyzw'[i]}" for each in names) for i in range(count))
+        results = ", ".join(f"{name}({part})" for part in parts)
+        lines += [f"{kind} {name}({parameters}) {{", f"    return {kind}({results});", "}", ""]
     return lines
+
+
+def own_name(function: str, kind: DType) -> str:
+    """Return what a function of mathematics is called for float32 or float64, or vectors of them."""
+    return (DOUBLE if component_type(kind) is float64 else SINGLE) + function

@@ -21,6 +21,8 @@ class ShaderFlags(IntFlag):
     NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the early return
     of invocations beyond the execution size. PYTHON_DIVISION gives `//` and `%` Python's meaning (the
     quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for floats.
+    PRECISE_MATH computes the functions of mathematics in float32 as exactly as in float64, whatever the
+    device's own are like.
     """
 
     NONE = 0
@@ -28,6 +30,7 @@ class ShaderFlags(IntFlag):
     NO_PRINTF = 2
     NO_EXEC_BOUNDS = 4
     PYTHON_DIVISION = 8
+    PRECISE_MATH = 16
 
 
 class Op(Enum):

@@ -49,4 +49,6 @@ def legal_name(name: str, *, member: bool = False) -> str:
     taken = KEYWORDS if member else RESERVED
     # GLSL has more subgroup functions than one would list
     clash = name in taken or (not member and name.startswith("subgroup") and name != name.lower())
+    # nor those of `codegen.mathematics`
+    clash = clash or (not member and name.startswith(("f32_", "f64_")))
     return name + "_" if clash else name

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, ShaderFlags
 from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.recording import current, is_tracing
+from vkdispatch.codegen.recording import current, has_flag, is_tracing
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
 
@@ -26,7 +27,11 @@ def _modulo_rule() -> _Rule:
 
 
 def _divides_as_python() -> bool:
-    return is_tracing() and bool(current().flags & ShaderFlags.PYTHON_DIVISION)
+    return has_flag(ShaderFlags.PYTHON_DIVISION)
+
+
+def _power_rule() -> _Rule:
+    return partial(ex.power, precise=True) if has_flag(ShaderFlags.PRECISE_MATH) else ex.power
 
 
 # NumPy's functions behind the operators of its scalars.
@@ -212,10 +217,10 @@ class Operators:
     def __pow__(self, other: object) -> Any:
         if ex.is_number(other) and other == 0:
             return 1
-        return self._apply(ex.power, other, "**")
+        return self._apply(_power_rule(), other, "**")
 
     def __rpow__(self, other: object) -> Self:
-        return self._reflected(ex.power, other, "**")
+        return self._reflected(_power_rule(), other, "**")
 
     # -- << >> & | ^ ~
 

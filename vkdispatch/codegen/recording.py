@@ -653,6 +653,11 @@ def is_tracing() -> bool:
     return _state.recorder is not None
 
 
+def has_flag(flag: ShaderFlags) -> bool:
+    """Whether this thread is tracing a kernel that has an option."""
+    return _state.recorder is not None and bool(_state.recorder.flags & flag)
+
+
 def set_current(recorder: Recorder | None) -> None:
     """Make a recorder the thread's, or none. Raises RuntimeError if another one is active."""
     if recorder is not None and _state.recorder is not None and recorder is not _state.recorder:

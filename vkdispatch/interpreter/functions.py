@@ -7,7 +7,7 @@ import numpy as np
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.codegen.location import Loc, located
-from vkdispatch.interpreter import bits
+from vkdispatch.interpreter import bits, mathematics
 from vkdispatch.interpreter.values import Array, aligned, converted, host_dtype
 
 Rule = Callable[..., Array]
@@ -185,6 +185,7 @@ _PLAIN: dict[str, Rule] = {
 }
 _RULES: dict[str, Rule] = {
     **bits.RULES,
+    **mathematics.RULES,
     "umul_high": _umul_high,
     "wrapped": lambda value: value,
     **{name: _in_own_precision(rule) for name, rule in _ROUNDED.items()},

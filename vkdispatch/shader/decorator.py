@@ -23,6 +23,7 @@ def shader(
     arg_defaults: Sequence[Any] | None = None,
     check: Any = None,
     rewrite: bool = True,
+    precise_math: bool = False,
 ) -> Callable[[Callable[..., Any]], ShaderFunction]:
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
 
@@ -54,6 +55,11 @@ def shader(
     rewrite
         Whether Python's own control flow works on GPU values: `if`, `while`, `for`, `and`... become GPU code
         where only the GPU knows the condition. False leaves the function's source alone.
+    precise_math
+        Whether functions of float32 and float16 such as `vc.sin`, `vc.exp` and `vc.pow` are computed to a few
+        units in the last place over their whole range, instead of by the device's own functions, which are
+        faster and may be loose (Vulkan asks of `sin` an absolute error below 2**-11 between -pi and pi).
+        Functions of float64 always are.
 
     Raises
     ------
@@ -66,6 +72,8 @@ def shader(
         raise ArgumentTypeError(
             "@vd.shader needs parentheses and a launch size, such as @vd.shader('data.size')"
         )
+    if precise_math:
+        flags |= vc.ShaderFlags.PRECISE_MATH
     if exec_size is not None and workgroups is not None:
         raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):

@@ -14,8 +14,9 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr, Op
+from vkdispatch.codegen.ir import Expr, Op, ShaderFlags
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable, construct_args
 
 
@@ -28,7 +29,10 @@ def complex_from_euler_angle(angle: Any) -> ShaderVariable:
         raise located(ArgumentTypeError, f"complex_from_euler_angle: expected a GPU scalar, got {angle!r}")
     kind = make_floating_dtype(angle.var_type)
     value = ex.cast(angle._value(), kind)
-    parts = tuple(ex.in_single_precision(function, kind, (value,)) for function in ("cos", "sin"))
+    exact = has_flag(ShaderFlags.PRECISE_MATH)
+    parts = tuple(
+        ex.elementary(function, kind, (value,), glsl=function, precise=exact) for function in ("cos", "sin")
+    )
     return ShaderVariable(Expr(Op.CONSTRUCT, complex_from_float(kind), parts, None, here()))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from vkdispatch.base.dtype import DType, is_complex, is_matrix, is_scalar, make_floating_dtype
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Expr
+from vkdispatch.codegen.ir import Expr, ShaderFlags
 from vkdispatch.codegen.location import located
+from vkdispatch.codegen.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 
 Operand = ShaderVariable | float
@@ -57,12 +58,12 @@ def all_numbers(values: Sequence[Any]) -> bool:
 
 
 def apply(
-    name: str, glsl: str, values: Sequence[Any], *, floating: bool = True, has_double: bool = True
+    name: str, glsl: str | None, values: Sequence[Any], *, floating: bool = True, own: bool = False
 ) -> ShaderVariable:
-    """Call a GLSL function component by component, on operands brought to one type.
+    """Call a function component by component, on operands brought to one type.
 
-    `floating` turns integers into floats; without `has_double` float64 goes through float32. Raises
-    ValueError for matrices and complex numbers.
+    `floating` turns integers into floats. If `own`, `codegen.mathematics` has the function, for what GLSL's
+    cannot do; see `expressions.elementary`. Raises ValueError for matrices and complex numbers.
     """
     kind, parts = ex.meet(operands(name, values), name)
     if is_complex(kind) or is_matrix(kind):
@@ -70,9 +71,10 @@ def apply(
     if floating:
         kind = make_floating_dtype(kind)
     parts = [ex.cast(part, kind) for part in parts]
-    if has_double:
-        return ShaderVariable(ex.call(glsl, kind, *parts))
-    return ShaderVariable(ex.in_single_precision(glsl, kind, parts))
+    if own:
+        exact = has_flag(ShaderFlags.PRECISE_MATH)
+        return ShaderVariable(ex.elementary(name, kind, parts, glsl=glsl, precise=exact))
+    return ShaderVariable(ex.call(glsl or name, kind, *parts))
 
 
 def by_component(value: Expr, kind: DType, rule: Callable[[Expr], Expr]) -> Expr:
@@ -89,15 +91,18 @@ def fold(rule: Callable[..., Any], values: Sequence[Any]) -> float:
 
 
 def unary(
-    name: str, rule: Callable[[float], Any], doc: str, *, glsl: str = "", has_double: bool = True
+    name: str, rule: Callable[[float], Any], doc: str, *, glsl: str | None = "", own: bool = False
 ) -> UnaryFunction:
-    """Make a function of one value: `rule` computes numbers, the GLSL function GPU values."""
+    """Make a function of one value: `rule` computes numbers, the GLSL function GPU values.
+
+    The GLSL function has the same name, or there is none (None); see `apply` for `own`.
+    """
 
     def function(x: Any) -> Any:
         operands(name, (x,))
         if all_numbers((x,)):
             return fold(rule, (x,))
-        return apply(name, glsl or name, (x,), has_double=has_double)
+        return apply(name, name if glsl == "" else glsl, (x,), own=own)
 
     return cast(UnaryFunction, _described(function, name, doc))
 
@@ -107,8 +112,8 @@ def binary(
     rule: Callable[[float, float], Any],
     doc: str,
     *,
-    glsl: str = "",
-    has_double: bool = True,
+    glsl: str | None = "",
+    own: bool = False,
     floating: bool = True,
 ) -> BinaryFunction:
     """Make a function of two values: `rule` computes numbers, the GLSL function GPU values."""
@@ -117,7 +122,7 @@ def binary(
         operands(name, (x, y))
         if all_numbers((x, y)):
             return fold(rule, (x, y))
-        return apply(name, glsl or name, (x, y), has_double=has_double, floating=floating)
+        return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=floating)
 
     return cast(BinaryFunction, _described(function, name, doc))
 

@@ -1,0 +1,37 @@
+"""Functions of mathematics that GLSL lacks, by NumPy and Python's `math`; computed in float64."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from vkdispatch.codegen.helpers import DOUBLE, SINGLE
+from vkdispatch.codegen.mathematics import host
+from vkdispatch.interpreter.values import Array, aligned
+
+Rule = Callable[..., Array]
+
+
+def _each(rule: Callable[[float], float]) -> Rule:
+    return lambda x: np.array([rule(value) for value in x.ravel().tolist()]).reshape(x.shape)
+
+
+def _in_double(rule: Rule) -> Rule:
+    return lambda *args: rule(*(arg.astype(np.float64) for arg in aligned(*args)))
+
+
+_NAMED: dict[str, Rule] = {
+    **{
+        name: getattr(np, name)
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1")
+    },
+    **{name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "cbrt", "hypot")},
+    **{
+        name: getattr(np, f"arc{name[1:]}")
+        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
+    },
+    "pow": np.power,
+    **{name: _each(getattr(host, name)) for name in host.__all__},
+}
+RULES: dict[str, Rule] = {
+    prefix + name: _in_double(rule) for name, rule in _NAMED.items() for prefix in (SINGLE, DOUBLE)
+}
