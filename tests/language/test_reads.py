@@ -421,3 +421,19 @@ def test_without_the_rewrite_names_are_places() -> None:
     kernel(p, q)
     assert p.read(0).tolist() == [3] * 5
     assert q.read(0).tolist() == [1003 + k for k in range(5)]
+
+
+def test_a_component_of_a_name_without_source() -> None:
+    text = "def kernel(p):\n    {}\n    p[0].y = 3"
+    for line, refused in (("v = p[0]; v.x = 2", True), ("p[0].x = 2", False)):
+        found: dict[str, Any] = {}
+        exec(text.format(line), found)
+        found["kernel"].__annotations__ = {"p": Buff[v2]}
+        if refused:
+            with pytest.raises(ValueError, match="source of 'kernel' was not found"):
+                vd.shader(1)(found["kernel"])
+        else:
+            p = vd.Buffer((1,), v2)
+            p.write(np.zeros((1, 2), np.float32))
+            vd.shader(1)(found["kernel"])(p)
+            assert p.read(0).tolist() == [[2, 3]]

@@ -1,8 +1,10 @@
 """Where in the user's Python a value or statement came from, and errors that say so."""
 
 import linecache
+import opcode
 import os
 import sys
+from collections.abc import Iterator
 from itertools import islice
 from types import CodeType, FrameType
 from typing import TypeVar
@@ -13,6 +15,11 @@ from vkdispatch.base.errors import VkDispatchError
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Of these it was found out already: every operation asks for each of its callers.
 _own_files: set[str] = set()
+
+_FILLERS = frozenset(("CACHE", "EXTENDED_ARG", "NOP"))
+_NAMES = frozenset(
+    ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME")
+)
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
@@ -42,6 +49,11 @@ class Loc:
     def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
         return next(islice(self.code.co_positions(), self.offset // 2, None), (None, None, None, None))
 
+    def follows_name(self) -> bool:
+        """Whether the instruction before this one reads a variable."""
+        before = [name for name in islice(_instructions(self.code), self.offset // 2) if name not in _FILLERS]
+        return bool(before) and before[-1] in _NAMES
+
     def excerpt(self) -> str:
         """Return the source line with carets under the expression, or "" where there is no source."""
         first, last, begin, end = self._position()
@@ -63,6 +75,10 @@ class Loc:
 
     def __repr__(self) -> str:
         return f"<Loc {self}>"
+
+
+def _instructions(code: CodeType) -> Iterator[str]:
+    return (opcode.opname[unit] for unit in code.co_code[::2])
 
 
 def here() -> Loc | None:

@@ -206,6 +206,7 @@ class ShaderVariable(Operators):
         return ShaderVariable(_component_of(self._value(), letter))
 
     def _set_component(self, letter: str, value: object) -> None:
+        self._check_owner()
         try:
             target = _component_of(self._place(), letter)
         except ComponentError as error:
@@ -222,6 +223,20 @@ class ShaderVariable(Operators):
             stored = current().declare(target, stored)
         for position, letter in enumerate(letters):
             self._set_component(letter, ShaderVariable(ex.component(stored, position)))
+
+    def _check_owner(self) -> None:
+        """Refuse `v.x = 1` of an element's name in a function that could not be rewritten to know the name."""
+        if self.expr.op is not Op.ELEMENT or not is_tracing() or current().aliasing:
+            return
+        place = here()
+        note = current().truth_notes.get(place.code) if place is not None else None
+        if place is not None and note is not None and place.follows_name():
+            raise located(
+                ArgumentValueError,
+                "a component is assigned to through a name that holds an element, which must not change the "
+                f"element; {note}: assign to the element itself, as in buffer[i].x, or make the name a register "
+                "by .to_register()",
+            )
 
     @property
     def x(self) -> "ShaderVariable":
@@ -269,6 +284,7 @@ class ShaderVariable(Operators):
 
     @real.setter
     def real(self, value: object) -> None:
+        self._check_owner()
         _assign_to(_part_of(self._place(), 0, "real"), value)
 
     @property
@@ -278,6 +294,7 @@ class ShaderVariable(Operators):
 
     @imag.setter
     def imag(self, value: object) -> None:
+        self._check_owner()
         _assign_to(_part_of(self._place(), 1, "imag"), value)
 
     def conjugate(self) -> "ShaderVariable":
