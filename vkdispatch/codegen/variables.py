@@ -225,7 +225,7 @@ class ShaderVariable(Operators):
             self._set_component(letter, ShaderVariable(ex.component(stored, position)))
 
     def _check_owner(self) -> None:
-        """Refuse `v.x = 1` of an element's name in a function that could not be rewritten to know the name."""
+        """Refuse `v.x = 1` of a name for an element, in a function that could not be rewritten."""
         if self.expr.op is not Op.ELEMENT or not is_tracing() or current().aliasing:
             return
         place = here()
@@ -234,8 +234,8 @@ class ShaderVariable(Operators):
             raise located(
                 ArgumentValueError,
                 "a component is assigned to through a name that holds an element, which must not change the "
-                f"element; {note}: assign to the element itself, as in buffer[i].x, or make the name a register "
-                "by .to_register()",
+                f"element; {note}: assign to the element itself, as in buffer[i].x, or make the name a "
+                "register by .to_register()",
             )
 
     @property
