@@ -107,6 +107,9 @@ class _Search:
         self.names: dict[int, Expr] = {}
         self.candidates: dict[int, _Candidate] = {}
         self.of_statement: dict[int, _Candidate] = {}
+        # memory that candidates read, and whether any of it was changed after one did: mostly none was
+        self._watched: set[_Memory] = set()
+        self._any_stale = False
         self._clock = 0
         # when each memory was last changed on the way to the current statement
         self._changed: dict[_Memory, int] = {}
@@ -122,7 +125,8 @@ class _Search:
             if isinstance(statement, (While, For)):
                 self._loop(statement)
                 continue
-            self._use(evaluated(statement))
+            if self._any_stale:
+                self._use(evaluated(statement))
             if isinstance(statement, (If, Switch)):
                 self._branches(blocks_of(statement))
             elif isinstance(statement, (Scope, Assert)):
@@ -153,6 +157,7 @@ class _Search:
         for memory in memories:
             self._clock += 1
             self._changed[memory] = self._clock
+            self._any_stale |= memory in self._watched
 
     def _effects_of(self, block: Block) -> frozenset[_Memory]:
         """Find what a block may change, once."""
@@ -179,15 +184,17 @@ class _Search:
             return
         # a declaration here would use them
         self._use(value.args)
-        parts = [self._summary(arg) for arg in value.args]
-        memory = _own_memory(value).union(*(part.loose for part in parts))
+        memory = _own_memory(value)
+        for arg in value.args:
+            memory = _union(memory, self._summary(arg).loose)
+        self._watched |= memory
         candidate = _Candidate(value, self._clock, memory)
         self.candidates[id(value)] = self.of_statement[id(statement)] = candidate
         self._summaries[id(value)] = self._of_candidate(candidate)
 
     def _use(self, roots: Iterable[Expr]) -> None:
         """Give candidates in these trees that have changed since they were read a register."""
-        for root in roots:
+        for root in roots if self._any_stale else ():
             if self._is_stale(self._summary(root)):
                 self._settle(root)
 
