@@ -35,6 +35,8 @@ from vkdispatch.codegen.ir import (
     Switch,
     While,
     is_encoded,
+    root_of,
+    walk,
 )
 from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings
 from vkdispatch.codegen.location import Loc, here, located
@@ -480,6 +482,19 @@ class Recorder:
             return []
         inner = [statement for frame in self._frames[depth + 1 :] for statement in frame.statements]
         return statements[position:] + inner
+
+    def values_of(self, register: Register) -> list[Expr]:
+        """Return what has been stored in a register, or in a part of it; `r -= x` gives `r - x`."""
+        found: list[Expr] = []
+        for frame in self._frames:
+            for statement in walk(tuple(frame.statements)):
+                if isinstance(statement, Declare) and statement.register is register:
+                    found.append(statement.value)
+                elif isinstance(statement, Store) and root_of(statement.place).value is register:
+                    place, value, symbol = statement.place, statement.value, statement.operator
+                    whole = Expr(Op.BINARY, place.dtype, (place, value), symbol)
+                    found.append(value if symbol is None else whole)
+        return found
 
     @property
     def innermost(self) -> list[Statement]:
