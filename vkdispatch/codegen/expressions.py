@@ -774,7 +774,7 @@ def check_stored(value: Number, scalar: DType) -> None:
         )
     if not fits(int(value), scalar):
         low, high = bounds(scalar)
-        raise located(
-            ArgumentValueError,
-            f"cannot store {value} in {scalar.name}: it does not fit (it holds {low} to {high})",
-        )
+        text = f"cannot store {value} in {scalar.name}: it does not fit ({low} to {high})"
+        if low - high - 1 <= value <= 2 * high + 1:
+            text += f"; {wrap(int(value), scalar)} has the same bits"
+        raise located(ArgumentValueError, text)

@@ -44,10 +44,10 @@ def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
         return
     low, high = bounds(scalar)
     text = (
-        f"{symbol} {number}: this is {'always' if outcome else 'never'} true, since {scalar.name} holds the "
+        f"{symbol} {number}: this is {'always' if outcome else 'never'} true, since {scalar.name} holds "
         f"integers of {low} to {high}"
     )
-    if low == 0 and number <= 0:
+    if _is_unsigned(value) and _is_difference(value):
         text += f"; {_advice(value)}"
     warn(text)
 
