@@ -207,7 +207,7 @@ def test_store_numbers(kind, value):
         r[:] = value
 
     if value < 0 and dt.is_integer_dtype(kind) and not dt.is_signed_dtype(kind):
-        with pytest.raises(ValueError, match="cannot store -1 in uint.* has the same bits"):
+        with pytest.raises(ValueError, match=r"cannot store -1 in uint.* has the same bits"):
             compiled(body, [Buff[kind]])
     else:
         compiled(body, [Buff[kind]])

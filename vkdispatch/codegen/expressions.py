@@ -5,7 +5,6 @@ numbers. A number takes the type of the values that it meets, so that `x * 2` ke
 float beside integers is a float32. One that the type does not hold is an error.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -38,9 +37,18 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.codegen.attributes import COMPONENTS
-from vkdispatch.codegen.ir import Expr, Op, Value
+from vkdispatch.codegen.ir import Argument, Expr, Op, Register, Value
 from vkdispatch.codegen.location import here, located
-from vkdispatch.codegen.numbers import MIRRORED, bounds, common_type, exact_comparison, fits, wider_type, wrap
+from vkdispatch.codegen.numbers import (
+    MIRRORED,
+    bounds,
+    common_type,
+    exact_comparison,
+    fits,
+    is_finite,
+    wider_type,
+    wrap,
+)
 
 Number = int | float
 Operand = Expr | Number
@@ -93,14 +101,14 @@ def literal(value: Number | bool, kind: DType, what: str = "") -> Expr:
         if not fits(value, kind):
             raise _misfit(value, kind, what)
         return _make(Op.LITERAL, kind, value=float(value))
-    if not (math.isfinite(value) and fits(int(value), kind)):
+    if not (is_finite(value) and fits(int(value), kind)):
         raise _misfit(value, kind, what)
     return _make(Op.LITERAL, kind, value=int(value))
 
 
 def _misfit(value: Number, kind: DType, what: str) -> ArgumentValueError:
     text = f"{what}: " if what else ""
-    if not math.isfinite(value):
+    if not is_finite(value):
         return located(ArgumentValueError, f"{text}{value} cannot become {kind.name}")
     text += f"{value} does not fit in {kind.name}"
     if is_integer_dtype(kind):
@@ -113,7 +121,7 @@ def _misfit(value: Number, kind: DType, what: str) -> ArgumentValueError:
 
 def _converted(value: Number, kind: DType) -> Expr:
     """Make a literal as GLSL converts a number: integers keep their lowest bits."""
-    if is_integer_dtype(kind) and math.isfinite(value):
+    if is_integer_dtype(kind) and is_finite(value):
         return _make(Op.LITERAL, kind, value=wrap(int(value), kind))
     if is_float_dtype(kind):
         return _make(Op.LITERAL, kind, value=float(value))
@@ -125,7 +133,7 @@ def converted_literal(value: Number, kind: DType) -> Expr:
 
     Raises ValueError unless an integer type of either sign and of this width holds the number.
     """
-    if is_integer_dtype(kind) and math.isfinite(value):
+    if is_integer_dtype(kind) and is_finite(value):
         bits = 8 * kind.item_size
         if -(1 << (bits - 1)) <= int(value) < 1 << bits:
             return _converted(value, kind)
@@ -508,8 +516,9 @@ def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
         if symbol in _BITWISE_OF_BOOL:
             return logical(_BITWISE_OF_BOOL[symbol], (a, b))
     if symbol in ("<<", ">>"):
+        if isinstance(a, Expr):
+            _check_shift(symbol, b, a.dtype)
         kind, operands = _integers(symbol, a, b)
-        _check_shift(symbol, b, kind)
         # GLSL types a shift by its left side
         operands[0] = cast(operands[0], kind)
     else:
@@ -685,15 +694,83 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
     if isinstance(exact, Expr):
         return exact
     symbol, a, b = exact
+    if isinstance(a, Expr) and isinstance(b, Expr) and _mixes_signs(a, b):
+        return (
+            _compare_signs(symbol, a, b)
+            if is_signed_dtype(a.dtype)
+            else _compare_signs(MIRRORED[symbol], b, a)
+        )
     kind, operands = meet((a, b), symbol)
     if not is_scalar(kind):
         if symbol not in ("==", "!="):
-            raise located(
-                ArgumentTypeError,
-                f"{symbol}: {kind.name} has no order; compare components and join them with vc.all",
-            )
+            raise _unordered(symbol, kind)
         operands = [cast(value, kind) for value in operands]
     return _make(Op.COMPARE, bool_, tuple(operands), symbol)
+
+
+def _mixes_signs(a: Expr, b: Expr) -> bool:
+    """Whether the promoted type of two integers does not hold all values of both.
+
+    Ids and sizes count as small enough for the signed type of their width.
+    """
+    signed, unsigned = (a, b) if is_signed_dtype(a.dtype) else (b, a)
+    alike = (is_scalar(a.dtype) and is_scalar(b.dtype)) or (is_vector(a.dtype) and is_vector(b.dtype))
+    if not alike or not is_signed_dtype(signed.dtype) or is_signed_dtype(unsigned.dtype):
+        return False
+    if not is_integer_dtype(unsigned.dtype):
+        return False
+    sizes = [component_type(value.dtype).item_size for value in (signed, unsigned)]
+    return sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not is_position(unsigned))
+
+
+def is_position(value: Expr) -> bool:
+    """Whether a value is an id or a size, or computed from few of them by other than subtraction."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if len(seen) > _FEW or not (node.op in _KEEPS_POSITIONS or _is_small(node)):
+            return False
+        if node.op is Op.BINARY and node.value == "-":
+            return False
+        waiting += node.args
+    return True
+
+
+# Operations that make positions of positions; of large expressions nobody looks whether they do.
+_KEEPS_POSITIONS = frozenset((Op.BINARY, Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT))
+_FEW = 32
+
+
+def _is_small(leaf: Expr) -> bool:
+    if leaf.op is Op.LITERAL:
+        return isinstance(leaf.value, int) and fits(leaf.value, int32)
+    if isinstance(leaf.value, Register):
+        return leaf.value.counter
+    return leaf.op in (Op.BUILTIN, Op.LENGTH) or (isinstance(leaf.value, Argument) and leaf.value.shape)
+
+
+def _compare_signs(symbol: str, signed: Expr, unsigned: Expr) -> Expr:
+    """Compare a signed with an unsigned integer as mathematics does."""
+    if is_vector(signed.dtype):
+        if signed.dtype.child_count != unsigned.dtype.child_count or symbol not in ("==", "!="):
+            meet((signed, unsigned), symbol)
+            raise _unordered(symbol, signed.dtype)
+        pairs = [(component(signed, i), component(unsigned, i)) for i in range(signed.dtype.child_count)]
+        parts = [compare(symbol, first, second) for first, second in pairs]
+        return logical("&&" if symbol == "==" else "||", parts)
+    same = _make(Op.COMPARE, bool_, (cast(signed, unsigned.dtype), unsigned), symbol)
+    if symbol in ("<", "<=", "!="):
+        return logical("||", (compare("<", signed, 0), same))
+    return logical("&&", (compare(">=", signed, 0), same))
+
+
+def _unordered(symbol: str, kind: DType) -> ArgumentTypeError:
+    return located(
+        ArgumentTypeError, f"{symbol}: {kind.name} has no order; compare components and join them with vc.all"
+    )
 
 
 def _exact(symbol: str, a: Operand, b: Operand) -> Expr | tuple[str, Operand, Operand]:

@@ -47,6 +47,12 @@ def fits(value: float, kind: DType) -> bool:
     return low <= value <= high
 
 
+def is_finite(value: float) -> bool:
+    """Whether a number is neither infinite nor NaN; ints of any size are not."""
+    # a large int is none of math's numbers
+    return isinstance(value, int) or math.isfinite(value)
+
+
 def wrap(value: int, kind: DType) -> int:
     """Return the number of an integer type that has the lowest bits of `value`."""
     low, _ = bounds(kind)
@@ -78,7 +84,7 @@ def exact_comparison(symbol: str, kind: DType, number: float) -> bool | tuple[st
     """
     if is_float_dtype(kind):
         return _with_float(symbol, kind, number)
-    if not math.isfinite(number):
+    if not is_finite(number):
         return _beyond(symbol, number)
     if number != math.floor(number):
         if symbol in ("==", "!="):

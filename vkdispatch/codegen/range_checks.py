@@ -9,7 +9,7 @@ from vkdispatch.base.dtype import (
     is_signed_dtype,
 )
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.ir import Argument, Expr, Op, Register
+from vkdispatch.codegen.ir import Expr, Op, Register
 from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.location import within_library
 from vkdispatch.codegen.numbers import MIRRORED, bounds, known_outcome, wider_type
@@ -78,16 +78,10 @@ def _is_unsigned(value: Expr) -> bool:
 
 
 def _is_position(value: Expr) -> bool:
-    """Whether a value is made of ids and sizes alone, without subtraction."""
-    return all(_is_harmless(node) for node in _sources(value))
-
-
-def _is_harmless(node: Expr) -> bool:
-    if isinstance(node.value, Register):
-        return node.value.counter
-    if isinstance(node.value, Argument):
-        return node.value.shape
-    return node.op in (Op.BUILTIN, Op.LITERAL, Op.LENGTH) or (node.op is Op.BINARY and node.value != "-")
+    """Whether a value is made of ids and sizes alone, without subtraction; registers are looked into."""
+    return all(
+        ex.is_position(node) or (node.op is Op.BINARY and node.value != "-") for node in _sources(value)
+    )
 
 
 def _is_difference(value: Expr) -> bool:

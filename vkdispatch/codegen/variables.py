@@ -320,9 +320,9 @@ class ShaderVariable(Operators):
 
     def _assign(self, value: object) -> None:
         place = self._value()
-        stored = value_to_store(value, place.dtype)
         if isinstance(place.value, Storage) and ex.is_number(value):
             ex.check_stored(value, component_type(place.value.dtype))
+        stored = value_to_store(value, place.dtype)
         if same_place(stored, place):
             # buf[i] += x ends with buf[i] = buf[i]
             return
