@@ -373,6 +373,33 @@ def test_choices_of_two_numbers_hold_both() -> None:
     same(wide, [3_000_000_000, -1])
 
 
+def test_atomics_follow_the_operators() -> None:
+    @vd.shader(1)
+    def kernel(u: Buff[u32], i: Buff[i32]) -> None:
+        vc.atomic_add(u[0], -3)
+        vc.atomic_sub(u[1], -3)
+        vc.atomic_and(u[2], ~7)
+        vc.atomic_and(i[0], 0xFFFF0000)
+        vc.atomic_xor(i[1], 0xFFFFFFFF)
+
+    start = np.array([5, 0xFFFFFFFF, 0x80000017], np.uint32)
+    u, i = buffer_of(u32, start), buffer_of(i32, [-1, 5])
+    kernel(u, i)
+    same(u.read(0), [2, 2, 0x80000010])
+    same(i.read(0), [-65536, ~5])
+    with vc.shader_context() as context:
+        u, i = context.declare_input_arguments([Buff[u32], Buff[i32]])
+        for misuse in (
+            lambda: vc.atomic_max(u[0], -1),
+            lambda: vc.atomic_or(u[0], -1),
+            lambda: vc.atomic_exchange(i[0], 1 << 31),
+            lambda: vc.atomic_add(i[0], 1 << 31),
+            lambda: vc.atomic_compare_exchange(u[0], 0, -1),
+        ):
+            with pytest.raises(ValueError, match="does not fit in"):
+                misuse()
+
+
 # ---- functions of numbers, and Python's functions ------------------------------------------------
 
 

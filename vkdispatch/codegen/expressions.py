@@ -535,19 +535,23 @@ def _check_shift(symbol: str, count: Operand, kind: DType) -> None:
 
 
 def _mask(symbol: str, value: Operand, beside: Operand) -> Operand:
-    """Return a number as a pattern of bits for the value beside it.
+    if is_integer_number(value) and isinstance(beside, Expr) and is_integer_dtype(beside.dtype):
+        return changed_number(symbol, int(value), component_type(beside.dtype))
+    return value
 
-    Bits of a number as wide as the value stay what they are, also in a signed type. `&` with an unsigned
-    value takes any number, since the bits above are zeros there.
+
+def changed_number(symbol: str, value: int, scalar: DType) -> int:
+    """Return a number as it takes part in an operation modulo a power of two with an integer type.
+
+    Bits of a number as wide as the type stay what they are, also in a signed type. `&` with an unsigned value
+    takes any number, since the bits above are zeros there. Negative numbers are added to unsigned ones.
     """
-    if not (is_integer_number(value) and isinstance(beside, Expr) and is_integer_dtype(beside.dtype)):
-        return value
-    scalar = component_type(beside.dtype)
-    pattern = wrap(int(value), scalar)
-    all_bits = (1 << 8 * scalar.item_size) - 1
-    if is_signed_dtype(scalar):
-        return pattern if 0 <= value <= all_bits else value
-    return pattern if symbol == "&" else value
+    low, high = bounds(scalar)
+    if symbol in "+-":
+        return wrap(value, scalar) if low == 0 and -high <= value < 0 else value
+    if low < 0:
+        return wrap(value, scalar) if 0 <= value <= 2 * high + 1 else value
+    return wrap(value, scalar) if symbol == "&" else value
 
 
 def negate(value: Expr) -> Expr:
@@ -695,11 +699,7 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
         return exact
     symbol, a, b = exact
     if isinstance(a, Expr) and isinstance(b, Expr) and _mixes_signs(a, b):
-        return (
-            _compare_signs(symbol, a, b)
-            if is_signed_dtype(a.dtype)
-            else _compare_signs(MIRRORED[symbol], b, a)
-        )
+        return _compare_signs(symbol, a, b)
     kind, operands = meet((a, b), symbol)
     if not is_scalar(kind):
         if symbol not in ("==", "!="):
@@ -724,7 +724,7 @@ def _mixes_signs(a: Expr, b: Expr) -> bool:
 
 
 def is_position(value: Expr) -> bool:
-    """Whether a value is an id or a size, or computed from few of them by other than subtraction."""
+    """Whether a value is an id or a size, or a sum or product of few of them: not negative, and not large."""
     waiting, seen = [value], set[int]()
     while waiting:
         node = waiting.pop()
@@ -733,36 +733,41 @@ def is_position(value: Expr) -> bool:
         seen.add(id(node))
         if len(seen) > _FEW or not (node.op in _KEEPS_POSITIONS or _is_small(node)):
             return False
-        if node.op is Op.BINARY and node.value == "-":
+        if node.op is Op.BINARY and node.value not in _GROWS_LITTLE:
             return False
         waiting += node.args
     return True
 
 
 # Operations that make positions of positions; of large expressions nobody looks whether they do.
+_GROWS_LITTLE = frozenset("+*/%&") | {">>"}
 _KEEPS_POSITIONS = frozenset((Op.BINARY, Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT))
 _FEW = 32
 
 
 def _is_small(leaf: Expr) -> bool:
     if leaf.op is Op.LITERAL:
-        return isinstance(leaf.value, int) and fits(leaf.value, int32)
+        # a larger factor makes a hash
+        return isinstance(leaf.value, int) and 0 <= leaf.value <= 1 << 20
     if isinstance(leaf.value, Register):
         return leaf.value.counter
     return leaf.op in (Op.BUILTIN, Op.LENGTH) or (isinstance(leaf.value, Argument) and leaf.value.shape)
 
 
-def _compare_signs(symbol: str, signed: Expr, unsigned: Expr) -> Expr:
-    """Compare a signed with an unsigned integer as mathematics does."""
-    if is_vector(signed.dtype):
-        if signed.dtype.child_count != unsigned.dtype.child_count or symbol not in ("==", "!="):
-            meet((signed, unsigned), symbol)
-            raise _unordered(symbol, signed.dtype)
-        pairs = [(component(signed, i), component(unsigned, i)) for i in range(signed.dtype.child_count)]
+def _compare_signs(symbol: str, a: Expr, b: Expr) -> Expr:
+    """Compare a signed and an unsigned integer as mathematics does."""
+    if is_vector(a.dtype):
+        if a.dtype.child_count != b.dtype.child_count or symbol not in ("==", "!="):
+            kind, _ = meet((a, b), symbol)
+            raise _unordered(symbol, kind)
+        pairs = [(component(a, i), component(b, i)) for i in range(a.dtype.child_count)]
         parts = [compare(symbol, first, second) for first, second in pairs]
         return logical("&&" if symbol == "==" else "||", parts)
-    same = _make(Op.COMPARE, bool_, (cast(signed, unsigned.dtype), unsigned), symbol)
-    if symbol in ("<", "<=", "!="):
+    signed, kind = (a, b.dtype) if is_signed_dtype(a.dtype) else (b, a.dtype)
+    same = _make(Op.COMPARE, bool_, (cast(a, kind), cast(b, kind)), symbol)
+    if is_position(signed):
+        return same
+    if (symbol if signed is a else MIRRORED[symbol]) in ("<", "<=", "!="):
         return logical("||", (compare("<", signed, 0), same))
     return logical("&&", (compare(">=", signed, 0), same))
 

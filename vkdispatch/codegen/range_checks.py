@@ -80,7 +80,8 @@ def _is_unsigned(value: Expr) -> bool:
 def _is_position(value: Expr) -> bool:
     """Whether a value is made of ids and sizes alone, without subtraction; registers are looked into."""
     return all(
-        ex.is_position(node) or (node.op is Op.BINARY and node.value != "-") for node in _sources(value)
+        ex.is_position(node) or (node.op is Op.BINARY and node.value in ("+", "*"))
+        for node in _sources(value)
     )
 
 
