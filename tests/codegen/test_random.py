@@ -31,8 +31,10 @@ def test_random_float_trees_compile(kind, tree):
 
 @pytest.mark.parametrize("kind", [i32, u32, i64, i16, iv3, uv2])
 @_SETTINGS
-@given(tree=trees(integer=True))
-def test_random_integer_trees_compile(kind, tree):
+@given(data=st.data())
+def test_random_integer_trees_compile(kind, data):
+    tree = data.draw(trees(integer=True, signed=dt.is_signed_dtype(kind)))
+
     def body(data, x):
         value = evaluate(tree, [data[0], x], integer=True, gpu=True)
         data[1] = value.to_dtype(kind)

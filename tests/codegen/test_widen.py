@@ -103,7 +103,7 @@ def test_comparisons_of_positions_are_wide_and_others_are_not() -> None:
             data[2] = 1.0
 
     body = source(kernel)
-    assert re.search(r"if \(int64_t\(long_\w+\) < PC.buf0_shape_w\)", body)
+    assert re.search(r"if \(long_\w+ < uint64_t\(PC.buf0_shape_w\)\)", body)
     assert re.search(r"if \(long_\w+ == uint64_t\(PC.count\)\)", body)
     assert "if (PC.level < 3)" in body
 

@@ -123,7 +123,7 @@ REFUSED: list[tuple[Any, Callable[..., Any]]] = [
     (ValueError, lambda c, v, z, m, u, o: m + v),
     (ValueError, lambda c, v, z, m, u, o: m / m),
     (TypeError, lambda c, v, z, m, u, o: operator.iadd(vc.new_int_register(), c)),
-    (TypeError, lambda c, v, z, m, u, o: operator.iadd(vc.new_uint_register(), -1)),
+    (ValueError, lambda c, v, z, m, u, o: operator.imul(vc.new_uint_register(), -1)),
     (TypeError, lambda c, v, z, m, u, o: operator.iadd(vc.new_uint_register(), vc.new_int_register())),
     (ValueError, lambda c, v, z, m, u, o: operator.itruediv(vc.new_int_register(), 2)),
 ]

@@ -163,8 +163,10 @@ def _computed(node: Node, variables: Mapping[str, Any], known: dict[int, Any]) -
     scalar = dt.component_type(node.kind)
     if node.op in _COMPARE:
         kind = _meeting(node.args)
-        left, right = (_whole(arg, kind) for arg in args)
-        return _COMPARE[node.op](left, right)
+        # integers are compared as they are, whatever their types
+        if dt.is_float_dtype(kind) or kind is dt.bool_:
+            args = [_whole(arg, kind) for arg in args]
+        return _COMPARE[node.op](*args)
     match node.op:
         case "any":
             return any(args)

@@ -92,9 +92,13 @@ def result_types(rule: Callable[..., Any], kinds: Sequence[DType]) -> list[DType
 
 
 def evaluate(
-    rule: Callable[..., Any], *inputs: tuple[DType, Any], count: int | None = None, local_size: int = 64
+    rule: Callable[..., Any],
+    *inputs: tuple[DType, Any],
+    count: int | None = None,
+    local_size: int = 64,
+    interpret: bool = False,
 ) -> list[Array]:
-    """Results of `rule`, one array each, for the rows of the inputs.
+    """Results of `rule`, one array each, for the rows of the inputs; on the device, or interpreted.
 
     `rule` gets a register for each input and returns a GPU value or a list of them.
     """
@@ -113,12 +117,16 @@ def evaluate(
             places[kind] += 1
 
     annotations = [Buff[kind] for kind in (*(kind for kind, _ in inputs), *distinct)]
-    outputs = [filled(rows * types.count(kind), kind, 77) for kind in distinct]
     run = vd.shader(exec_size=rows, local_size=local_size, arg_type_annotations=annotations)(kernel)
-    run(*(buffer_of(kind, values) for kind, values in inputs), *outputs)
+    if interpret:
+        arrays = [np.full((rows * types.count(k), *k.true_numpy_shape), 77, host(k)) for k in distinct]
+        run.interpret(*(np.array(values, host(kind)) for kind, values in inputs), *arrays)
+    else:
+        outputs = [filled(rows * types.count(kind), kind, 77) for kind in distinct]
+        run(*(buffer_of(kind, values) for kind, values in inputs), *outputs)
+        arrays = [out.read(0) for out in outputs]
     pieces = {
-        kind: list(np.split(out.read(0), types.count(kind)))
-        for kind, out in zip(distinct, outputs, strict=True)
+        kind: list(np.split(array, types.count(kind))) for kind, array in zip(distinct, arrays, strict=True)
     }
     return [pieces[kind].pop(0) for kind in types]
 

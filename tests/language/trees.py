@@ -131,9 +131,6 @@ def compute(node: Node, variables: Mapping[str, Array], known: dict[int, Array] 
             values = [compute(arg, variables, known) for arg in node.args]
             if dt.is_integer_dtype(node.kind) and all(arg.kind in (i32, u32) for arg in node.args):
                 values = [_as_host(each, node.kind) for each in values]
-            elif node.kind is BOOL and {arg.kind for arg in node.args} == {i32, u32}:
-                # 32-bit integers of both kinds meet as signed ones
-                values = [_as_host(each, i32) for each in values]
             value = _as_host(OPERATIONS[node.op].compute(*values), node.kind)
         known[id(node)] = value
     return known[id(node)]

@@ -1,10 +1,10 @@
 """Typed construction of expressions: which operands go together, in which type they meet, what comes out.
 
-Every rule about types lives here or in `base.dtype`. Operands are expressions or Python/NumPy numbers; a
-number takes the type of the value it meets when it fits, so that `x * 2` keeps the type of `x`.
+Every rule about types lives here, in `numbers` or in `base.dtype`. Operands are expressions or Python/NumPy
+numbers. A number takes the type of the values that it meets, so that `x * 2` keeps the type of `x`; only a
+float beside integers is a float32. One that the type does not hold is an error.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from vkdispatch.base.dtype import (
     DType,
+    bfloat16,
     bool_,
     complex_from_float,
     component_count,
@@ -37,8 +38,18 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.codegen.attributes import COMPONENTS
 from vkdispatch.codegen.helpers import own_name
-from vkdispatch.codegen.ir import Expr, Op, Value
+from vkdispatch.codegen.ir import Argument, Expr, Op, Register, Value
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.numbers import (
+    MIRRORED,
+    bounds,
+    common_type,
+    exact_comparison,
+    fits,
+    is_finite,
+    wider_type,
+    wrap,
+)
 
 Number = int | float
 Operand = Expr | Number
@@ -47,10 +58,6 @@ _BITWISE_OF_BOOL = {"&": "&&", "|": "||"}
 
 
 # ---- numbers -------------------------------------------------------------------------------------
-
-
-# Whether an order holds where the right side is the larger one.
-_ORDERS = {"<": True, "<=": True, ">": False, ">=": False}
 
 
 def is_number(value: object) -> TypeGuard[Number]:
@@ -68,53 +75,70 @@ def is_integer_number(value: object) -> TypeGuard[int]:
 def literal_dtype(value: Number) -> DType:
     """Type that a number has by itself.
 
-    The smallest of uint32, int32, uint64, int64 that holds it, or float32.
+    The first of uint32, int32, uint64, int64 that holds it, or float32.
     """
-    if not is_integer_number(value):
+    return _own_type(value)
+
+
+def _own_type(*values: Number) -> DType:
+    """Type that numbers without a GPU value beside them have together."""
+    if not all(map(is_integer_number, values)):
         return float32
-    for kind in (uint32, int32, uint64, int64):
-        if _fits(int(value), kind):
-            return kind
-    raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
+    kind = common_type([int(value) for value in values], (uint32, int32, uint64, int64))
+    if kind is None:
+        listed = " and ".join(str(value) for value in values)
+        raise located(ArgumentValueError, f"no integer type of 64 bits holds {listed}")
+    return kind
 
 
-def _bounds(kind: DType) -> tuple[int, int]:
-    bits = 8 * kind.item_size
-    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed_dtype(kind) else (0, (1 << bits) - 1)
+def literal(value: Number | bool, kind: DType, what: str = "") -> Expr:
+    """Make a scalar literal of type `kind`; floats lose their fraction in an integer type.
 
-
-def _fits(value: int, kind: DType) -> bool:
-    low, high = _bounds(kind)
-    return low <= value <= high
-
-
-def _wrap(value: int, kind: DType) -> int:
-    low, _ = _bounds(kind)
-    return (value - low) % (1 << (8 * kind.item_size)) + low
-
-
-def literal(value: Number | bool, kind: DType) -> Expr:
-    """Make a scalar literal of type `kind`.
-
-    Integers wrap around, and floats lose their fraction in an integer type.
+    Raises ValueError for a number that does not fit; `what` says what was being done.
     """
     if kind is bool_:
         return _make(Op.LITERAL, kind, value=bool(value))
     if is_float_dtype(kind):
+        if not fits(value, kind):
+            raise _misfit(value, kind, what)
         return _make(Op.LITERAL, kind, value=float(value))
-    if not math.isfinite(value):
-        raise located(ArgumentValueError, f"{value} cannot become {kind.name}")
-    return _make(Op.LITERAL, kind, value=_wrap(int(value), kind))
+    if not (is_finite(value) and fits(int(value), kind)):
+        raise _misfit(value, kind, what)
+    return _make(Op.LITERAL, kind, value=int(value))
 
 
-def _adopted(value: Number, other: DType) -> DType:
-    """Type that a number takes beside a value of type `other`."""
-    scalar = component_type(other)
-    if is_float_dtype(scalar):
-        return scalar
-    if is_integer_number(value) and scalar is not bool_ and _fits(int(value), scalar):
-        return scalar
-    return literal_dtype(value)
+def _misfit(value: Number, kind: DType, what: str) -> ArgumentValueError:
+    text = f"{what}: " if what else ""
+    if not is_finite(value):
+        return located(ArgumentValueError, f"{text}{value} cannot become {kind.name}")
+    text += f"{value} does not fit in {kind.name}"
+    if is_integer_dtype(kind):
+        text += " ({} to {})".format(*bounds(kind))
+    wide = wider_type(value, kind)
+    if what and wide is not None:
+        text += f", the type that it meets; convert the GPU value with .to_dtype(vd.{wide.name})"
+    return located(ArgumentValueError, text)
+
+
+def _converted(value: Number, kind: DType) -> Expr:
+    """Make a literal as GLSL converts a number: integers keep their lowest bits."""
+    if is_integer_dtype(kind) and is_finite(value):
+        return _make(Op.LITERAL, kind, value=wrap(int(value), kind))
+    if is_float_dtype(kind):
+        return _make(Op.LITERAL, kind, value=float(value))
+    return literal(value, kind)
+
+
+def converted_literal(value: Number, kind: DType) -> Expr:
+    """Make a scalar literal of a number that the user converts: -1 as an unsigned number has all bits set.
+
+    Raises ValueError unless an integer type of either sign and of this width holds the number.
+    """
+    if is_integer_dtype(kind) and is_finite(value):
+        bits = 8 * kind.item_size
+        if -(1 << (bits - 1)) <= int(value) < 1 << bits:
+            return _converted(value, kind)
+    return literal(value, kind)
 
 
 # ---- building blocks -----------------------------------------------------------------------------
@@ -159,31 +183,36 @@ _USUAL = frozenset((float32, float64, int32, uint32))
 _FLOATS = frozenset((float32, float64))
 
 
-def meet(values: Sequence[Operand], what: str) -> tuple[DType, list[Expr]]:
+def meet(values: Sequence[Operand], what: str, *, floating: bool = False) -> tuple[DType, list[Expr]]:
     """Bring operands to one scalar type: returns the promoted type, and all operands with its component type.
 
-    Scalars stay scalars beside vectors and matrices. At least one operand is an expression.
+    Scalars stay scalars beside vectors and matrices. At least one operand is an expression. `floating` makes
+    floats of integers, without a stop at the integer type in which they would meet. Raises ValueError for
+    types that do not meet, and for a number that the type does not hold.
     """
     known = [value.dtype for value in values if isinstance(value, Expr)]
-    if known[0] in _USUAL and len(known) == len(values) and known.count(known[0]) == len(known):
+    usual = _FLOATS if floating else _USUAL
+    if known[0] in usual and len(known) == len(values) and known.count(known[0]) == len(known):
         return known[0], list(values)  # type: ignore[arg-type]
     if known[0] in _FLOATS and len(known) == 1:
         # numbers take the type of a float
-        return known[0], [v if isinstance(v, Expr) else literal(v, known[0]) for v in values]
+        return known[0], [v if isinstance(v, Expr) else literal(v, known[0], what) for v in values]
     kind = int32 if known[0] is bool_ else known[0]
     for other in known[1:]:
         kind = promote(kind, other, what)
-    settled = kind
-    for value in values:
-        if not isinstance(value, Expr):
-            kind = promote(kind, _adopted(value, settled), what)
-    return kind, [_fit(value, kind) for value in values]
+    if is_integer_dtype(kind) and not all(
+        isinstance(value, Expr) or is_integer_number(value) for value in values
+    ):
+        kind = promote(kind, float32, what)
+    if floating:
+        kind = make_floating_dtype(kind)
+    return kind, [_fit(value, kind, what) for value in values]
 
 
-def _fit(value: Operand, kind: DType) -> Expr:
+def _fit(value: Operand, kind: DType, what: str = "") -> Expr:
     scalar = component_type(kind)
     if not isinstance(value, Expr):
-        value = literal(value, scalar)
+        value = literal(value, scalar, what)
     if is_scalar(value.dtype) and not is_complex(kind):
         return cast(value, scalar)
     return cast(value, kind)
@@ -208,7 +237,7 @@ def cast(value: Expr, kind: DType) -> Expr:
 def _cast_scalar(value: Expr, kind: DType) -> Expr:
     if is_scalar(kind):
         if value.op is Op.LITERAL and isinstance(value.value, (int, float)):
-            return literal(value.value, kind)
+            return _converted(value.value, kind)
         return Expr(Op.CONSTRUCT, kind, (value,), None, value.loc)
     part = cast(value, component_type(kind))
     if is_complex(kind):
@@ -271,7 +300,7 @@ def index_value(position: Expr) -> Expr:
     """Give an integer the type that GLSL wants for an index: int or uint."""
     if position.op is Op.LITERAL:
         assert isinstance(position.value, int)
-        return literal(position.value, int32 if _fits(position.value, int32) else uint32)
+        return literal(position.value, int32 if fits(position.value, int32) else uint32)
     if position.dtype.item_size == 4:
         return position
     narrow = position.dtype.item_size < 4 and is_signed_dtype(position.dtype)
@@ -297,7 +326,7 @@ def construct(kind: DType, args: Sequence[Expr | Number | complex]) -> Expr:
     for arg in args:
         if isinstance(arg, complex):
             raise located(ArgumentTypeError, f"{kind.name}: a complex number cannot become {kind.name}")
-        parts.append(arg if isinstance(arg, Expr) else literal(arg, scalar))
+        parts.append(arg if isinstance(arg, Expr) else converted_literal(arg, scalar))
     if len(parts) == 1:
         return _construct_from_one(kind, parts[0])
     if is_scalar(kind) or sum(component_count(part.dtype) for part in parts) != component_count(kind):
@@ -354,9 +383,28 @@ def _construct_complex(kind: DType, args: Sequence[Expr | Number | complex]) -> 
 
 
 def add(symbol: str, a: Operand, b: Operand) -> Expr:
-    """Make `a + b` or `a - b`."""
+    """Make `a + b` or `a - b`.
+
+    `u + -1` of an unsigned value is `u - 1`.
+    """
+    if symbol == "+" and _is_negative(a, b):
+        a, b = b, a
+    if _is_negative(b, a):
+        symbol, b = "-" if symbol == "+" else "+", -int(b)  # type: ignore[arg-type]
     kind, operands = meet((a, b), symbol)
     return _make(Op.BINARY, kind, tuple(operands), symbol)
+
+
+def _is_negative(number: Operand, beside: Operand) -> bool:
+    """Whether a number is the negative of one that the unsigned type of a value holds."""
+    return (
+        is_integer_number(number)
+        and number < 0
+        and isinstance(beside, Expr)
+        and is_integer_dtype(beside.dtype)
+        and fits(-int(number), component_type(beside.dtype))
+        and not is_signed_dtype(beside.dtype)
+    )
 
 
 def multiply(a: Operand, b: Operand) -> Expr:
@@ -429,9 +477,8 @@ def divide(a: Operand, b: Operand) -> Expr:
             )
     if isinstance(a, Expr) and is_complex(a.dtype):
         return _scale_complex(a, b, "/")
-    kind, operands = meet((a, b), "/")
-    kind = make_floating_dtype(kind)
-    return _make(Op.BINARY, kind, tuple(_fit(value, kind) for value in operands), "/")
+    kind, operands = meet((a, b), "/", floating=True)
+    return _make(Op.BINARY, kind, tuple(operands), "/")
 
 
 def floor_divide(a: Operand, b: Operand) -> Expr:
@@ -469,11 +516,43 @@ def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
             return _make(Op.COMPARE, bool_, (a, b), "!=")
         if symbol in _BITWISE_OF_BOOL:
             return logical(_BITWISE_OF_BOOL[symbol], (a, b))
-    kind, operands = _integers(symbol, a, b)
     if symbol in ("<<", ">>"):
+        if isinstance(a, Expr):
+            _check_shift(symbol, b, a.dtype)
+        kind, operands = _integers(symbol, a, b)
         # GLSL types a shift by its left side
         operands[0] = cast(operands[0], kind)
+    else:
+        kind, operands = _integers(symbol, _mask(symbol, a, b), _mask(symbol, b, a))
     return _make(Op.BINARY, kind, tuple(operands), symbol)
+
+
+def _check_shift(symbol: str, count: Operand, kind: DType) -> None:
+    bits = 8 * component_type(kind).item_size
+    if is_integer_number(count) and not 0 <= count < bits:
+        raise located(
+            ArgumentValueError, f"{symbol}: {kind.name} is shifted by 0 to {bits - 1} bits, got {count}"
+        )
+
+
+def _mask(symbol: str, value: Operand, beside: Operand) -> Operand:
+    if is_integer_number(value) and isinstance(beside, Expr) and is_integer_dtype(beside.dtype):
+        return changed_number(symbol, int(value), component_type(beside.dtype))
+    return value
+
+
+def changed_number(symbol: str, value: int, scalar: DType) -> int:
+    """Return a number as it takes part in an operation modulo a power of two with an integer type.
+
+    Bits of a number as wide as the type stay what they are, also in a signed type. `&` with an unsigned value
+    takes any number, since the bits above are zeros there. Negative numbers are added to unsigned ones.
+    """
+    low, high = bounds(scalar)
+    if symbol in "+-":
+        return wrap(value, scalar) if low == 0 and -high <= value < 0 else value
+    if low < 0:
+        return wrap(value, scalar) if 0 <= value <= 2 * high + 1 else value
+    return wrap(value, scalar) if symbol == "&" else value
 
 
 def negate(value: Expr) -> Expr:
@@ -481,7 +560,7 @@ def negate(value: Expr) -> Expr:
     if value.dtype is bool_:
         value = cast(value, int32)
     if value.op is Op.LITERAL and isinstance(value.value, (int, float)):
-        return literal(-value.value, value.dtype)
+        return _converted(-value.value, value.dtype)
     if value.op is Op.UNARY and value.value == "-":
         return value.args[0]
     return _make(Op.UNARY, value.dtype, (value,), "-")
@@ -523,9 +602,8 @@ def power(base: Operand, exponent: Operand, *, precise: bool = False) -> Expr:
                 ArgumentTypeError,
                 f"**: {value.dtype.name} has only powers of 1 to 16 and -1 to -16 as Python ints",
             )
-    kind, operands = meet((base, exponent), "**")
-    kind = make_floating_dtype(kind)
-    return elementary("pow", kind, [_fit(value, kind) for value in operands], glsl="pow", precise=precise)
+    kind, operands = meet((base, exponent), "**", floating=True)
+    return elementary("pow", kind, operands, glsl="pow", precise=precise)
 
 
 def _whole_power(base: Expr, exponent: int) -> Expr:
@@ -623,34 +701,106 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
     both_bool = all(isinstance(value, Expr) and value.dtype is bool_ for value in (a, b))
     if both_bool and symbol in ("==", "!=") and isinstance(a, Expr) and isinstance(b, Expr):
         return _make(Op.COMPARE, bool_, (a, b), symbol)
-    known = _known_order(symbol, a, b)
-    if known is not None:
-        return literal(known, bool_)
+    exact = _exact(symbol, a, b)
+    if isinstance(exact, Expr):
+        return exact
+    symbol, a, b = exact
+    if isinstance(a, Expr) and isinstance(b, Expr) and _mixes_signs(a, b):
+        return _compare_signs(symbol, a, b)
     kind, operands = meet((a, b), symbol)
     if not is_scalar(kind):
         if symbol not in ("==", "!="):
-            raise located(
-                ArgumentTypeError,
-                f"{symbol}: {kind.name} has no order; compare components and join them with vc.all",
-            )
+            raise _unordered(symbol, kind)
         operands = [cast(value, kind) for value in operands]
     return _make(Op.COMPARE, bool_, tuple(operands), symbol)
 
 
-def _known_order(symbol: str, a: Operand, b: Operand) -> bool | None:
-    """Return what a comparison with a number beyond the other side's integer type always gives, else None.
+def _mixes_signs(a: Expr, b: Expr) -> bool:
+    """Whether the promoted type of two integers does not hold all values of both.
 
-    The number's own type would wrap around one of the two.
+    Ids and sizes count as small enough for the signed type of their width.
     """
-    if isinstance(a, Expr) and is_integer_number(b) and symbol in _ORDERS:
-        kind, number, order = a.dtype, int(b), _ORDERS[symbol]
-    elif isinstance(b, Expr) and is_integer_number(a) and symbol in _ORDERS:
-        kind, number, order = b.dtype, int(a), not _ORDERS[symbol]
+    signed, unsigned = (a, b) if is_signed_dtype(a.dtype) else (b, a)
+    alike = (is_scalar(a.dtype) and is_scalar(b.dtype)) or (is_vector(a.dtype) and is_vector(b.dtype))
+    if not alike or not is_signed_dtype(signed.dtype) or is_signed_dtype(unsigned.dtype):
+        return False
+    if not is_integer_dtype(unsigned.dtype):
+        return False
+    sizes = [component_type(value.dtype).item_size for value in (signed, unsigned)]
+    return sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not is_position(unsigned))
+
+
+def is_position(value: Expr) -> bool:
+    """Whether a value is an id or a size, or a sum or product of few of them: not negative, and not large."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if len(seen) > _FEW or not (node.op in _KEEPS_POSITIONS or _is_small(node)):
+            return False
+        if node.op is Op.BINARY and node.value not in _GROWS_LITTLE:
+            return False
+        waiting += node.args
+    return True
+
+
+# Operations that make positions of positions; of large expressions nobody looks whether they do.
+_GROWS_LITTLE = frozenset("+*/%&") | {">>"}
+_KEEPS_POSITIONS = frozenset((Op.BINARY, Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT))
+_FEW = 32
+
+
+def _is_small(leaf: Expr) -> bool:
+    if leaf.op is Op.LITERAL:
+        # a larger factor makes a hash
+        return isinstance(leaf.value, int) and 0 <= leaf.value <= 1 << 20
+    if isinstance(leaf.value, Register):
+        return leaf.value.counter
+    return leaf.op in (Op.BUILTIN, Op.LENGTH) or (isinstance(leaf.value, Argument) and leaf.value.shape)
+
+
+def _compare_signs(symbol: str, a: Expr, b: Expr) -> Expr:
+    """Compare a signed and an unsigned integer as mathematics does."""
+    if is_vector(a.dtype):
+        if a.dtype.child_count != b.dtype.child_count or symbol not in ("==", "!="):
+            kind, _ = meet((a, b), symbol)
+            raise _unordered(symbol, kind)
+        pairs = [(component(a, i), component(b, i)) for i in range(a.dtype.child_count)]
+        parts = [compare(symbol, first, second) for first, second in pairs]
+        return logical("&&" if symbol == "==" else "||", parts)
+    signed, kind = (a, b.dtype) if is_signed_dtype(a.dtype) else (b, a.dtype)
+    same = _make(Op.COMPARE, bool_, (cast(a, kind), cast(b, kind)), symbol)
+    if is_position(signed):
+        return same
+    if (symbol if signed is a else MIRRORED[symbol]) in ("<", "<=", "!="):
+        return logical("||", (compare("<", signed, 0), same))
+    return logical("&&", (compare(">=", signed, 0), same))
+
+
+def _unordered(symbol: str, kind: DType) -> ArgumentTypeError:
+    return located(
+        ArgumentTypeError, f"{symbol}: {kind.name} has no order; compare components and join them with vc.all"
+    )
+
+
+def _exact(symbol: str, a: Operand, b: Operand) -> Expr | tuple[str, Operand, Operand]:
+    """Return a comparison with a number of the other side's type, or its outcome: see `exact_comparison`."""
+    if isinstance(a, Expr) and not isinstance(b, Expr):
+        value, number = a, b
+    elif isinstance(b, Expr) and not isinstance(a, Expr):
+        value, number = b, a
     else:
-        return None
-    if kind is bool_ or not is_scalar(kind) or not is_integer_dtype(kind) or _fits(number, kind):
-        return None
-    return order is (number > 0)
+        return symbol, a, b
+    if not (is_scalar(value.dtype) or symbol in ("==", "!=")):
+        return symbol, a, b
+    kind = int32 if value.dtype is bool_ else component_type(value.dtype)
+    own = int(number) if is_integer_number(number) else float(number)
+    found = exact_comparison(symbol if value is a else MIRRORED[symbol], kind, own)
+    if isinstance(found, bool):
+        return literal(found, bool_)
+    return (found[0], value, found[1]) if value is a else (MIRRORED[found[0]], found[1], value)
 
 
 def logical(symbol: str, conditions: Sequence[Expr]) -> Expr:
@@ -667,8 +817,7 @@ def select(condition_: Expr, a: Operand, b: Operand) -> Expr:
     """
     truth = condition(condition_)
     if not isinstance(a, Expr) and not isinstance(b, Expr):
-        kind = promote(literal_dtype(a), literal_dtype(b), "select")
-        a = literal(a, kind)
+        a = literal(a, _own_type(a, b))
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
         return _make(Op.SELECT, a.dtype, (truth, a, b))
     kind, values = meet((a, b), "select")
@@ -694,28 +843,27 @@ def storable(value: Expr | Number | complex, kind: DType) -> Expr:
                 f"cannot store {value.dtype.name} in {kind.name}; convert it with .to_dtype(vd.{kind.name})",
             )
         return value
-    scalar = component_type(kind)
     if isinstance(value, complex):
         if not is_complex(kind):
             raise located(ArgumentTypeError, f"cannot store the complex number {value!r} in {kind.name}")
         return construct(kind, (value,))
-    if is_integer_dtype(scalar):
-        _check_integer(value, scalar)
+    scalar = component_type(kind)
+    check_stored(value, scalar)
     return cast(literal(value, scalar), kind)
 
 
-def _check_integer(value: Number, scalar: DType) -> None:
+def check_stored(value: Number, scalar: DType) -> None:
+    """Raise ValueError unless a place of a scalar type takes a number as it is, but for rounding."""
+    if is_float_dtype(scalar) or scalar in (bool_, bfloat16):
+        return
     if not is_integer_number(value):
         raise located(
             ArgumentValueError,
             f"cannot store the float {value!r} in {scalar.name}; give an int or convert the value",
         )
-    check_fits(value, scalar)
-
-
-def check_fits(value: int, scalar: DType) -> None:
-    """Raise ValueError unless an integer type of either sign and of this width holds a number."""
-    bits = 8 * scalar.item_size
-    # -1 for all bits set is common, so either signedness of the width will do
-    if not -(1 << (bits - 1)) <= int(value) < (1 << bits):
-        raise located(ArgumentValueError, f"{value} does not fit in {scalar.name}")
+    if not fits(int(value), scalar):
+        low, high = bounds(scalar)
+        text = f"cannot store {value} in {scalar.name}: it does not fit ({low} to {high})"
+        if low - high - 1 <= value <= 2 * high + 1:
+            text += f"; {wrap(int(value), scalar)} has the same bits"
+        raise located(ArgumentValueError, text)

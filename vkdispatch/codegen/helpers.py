@@ -11,6 +11,7 @@ from vkdispatch.codegen.ir import Expr, Op
 
 UMUL_HIGH = "umul_high"
 WRAPPED = "wrapped"
+HALF_REMAINDER = "half_remainder"
 
 _TEXTS = {
     UMUL_HIGH: """
@@ -24,6 +25,25 @@ _TEXTS = {
     WRAPPED: """
 {0} wrapped({0} value) {{
     return value;
+}}
+""",
+    # the quotients of halves by 2**26, 2**13 and 1 times the divisor have so few bits that products are exact
+    HALF_REMAINDER: """
+{0} half_remainder({0} a, {0} b) {{
+    {0} rest = abs(a);
+    {0} divisor = abs(b);
+    if (divisor > 65504.0)
+        return a;
+    for ({0} scale = 67108864.0; scale >= 1.0; scale *= 0.0001220703125) {{
+        {0} part = divisor * scale;
+        rest -= floor(rest / part) * part;
+        // the division may be off by one
+        if (rest < 0.0)
+            rest += part;
+        else if (rest >= part)
+            rest -= part;
+    }}
+    return a < 0.0 ? -rest : rest;
 }}
 """,
 }

@@ -13,6 +13,8 @@ from vkdispatch.base.errors import VkDispatchError
 
 # With the separator, so that a folder such as vkdispatch_tests is not taken for it.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# What user code of a kernel calls directly.
+_LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in ("codegen", "rewrite"))
 # Of these it was found out already: every operation asks for each of its callers.
 _own_files: set[str] = set()
 
@@ -93,6 +95,17 @@ def here() -> Loc | None:
             _own_files.add(file)
         frame = frame.f_back
     return None
+
+
+def within_library() -> bool:
+    """Whether a kernel of this package, not the user's code, asked the language for what is being done."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_LANGUAGE):
+            return file.startswith(_PACKAGE)
+        frame = frame.f_back
+    return False
 
 
 def located(error: type[_Error], message: str, loc: Loc | None = None) -> _Error:

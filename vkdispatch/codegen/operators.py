@@ -13,6 +13,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, ShaderFlags
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.range_checks import check_comparison, check_difference
 from vkdispatch.codegen.recording import current, has_flag, is_tracing
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
@@ -111,6 +112,11 @@ class Operators:
     ) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
         return self._wrap(rule(symbol, theirs, mine) if reflected else rule(symbol, mine, theirs))
+
+    def _compare(self, symbol: str, other: object) -> Self:
+        mine, theirs = self._value(), self._operand(other, symbol)
+        check_comparison(symbol, mine, theirs)
+        return self._wrap(ex.compare(symbol, mine, theirs))
 
     def _is_one(self, other: object, *, whole: bool = False) -> bool:
         """Whether multiplying by `other` changes neither the value nor its type."""
@@ -264,27 +270,28 @@ class Operators:
         return self._wrap(ex.invert(self._value()))
 
     def __abs__(self) -> Self:
+        check_difference("abs", self._value())
         return self._wrap(ex.absolute(self._value()))
 
     # -- comparison
 
     def __lt__(self, other: object) -> Self:
-        return self._with_symbol(ex.compare, "<", other)
+        return self._compare("<", other)
 
     def __le__(self, other: object) -> Self:
-        return self._with_symbol(ex.compare, "<=", other)
+        return self._compare("<=", other)
 
     def __gt__(self, other: object) -> Self:
-        return self._with_symbol(ex.compare, ">", other)
+        return self._compare(">", other)
 
     def __ge__(self, other: object) -> Self:
-        return self._with_symbol(ex.compare, ">=", other)
+        return self._compare(">=", other)
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]
-        return self._with_symbol(ex.compare, "==", other)
+        return self._compare("==", other)
 
     def __ne__(self, other: object) -> Self:  # type: ignore[override]
-        return self._with_symbol(ex.compare, "!=", other)
+        return self._compare("!=", other)
 
     def __bool__(self) -> bool:
         notes = current().truth_notes if is_tracing() else {}

@@ -38,6 +38,7 @@ from vkdispatch.codegen.ir import (
     While,
     is_encoded,
     root_of,
+    walk,
 )
 from vkdispatch.codegen.kernel_warnings import Warned, collect_warnings, show_warnings, warn
 from vkdispatch.codegen.location import Loc, here, located
@@ -540,6 +541,19 @@ class Recorder:
     def recorded(self) -> int:
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
+
+    def values_of(self, register: Register) -> list[Expr]:
+        """Return what has been stored in a register, or in a part of it; `r -= x` gives `r - x`."""
+        found: list[Expr] = []
+        for frame in self._frames:
+            for statement in walk(tuple(frame.statements)):
+                if isinstance(statement, Declare) and statement.register is register:
+                    found.append(statement.value)
+                elif isinstance(statement, Store) and root_of(statement.place).value is register:
+                    place, value, symbol = statement.place, statement.value, statement.operator
+                    whole = Expr(Op.BINARY, place.dtype, (place, value), symbol)
+                    found.append(value if symbol is None else whole)
+        return found
 
     @property
     def innermost(self) -> list[Statement]:

@@ -483,9 +483,9 @@ def _assign_to(place: Expr, value: object) -> None:
     update = value if isinstance(value, Updated) and same_place(value.before, place) else None
     if update is not None:
         _check_update(place, update.symbol, update.expr)
+    if isinstance(place.value, Storage) and ex.is_number(value):
+        ex.check_stored(value, component_type(place.value.dtype))
     stored = value_to_store(value, place.dtype)
-    if isinstance(place.value, Storage) and ex.is_integer_number(value):
-        ex.check_fits(value, place.value.dtype)
     if is_constant(root_of(place)):
         raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
     if not is_place(place):

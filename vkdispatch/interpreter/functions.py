@@ -76,6 +76,10 @@ def _umul_high(a: Array, b: Array) -> Array:
     return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
 
 
+def _half_remainder(a: Array, b: Array) -> Array:
+    return _by_component(np.fmod)(a.astype(np.float16), b.astype(np.float16))
+
+
 def _atan(y: Array, x: Array | None = None) -> Array:
     return np.arctan(y) if x is None else np.arctan2(*aligned(y, x))
 
@@ -188,6 +192,7 @@ _RULES: dict[str, Rule] = {
     **mathematics.RULES,
     "umul_high": _umul_high,
     "wrapped": lambda value: value,
+    "half_remainder": _half_remainder,
     **{name: _in_own_precision(rule) for name, rule in _ROUNDED.items()},
     **{name: _by_component(rule) for name, rule in _PLAIN.items()},
     "atan": _atan,

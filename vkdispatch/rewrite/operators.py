@@ -3,14 +3,14 @@
 import builtins
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.dtype import bool_, int32, is_float_dtype, is_scalar
+from vkdispatch.base.dtype import bool_, component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
@@ -289,13 +289,20 @@ def contains(left: Any, right: Any, negated: bool) -> Any:
     return not_(hits) if negated else hits
 
 
+def _at_least(value: ShaderVariable, number: Any) -> ShaderVariable:
+    bound = number._value() if is_gpu(number) else number
+    return ShaderVariable(ex.compare(">=", value._value(), bound))
+
+
 def _in_range(left: Any, right: Any, negated: bool) -> Any:
     step = right.step
     if not ex.is_integer_number(step) or step != 1:
         raise located(
             ArgumentValueError, "in range(...): only a step of 1 is possible for a value of the GPU"
         )
-    inside = and_(left >= right.start, lambda: left < right.stop)
+    # `i in range(n)` compares with 0 whatever the type of i
+    above = _at_least(left, right.start) if is_gpu(left) else left >= right.start
+    inside = and_(above, lambda: left < right.stop)
     return not_(inside) if negated else inside
 
 
@@ -310,6 +317,26 @@ def _range(*bounds: Any) -> Any:
     return GpuRange(*bounds) if builtins.any(map(is_gpu, bounds)) else builtins.range(*bounds)
 
 
+def _of_one_type(name: str, values: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
+    """Return values so that they meet in one type, whatever their order.
+
+    Numbers at the start become one, and a number that only the type of all holds has that type.
+    """
+    first = next(position for position, value in enumerate(values) if is_gpu(value))
+    numbers, rest = values[:first], list(values[first:])
+    if len(numbers) > 1:
+        number = plain(numbers)
+        rest.insert(0, number if all(map(ex.is_integer_number, numbers)) else builtins.float(number))
+    else:
+        rest[:0] = numbers
+    operands = elementwise.operands(name, values)
+    kind, _ = ex.meet(operands, name)
+    if len({value.dtype for value in operands if isinstance(value, Expr)}) > 1:
+        scalar = component_type(kind)
+        return [value if is_gpu(value) else ShaderVariable(ex.literal(value, scalar)) for value in rest]
+    return rest
+
+
 def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def choose_one(*args: Any, **kwargs: Any) -> Any:
         values = args
@@ -318,8 +345,8 @@ def _smallest(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) ->
             args = (values,)
         if kwargs or not builtins.any(map(is_gpu, values)):
             return plain(*args, **kwargs)
-        result = values[0]
-        for value in values[1:]:
+        result, *rest = _of_one_type(name, values, plain)
+        for value in rest:
             result = ours(result, value)
         return result
 
@@ -331,6 +358,15 @@ def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not is_gpu(args[0]):
         return builtins.int(*args, **kwargs)
     return _converted(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
+
+
+def _whole(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a function that rounds to an integer, which leaves integers as `int` does."""
+
+    def rounded(value: Any) -> Any:
+        return _int(value if is_integer_dtype(value.var_type) else ours(value))
+
+    return rounded
 
 
 def _float(*args: Any) -> Any:
@@ -355,7 +391,7 @@ def _round(value: Any, *digits: Any) -> Any:
         return builtins.round(value, *digits)
     if digits:
         raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
-    return _int(common.round_even(value))
+    return _whole(common.round_even)(value)
 
 
 def _divmod(a: Any, b: Any) -> Any:
@@ -424,9 +460,9 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         math.isnan: _of_math(math.isnan, common.isnan),
         math.isinf: _of_math(math.isinf, common.isinf),
         math.fabs: _of_math(math.fabs, common.abs),
-        math.floor: _of_math(math.floor, lambda x: _int(common.floor(x))),
-        math.ceil: _of_math(math.ceil, lambda x: _int(common.ceil(x))),
-        math.trunc: _of_math(math.trunc, lambda x: _int(common.trunc(x))),
+        math.floor: _of_math(math.floor, _whole(common.floor)),
+        math.ceil: _of_math(math.ceil, _whole(common.ceil)),
+        math.trunc: _of_math(math.trunc, _whole(common.trunc)),
     }
     for name in _MATH:
         for module in (trigonometry, elementwise, common):

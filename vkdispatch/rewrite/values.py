@@ -26,6 +26,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import PURE, nodes
 from vkdispatch.codegen.ir import Expr, Register
 from vkdispatch.codegen.location import located
+from vkdispatch.codegen.numbers import bounds, common_type, fits
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 
 
@@ -67,6 +68,10 @@ class LocalValue(ShaderVariable):
 
     def __getitem__(self, index: Any) -> ShaderVariable:
         return LocalValue(super().__getitem__(index).expr)
+
+
+# Types of Python ints that live in registers, the first that will do.
+_INTEGERS = (int32, uint32, int64, uint64)
 
 
 class Unbound:
@@ -165,17 +170,11 @@ def dtype_of(kind: Weak | Typed) -> DType:
     if isinstance(value, bool):
         return bool_
     if isinstance(value, int):
-        for candidate in (int32, uint32, int64, uint64):
-            if _fits(value, candidate):
-                return candidate
-        raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
+        found = common_type((value,), _INTEGERS)
+        if found is None:
+            raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
+        return found
     return complex64 if isinstance(value, complex) else float32
-
-
-def _fits(value: int, kind: DType) -> bool:
-    bits = 8 * kind.item_size
-    low = 0 if kind in (uint32, uint64) or kind.name.startswith("u") else -(1 << (bits - 1))
-    return low <= value < low + (1 << bits)
 
 
 def join(first: Kind, second: Kind) -> Kind:
@@ -203,11 +202,21 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
     for wide in (complex, float):
         if isinstance(a, wide) or isinstance(b, wide):
             return first if isinstance(a, wide) else second
-    # of two integers the one that needs the larger type
-    return max(first, second, key=lambda kind: (dtype_of(kind) is not int32, abs(kind.value)))
+    assert isinstance(a, int)
+    assert isinstance(b, int)
+    found = common_type((a, b), _INTEGERS)
+    if found is None:
+        raise Mismatch(f"the numbers {a} and {b}")
+    for kind in (first, second):
+        if dtype_of(kind) is found:
+            # of two that need that type the larger one
+            other = second if kind is first else first
+            return other if dtype_of(other) is found and abs(other.value) > abs(kind.value) else kind
+    return Typed(found)
 
 
 def _adopted(value: Any, kind: DType) -> DType:
+    """Type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
     if isinstance(value, bool) and kind is bool_:
         return kind
     if isinstance(value, complex):
@@ -216,10 +225,14 @@ def _adopted(value: Any, kind: DType) -> DType:
         raise Mismatch(f"{kind.name} and the number {value!r}")
     if isinstance(value, int):
         if kind is bool_:
-            return int32
-        if not is_integer_dtype(kind) or _fits(value, kind):
+            return dtype_of(Weak(value))
+        if not is_integer_dtype(kind) or fits(value, kind):
             return kind
-        return _promoted(kind, dtype_of(Weak(value)))
+        candidates = _INTEGERS[:2] if dtype_of(Weak(value)).item_size == 4 else _INTEGERS
+        wide = common_type((value, *bounds(kind)), candidates)
+        if wide is None:
+            raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
+        return wide
     return kind if is_float_dtype(kind) or is_complex(kind) else _promoted(kind, float32)
 
 

@@ -73,6 +73,10 @@ def _memory_type(place: Expr) -> DType:
     return root.value.dtype if isinstance(root.value, (Storage, SharedArray)) else root.dtype
 
 
+# Operators whose rules for numbers the functions follow.
+_SYMBOLS = {"atomic_add": "+", "atomic_sub": "-", "atomic_and": "&", "atomic_or": "|", "atomic_xor": "^"}
+
+
 def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
     if isinstance(value, ShaderVariable):
         expr = value._value()
@@ -81,7 +85,9 @@ def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
             return ex.cast(expr, kind)
         given = expr.dtype.name
     elif ex.is_integer_number(value) or (is_float_dtype(kind) and ex.is_number(value)):
-        return ex.storable(value, kind)
+        if name in _SYMBOLS and is_integer_dtype(kind):
+            value = ex.changed_number(_SYMBOLS[name], int(value), kind)
+        return ex.literal(value, kind, name)
     else:
         given = f"{value!r} ({type(value).__name__})"
     wanted = "a scalar" if is_float_dtype(kind) else "an integer scalar"

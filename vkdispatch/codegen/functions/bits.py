@@ -218,11 +218,14 @@ def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
             _field(name, offset, bits, _width(value))
             mask = ((1 << bits) - 1) << offset
             return value & ~mask | field << offset & mask
-        value = ex.literal(value, field.dtype if isinstance(field, Expr) else ex.literal_dtype(value))
+        kind = component_type(field.dtype) if isinstance(field, Expr) else ex.literal_dtype(value)
+        value = ex.converted_literal(value, kind)
+        if isinstance(field, Expr):
+            value = ex.cast(value, field.dtype)
     kind = value.dtype
     scalar = component_type(kind)
     if isinstance(field, int):
-        field = ex.cast(ex.literal(field, scalar), kind)
+        field = ex.cast(ex.converted_literal(field, scalar), kind)
     if field.dtype is not kind:
         raise located(ArgumentTypeError, f"{name}: base is {kind.name}, insert is {field.dtype.name}")
     start, length = _field(name, offset, bits, 8 * scalar.item_size)
@@ -232,7 +235,7 @@ def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
             ex.cast(ex.call("bitfieldInsert", wide, _as_uint(value), _as_uint(field), start, length), kind)
         )
     low = ex.add("-", ex.bitwise("<<", 1, ex.cast(ex.bitwise("&", length, 63), kind)), 1)
-    ones = ex.select(ex.compare("==", length, 64), ex.literal(-1, kind), low)
+    ones = ex.select(ex.compare("==", length, 64), ex.converted_literal(-1, kind), low)
     shift = ex.cast(ex.bitwise("&", start, 63), kind)
     kept = ex.bitwise("&", value, ex.invert(ex.bitwise("<<", ones, shift)))
     return ShaderVariable(ex.bitwise("|", kept, ex.bitwise("<<", ex.bitwise("&", field, ones), shift)))

@@ -1,5 +1,6 @@
 """Common functions: rounding, limits, interpolation, bits of floats."""
 
+import builtins
 import struct
 from typing import Any
 
@@ -17,13 +18,30 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.functions.elementwise import all_numbers, apply, binary, fold, operands, unary
+from vkdispatch.codegen.functions.elementwise import (
+    all_integers,
+    all_numbers,
+    apply,
+    binary,
+    fold,
+    operands,
+    unary,
+)
 from vkdispatch.codegen.ir import Comment, Expr
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.range_checks import check_difference, check_limit
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
 
-sign = unary("sign", np.sign, "-1, 0 or 1 in floating point.")
+
+def _check_max(x: ex.Operand, y: ex.Operand) -> None:
+    check_limit("max", x, y)
+    check_limit("max", y, x)
+
+
+sign = unary(
+    "sign", np.sign, "-1, 0 or 1 in floating point.", check=lambda value: check_difference("sign", value)
+)
 floor = unary("floor", np.floor, "Largest whole number not above x, in floating point.")
 ceil = unary("ceil", np.ceil, "Smallest whole number not below x, in floating point.")
 trunc = unary("trunc", np.trunc, "Whole part of x, in floating point.")
@@ -33,15 +51,29 @@ fract = unary("fract", lambda x: x - np.floor(x), "x - floor(x).")
 mod = binary(
     "mod", lambda x, y: np.float64(x) - y * np.floor(np.float64(x) / y), "Remainder with the sign of y."
 )
-min = binary("min", np.minimum, "Smaller of two values, in their promoted type.", floating=False)
-max = binary("max", np.maximum, "Larger of two values, in their promoted type.", floating=False)
+min = binary(
+    "min",
+    np.minimum,
+    "Smaller of two values, in their promoted type. Two ints give an int.",
+    whole=builtins.min,
+)
+max = binary(
+    "max",
+    np.maximum,
+    "Larger of two values, in their promoted type. Two ints give an int.",
+    whole=builtins.max,
+    check=_check_max,
+)
 _step = binary("step", lambda edge, x: x >= edge, "")
 
 
 def abs(x: Any) -> Any:
-    """Absolute value, of the type of x; magnitude of a complex number. A number gives a float."""
+    """Absolute value, of the type of x; magnitude of a complex number. An int gives an int."""
     (value,) = operands("abs", (x,))
-    return ShaderVariable(ex.absolute(value)) if isinstance(value, Expr) else fold(np.abs, (x,))
+    if isinstance(value, Expr):
+        check_difference("abs", value)
+        return ShaderVariable(ex.absolute(value))
+    return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(np.abs, (x,))
 
 
 def modf(x: Any, y: Any) -> Any:
@@ -54,8 +86,11 @@ def modf(x: Any, y: Any) -> Any:
 
 
 def clip(x: Any, lo: Any, hi: Any) -> Any:
-    """Limit x to [lo, hi], in the promoted type of the three. Numbers give a float."""
-    operands("clip", (x, lo, hi))
+    """Limit x to [lo, hi], in the promoted type of the three. Ints give an int, other numbers a float."""
+    value, low, _ = operands("clip", (x, lo, hi))
+    check_limit("clip", value, low)
+    if all_integers((x, lo, hi)):
+        return builtins.min(builtins.max(int(x), int(lo)), int(hi))
     if all_numbers((x, lo, hi)):
         return fold(lambda value, low, high: np.minimum(np.maximum(value, low), high), (x, lo, hi))
     return apply("clip", "clamp", (x, lo, hi), floating=False)

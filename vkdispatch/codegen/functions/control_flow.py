@@ -24,6 +24,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, If, RawStatement, Return
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.numbers import fits
 from vkdispatch.codegen.recording import Recorder, current
 from vkdispatch.codegen.variables import ShaderVariable
 
@@ -142,23 +143,25 @@ def _range_bounds(what: str, start: Any, stop: Any, step: Any) -> tuple[Expr, Ex
         values.append(value)
     if ex.is_number(values[2]) and values[2] == 0:
         raise located(ArgumentValueError, f"{what}: step must not be 0")
-    known = [value.dtype for value in values if isinstance(value, Expr)]
+    numbers = [int(value) for value in values if not isinstance(value, Expr)]
+    known = [value for value in values if isinstance(value, Expr)]
     if known:
-        kind, bounds = ex.meet(values, what)
+        kind, _ = ex.meet(known, what)
+        if kind.item_size > 4:
+            raise located(
+                ArgumentTypeError,
+                f"{what}: loops count in 32 bits, got {kind.name}; convert with .to_dtype(vd.int32)",
+            )
+        counted = int32 if is_signed_dtype(kind) or min(numbers, default=0) < 0 else uint32
     else:
         # Python ints count in int32 where that holds them
-        numbers = [int(value) for value in values if ex.is_number(value)]
-        kind = int32 if max(numbers) < 1 << 31 else uint32
-        bounds = [ex.literal(number, kind) for number in numbers]
-        if [bound.value for bound in bounds] != numbers:
+        counted = int32 if max(numbers) < 1 << 31 else uint32
+        if not (fits(min(numbers), counted) and fits(max(numbers), counted)):
             raise located(ArgumentValueError, f"{what}: {start}, {stop}, {step} do not fit in 32 bits")
-    if kind.item_size > 4:
-        raise located(
-            ArgumentTypeError,
-            f"{what}: loops count in 32 bits, got {kind.name}; convert with .to_dtype(vd.int32)",
-        )
-    counted = kind if kind.item_size == 4 else int32 if is_signed_dtype(kind) else uint32
-    first, last, change = (ex.cast(bound, counted) for bound in bounds)
+    first, last, change = (
+        ex.cast(value, counted) if isinstance(value, Expr) else ex.literal(value, counted, what)
+        for value in values
+    )
     return first, last, change
 
 
@@ -207,7 +210,7 @@ def case_block(*values: int) -> _Block[None]:
 def _open_case(recorder: Recorder, numbers: tuple[int, ...]) -> None:
     kind = recorder.switch_value.dtype
     for position, number in enumerate(numbers):
-        if ex.literal(number, kind).value != number:
+        if not fits(number, kind):
             raise located(ArgumentValueError, f"case_block: {number} is no value of {kind.name}")
         if number in numbers[:position]:
             raise located(ArgumentValueError, f"case_block: {number} is given twice")

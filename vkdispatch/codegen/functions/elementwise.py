@@ -5,7 +5,7 @@ from typing import Any, Protocol, cast, overload
 
 import numpy as np
 
-from vkdispatch.base.dtype import DType, is_complex, is_matrix, is_scalar, make_floating_dtype
+from vkdispatch.base.dtype import DType, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, ShaderFlags
@@ -57,6 +57,11 @@ def all_numbers(values: Sequence[Any]) -> bool:
     return all(ex.is_number(value) for value in values)
 
 
+def all_integers(values: Sequence[Any]) -> bool:
+    """Whether all values are integers of Python or NumPy."""
+    return all(ex.is_integer_number(value) for value in values)
+
+
 def apply(
     name: str, glsl: str | None, values: Sequence[Any], *, floating: bool = True, own: bool = False
 ) -> ShaderVariable:
@@ -65,11 +70,9 @@ def apply(
     `floating` turns integers into floats. If `own`, `codegen.mathematics` has the function, for what GLSL's
     cannot do; see `expressions.elementary`. Raises ValueError for matrices and complex numbers.
     """
-    kind, parts = ex.meet(operands(name, values), name)
+    kind, parts = ex.meet(operands(name, values), name, floating=floating)
     if is_complex(kind) or is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: not defined for {kind.name}; apply it to components")
-    if floating:
-        kind = make_floating_dtype(kind)
     parts = [ex.cast(part, kind) for part in parts]
     if own:
         exact = has_flag(ShaderFlags.PRECISE_MATH)
@@ -91,15 +94,24 @@ def fold(rule: Callable[..., Any], values: Sequence[Any]) -> float:
 
 
 def unary(
-    name: str, rule: Callable[[float], Any], doc: str, *, glsl: str | None = "", own: bool = False
+    name: str,
+    rule: Callable[[float], Any],
+    doc: str,
+    *,
+    glsl: str | None = "",
+    own: bool = False,
+    check: Callable[[ex.Operand], None] | None = None,
 ) -> UnaryFunction:
     """Make a function of one value: `rule` computes numbers, the GLSL function GPU values.
 
-    The GLSL function has the same name, or there is none (None); see `apply` for `own`.
+    The GLSL function has the same name, or there is none (None); see `apply` for `own`. `check` looks at the
+    operand.
     """
 
     def function(x: Any) -> Any:
-        operands(name, (x,))
+        (value,) = operands(name, (x,))
+        if check is not None:
+            check(value)
         if all_numbers((x,)):
             return fold(rule, (x,))
         return apply(name, name if glsl == "" else glsl, (x,), own=own)
@@ -114,15 +126,23 @@ def binary(
     *,
     glsl: str | None = "",
     own: bool = False,
-    floating: bool = True,
+    whole: Callable[[int, int], int] | None = None,
+    check: Callable[[ex.Operand, ex.Operand], None] | None = None,
 ) -> BinaryFunction:
-    """Make a function of two values: `rule` computes numbers, the GLSL function GPU values."""
+    """Make a function of two values: `rule` computes numbers, the GLSL function GPU values.
+
+    With `whole`, the rule for two ints, integers stay integers. `check` looks at the operands.
+    """
 
     def function(x: Any, y: Any) -> Any:
-        operands(name, (x, y))
+        first, second = operands(name, (x, y))
+        if check is not None:
+            check(first, second)
+        if whole is not None and all_integers((x, y)):
+            return whole(int(x), int(y))
         if all_numbers((x, y)):
             return fold(rule, (x, y))
-        return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=floating)
+        return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=whole is None)
 
     return cast(BinaryFunction, _described(function, name, doc))
 

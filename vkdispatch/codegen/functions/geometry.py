@@ -13,22 +13,20 @@ from vkdispatch.base.dtype import (
     is_matrix,
     is_scalar,
     is_vector,
-    make_floating_dtype,
     to_matrix,
 )
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.functions.elementwise import all_numbers, fold, operands
+from vkdispatch.codegen.functions.elementwise import all_integers, all_numbers, fold, operands
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
 
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
-    kind, parts = ex.meet(operands(name, values), name)
+    kind, parts = ex.meet(operands(name, values), name, floating=True)
     if is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
-    kind = make_floating_dtype(kind)
     return ShaderVariable(ex.call(name, component_type(kind), *(ex.cast(part, kind) for part in parts)))
 
 
@@ -49,6 +47,8 @@ def distance(a: Any, b: Any) -> Any:
 def dot(a: Any, b: Any) -> Any:
     """Dot product of two vectors; a scalar of their component type."""
     left, right = operands("dot", (a, b))
+    if all_integers((a, b)):
+        return int(a) * int(b)
     if all_numbers((a, b)):
         return fold(lambda x, y: x * y, (a, b))
     _, (left, right) = ex.meet((left, right), "dot")
@@ -72,8 +72,7 @@ def cross(a: Any, b: Any) -> ShaderVariable:
     for value in values:
         if not (is_vector(value.dtype) and value.dtype.child_count == 3):
             raise located(ArgumentValueError, f"cross: expected 3 components, got {value.dtype.name}")
-    kind, parts = ex.meet(values, "cross")
-    kind = make_floating_dtype(kind)
+    kind, parts = ex.meet(values, "cross", floating=True)
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
 

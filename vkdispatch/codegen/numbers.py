@@ -1,0 +1,151 @@
+"""Python numbers beside GPU types: which type holds which number, and how comparisons with them come out."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    float16,
+    float32,
+    float64,
+    int8,
+    int32,
+    int64,
+    is_float_dtype,
+    is_signed_dtype,
+    to_numpy_dtype,
+    uint32,
+    uint64,
+)
+
+# Numbers of this magnitude round to infinity.
+_TOO_LARGE: dict[DType, float] = {float16: 65520.0, float32: 2.0**128 - 2.0**103, float64: math.inf}
+# What a comparison is with its sides swapped.
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def bounds(kind: DType) -> tuple[int, int]:
+    """Smallest and largest number of an integer type."""
+    bits = 8 * kind.item_size
+    signed = is_signed_dtype(kind) or kind is int8
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def fits(value: float, kind: DType) -> bool:
+    """Whether a scalar type holds a number, which may round in a float type and is an int for an integer one.
+
+    Infinity and NaN fit in a float type.
+    """
+    if is_float_dtype(kind):
+        try:
+            return abs(float(value)) < _TOO_LARGE[kind] or not math.isfinite(value)
+        except OverflowError:
+            return False
+    low, high = bounds(kind)
+    return low <= value <= high
+
+
+def is_finite(value: float) -> bool:
+    """Whether a number is neither infinite nor NaN; ints of any size are not."""
+    # a large int is none of math's numbers
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def wrap(value: int, kind: DType) -> int:
+    """Return the number of an integer type that has the lowest bits of `value`."""
+    low, _ = bounds(kind)
+    return (value - low) % (1 << (8 * kind.item_size)) + low
+
+
+def common_type(values: Sequence[int], candidates: Sequence[DType]) -> DType | None:
+    """First of the integer types that holds all values, or None."""
+    return next((kind for kind in candidates if all(fits(value, kind) for value in values)), None)
+
+
+def wider_type(value: float, kind: DType) -> DType | None:
+    """Type that holds a number and what the scalar type `kind` does, or nearly; None if there is none."""
+    candidates: tuple[DType, ...] = (float32, float64)
+    if not is_float_dtype(kind):
+        signed = is_signed_dtype(kind) or value < 0
+        candidates = (int32, int64) if signed else (uint32, uint64)
+    return next((wide for wide in candidates if wide.item_size >= kind.item_size and fits(value, wide)), None)
+
+
+# ---- comparisons ---------------------------------------------------------------------------------
+
+
+def exact_comparison(symbol: str, kind: DType, number: float) -> bool | tuple[str, float]:
+    """Comparison of a value of the scalar type `kind` with a number, as mathematics means it.
+
+    Returns its outcome where no value of the type can change that, else an operator and a number of the type
+    that compare in the same way. A Python float beside a float type rounds to that type.
+    """
+    if is_float_dtype(kind):
+        return _with_float(symbol, kind, number)
+    if not is_finite(number):
+        return _beyond(symbol, number)
+    if number != math.floor(number):
+        if symbol in ("==", "!="):
+            return symbol == "!="
+        number = math.ceil(number) if symbol in ("<", ">=") else math.floor(number)
+    number = int(number)
+    return (symbol, number) if fits(number, kind) else _beyond(symbol, number)
+
+
+def _beyond(symbol: str, number: float) -> bool:
+    """Outcome where a number is above or below all values, or is NaN."""
+    if symbol in ("==", "!="):
+        return symbol == "!="
+    return number > 0 if symbol in ("<", "<=") else number < 0
+
+
+def _with_float(symbol: str, kind: DType, number: float) -> bool | tuple[str, float]:
+    if not isinstance(number, int):
+        below = above = number
+        if not fits(number, kind):
+            below, above = _around(math.inf, kind) if number > 0 else _around(-math.inf, kind)
+    else:
+        below, above = _neighbours(number, kind)
+    if below == above or number != number:
+        return symbol, number
+    if symbol in ("==", "!="):
+        return symbol == "!="
+    return symbol, above if symbol in ("<", ">=") else below
+
+
+def _around(infinity: float, kind: DType) -> tuple[float, float]:
+    largest = math.copysign(float(np.finfo(to_numpy_dtype(kind)).max), infinity)
+    return (largest, infinity) if infinity > 0 else (infinity, largest)
+
+
+def _neighbours(number: int, kind: DType) -> tuple[float, float]:
+    """Largest number of a float type that is not above an int, and smallest that is not below."""
+    if not fits(number, kind):
+        return _around(math.inf if number > 0 else -math.inf, kind)
+    host = to_numpy_dtype(kind)
+    nearest = host(float(number))
+    if not np.isfinite(nearest):
+        return _around(float(nearest), kind)
+    if int(nearest) == number:
+        return float(nearest), float(nearest)
+    other = np.nextafter(nearest, host(-math.inf if int(nearest) > number else math.inf))
+    low, high = sorted((float(nearest), float(other)))
+    return low, high
+
+
+def known_outcome(symbol: str, kind: DType, number: float) -> bool | None:
+    """Outcome of a comparison of every value of an integer type with a number, None if it depends on it."""
+    exact = exact_comparison(symbol, kind, number)
+    if isinstance(exact, bool):
+        return exact
+    if is_float_dtype(kind):
+        return None
+    symbol, number = exact
+    low, high = bounds(kind)
+    if symbol in (">=", "<") and number == low:
+        return symbol == ">="
+    if symbol in ("<=", ">") and number == high:
+        return symbol == "<="
+    return None
