@@ -4,6 +4,8 @@ It is imported as `import vkdispatch.codegen as vc`. Some names shadow built-in 
 `vc.abs`, `vc.min`, `vc.any`, `vc.print`...
 """
 
+from math import e, inf, nan, pi, tau
+
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -557,6 +559,7 @@ __all__ = [
     "dv2",
     "dv3",
     "dv4",
+    "e",
     "else_block",
     "else_if_all",
     "else_if_any",
@@ -605,6 +608,7 @@ __all__ = [
     "ihv3",
     "ihv4",
     "imul_extended",
+    "inf",
     "inf_f16",
     "inf_f32",
     "inf_f64",
@@ -642,6 +646,7 @@ __all__ = [
     "mod",
     "modf",
     "mult_complex",
+    "nan",
     "new_complex32_register",
     "new_complex64_register",
     "new_complex128_register",
@@ -698,6 +703,7 @@ __all__ = [
     "pack_uint8x8",
     "pack_unorm2x16",
     "pack_unorm4x8",
+    "pi",
     "pow",
     "precise",
     "print",
@@ -792,6 +798,7 @@ __all__ = [
     "switch_block",
     "tan",
     "tanh",
+    "tau",
     "to_complex",
     "to_complex32",
     "to_complex64",
