@@ -1,6 +1,7 @@
 """How many invocations or workgroups a call runs: what `exec_size`, `workgroups` and `local_size` may be."""
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -90,11 +91,31 @@ def parse_launch_size(option: str, value: object, names: Sequence[str]) -> Launc
     ValueError
         `value` is none of these.
     """
+    if isinstance(value, LaunchSize):
+        return value
     if isinstance(value, str):
         return LaunchSize(option, None, _compiled(option, value, tuple(names)))
     if callable(value):
         return LaunchSize(option, None, _with_holder(value, tuple(names)))
     return LaunchSize(option, checked_extent(option, value), None)
+
+
+def size_of_instance(
+    option: str, value: object, first: str, instance: Callable[[], Any], names: Sequence[str]
+) -> object:
+    """Return the launch size of a method: in a text `first` is the instance, which is not kept alive.
+
+    Raises as `parse_launch_size`.
+    """
+    if not isinstance(value, str):
+        return value
+    compute = _compiled(option, value, (first, *names))
+    return LaunchSize(option, None, lambda *values: compute(instance(), *values))
+
+
+def names_instance(value: object, first: str) -> bool:
+    """Whether a launch size of a method asks its instance, which is called `first`."""
+    return isinstance(value, str) and re.search(rf"\b{first}\b", value) is not None
 
 
 @lru_cache(maxsize=1024)
