@@ -433,7 +433,10 @@ class Frame:
         assert active is not None
         if self.is_kernel:
             if value is not None:
-                raise located(ArgumentTypeError, f"return: a kernel returns no value, got {describe(value)}")
+                raise located(
+                    ArgumentTypeError,
+                    f"return: a kernel returns no value, got {describe(value)}; store it: out[i] = ...",
+                )
             active.recorder.emit(Return(here()))
             return GONE
         if not self._early:

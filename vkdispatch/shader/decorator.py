@@ -7,6 +7,7 @@ from typing import Any, cast
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.functions import kernel
+from vkdispatch.rewrite.returning import check_result
 from vkdispatch.shader.launch_size import checked_local_size, names_instance, size_of_instance
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import checks_of
@@ -64,7 +65,10 @@ def shader(
     ValueError
         Sizes are none, or both `exec_size` and `workgroups` are given, or an argument has no annotation.
     TypeError
-        An annotation is no kernel argument, or the parentheses of `@vd.shader(...)` are missing.
+        An annotation is no kernel argument, the parentheses of `@vd.shader(...)` are missing, or the kernel
+        returns a value.
+    NameError
+        A size given as text names something that is no argument.
     """
     if _is_kernel(exec_size):
         raise ArgumentTypeError(
@@ -85,7 +89,7 @@ def shader(
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            kernel(function, rewrite)(*arguments)
+            check_result(function, kernel(function, rewrite)(*arguments))
         description = context.get_description(getattr(function, "__name__", "shader"))
         origin = origin_of(function)
         return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
