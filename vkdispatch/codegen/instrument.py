@@ -579,7 +579,9 @@ def _static_size(expr: Expr) -> int | None:
 
 def _indexed(expr: Expr) -> object:
     """Return what an ELEMENT or INDEX chooses from, as far as bounds are concerned."""
-    return expr.args[0].dtype.child_count if expr.op is Op.INDEX else expr.value
+    if expr.op is Op.INDEX:
+        return expr.args[0].dtype.child_count
+    return expr.value.whole or expr.value if isinstance(expr.value, Storage) else expr.value
 
 
 def _noun(expr: Expr) -> str:

@@ -102,6 +102,7 @@ class Recorder:
         self._resources: list[Storage | ImageBinding] = []
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
+        self._fields: dict[tuple[int, tuple[str, ...]], Storage] = {}
         self._placeholders: list[_Placeholder] = []
         self._planar: set[int] = set()
         self._fixed: dict[Register, Expr] = {}
@@ -209,6 +210,13 @@ class Recorder:
         storage = Storage(len(self._resources), kind, label, constant)
         self._resources.append(storage)
         return storage
+
+    def field_of(self, storage: Storage, path: tuple[str, ...], kind: DType) -> Storage:
+        """Return the storage of a field of a buffer of structures."""
+        key = (storage.index, path)
+        if key not in self._fields:
+            self._fields[key] = Storage(storage.index, kind, storage.label, None, storage, path)
+        return self._fields[key]
 
     def add_image(
         self,

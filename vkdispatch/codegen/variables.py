@@ -29,6 +29,7 @@ from vkdispatch.base.errors import (
     ComponentError,
     VkDispatchError,
 )
+from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.codegen.glsl_expressions import expression_text
@@ -406,6 +407,10 @@ def check_dtype(kind: object, what: str) -> None:
     """Raise TypeError unless `kind` is a dtype."""
     if not isinstance(kind, type) or not is_dtype(kind):
         raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
+    if is_structure(kind):
+        raise located(
+            ArgumentTypeError, f"{what}: {kind.name} is no number; its fields are, which a map can give"
+        )
     if is_buffer_only(kind):
         raise located(
             ArgumentValueError,

@@ -163,6 +163,8 @@ class Batch:
         else:
             assert isinstance(expr.value, Storage)
             cells = self.program.buffers[expr.value.index]
+            if expr.value.path:
+                cells = cells.fields[expr.value.path]
         if expr.axes and self.program.checks.bounds:
             self._check_axes(expr, cells, lanes, loc)
         bad = outside(index, cells.size)

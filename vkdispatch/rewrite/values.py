@@ -26,6 +26,7 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import PURE, nodes
 from vkdispatch.codegen.ir import Expr, Register
 from vkdispatch.codegen.location import located
+from vkdispatch.codegen.structures import StructureValue
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 
 
@@ -145,6 +146,8 @@ def describe(value: object) -> str:
         return f"a GPU value of type {value.var_type.name}"
     if isinstance(value, Unbound):
         return "no value"
+    if isinstance(value, StructureValue):
+        return f"{value!r} (a whole structure is assigned by s[:] = ..., or field by field)"
     text = repr(value)
     return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
 
