@@ -299,6 +299,7 @@ from vkdispatch.codegen.functions.printing import (
 from vkdispatch.codegen.functions.ranges import range
 from vkdispatch.codegen.functions.registers import (
     constant_array,
+    local_array,
     new_complex32_register,
     new_complex64_register,
     new_complex128_register,
@@ -453,6 +454,7 @@ from vkdispatch.codegen.layout import (
     ArgumentLayout,
     StructElement,
 )
+from vkdispatch.codegen.local_arrays import LocalArray
 from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
@@ -485,6 +487,7 @@ __all__ = [
     "Img1",
     "Img2",
     "Img3",
+    "LocalArray",
     "OpenCLBackend",
     "SImg1",
     "SImg2",
@@ -623,6 +626,7 @@ __all__ = [
     "iv4",
     "ldexp",
     "length",
+    "local_array",
     "local_invocation_id",
     "local_invocation_index",
     "log",

@@ -18,6 +18,7 @@ from vkdispatch.base.dtype import (
     int16,
     int32,
     int64,
+    is_array,
     uint8,
     uint16,
     uint32,
@@ -474,6 +475,8 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
 
 
 def _construct(expr: Expr, names: Names) -> tuple[str, int]:
+    if is_array(expr.dtype):
+        return "{}", _POSTFIX  # all zero
     return f"{expr.dtype.glsl_type}({_list(expr.args, names)})", _POSTFIX
 
 

@@ -183,6 +183,14 @@ class Recorder:
         self.store(place, value)
         return place
 
+    def declare_array(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+        """Declare an array of one invocation, which outlives the plain scopes that are open."""
+        frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
+        loc = here()
+        register = Register(self.claim_name(name), kind)
+        frame.statements.append(Declare(register, value, loc))
+        return Expr(Op.REGISTER, kind, (), register, loc)
+
     def declare_at(self, statements: list[Statement], position: int, value: Expr) -> Expr:
         """Declare a register in an open block, in front of a statement that is recorded already."""
         loc = here()

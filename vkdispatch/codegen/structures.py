@@ -1,57 +1,22 @@
 """Buffers of structures as a kernel's Python body sees them."""
 
-import dis
-import functools
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
-from vkdispatch.base.dtype import DType, compute_type, is_complex, is_vector
+from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.record import replace
 from vkdispatch.base.structures import Structure, field_types, is_structure
-from vkdispatch.codegen.attributes import is_swizzle
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.ir import Expr, Storage
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.snapshots import Snapshot, held, is_place_in
 from vkdispatch.codegen.variables import ShaderVariable, value_to_store
 
 _set = object.__setattr__
-_OF_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"))
-_COPIES = frozenset(("COPY", "DUP_TOP"))
-
-
-# ---- what `p[i]` is followed by --------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1024)
-def _attribute_follows(code: CodeType) -> frozenset[int]:
-    """Return the offsets of the instructions whose result is at once asked for an attribute, or gets one.
-
-    With those of their caches, to which frames may point as well.
-    """
-    instructions = list(dis.get_instructions(code))
-    found: set[int] = set()
-    for position, instruction in enumerate(instructions[:-1]):
-        end = instructions[position + 1].offset
-        following = instructions[position + 1]
-        if following.opname in _COPIES and position + 2 < len(instructions):
-            # p[i].x += 1
-            following = instructions[position + 2]
-            if following.opname == "STORE_ATTR":
-                continue
-        if following.opname in _OF_ATTRIBUTES:
-            found.update(range(instruction.offset, end, 2))
-    return frozenset(found)
-
-
-def _is_place(frame: FrameType) -> bool:
-    """Whether the expression that a frame evaluates is the `p[i]` of `p[i].x`: a place, not a value."""
-    return frame.f_lasti in _attribute_follows(frame.f_code)
-
-
 # ---- places and values -----------------------------------------------------------------------------
 
 
@@ -109,7 +74,7 @@ class StructurePlace(_Fields):
         if not is_structure(kind):
             return ShaderVariable(self._vd_leaf(name, kind))
         place = self._vd_inner(name, kind)
-        return place if _is_place(sys._getframe(1)) else place._vd_read()
+        return place if is_place_in(sys._getframe(1)) else place._vd_read()
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = self._vd_field(name)
@@ -139,7 +104,7 @@ class StructurePlace(_Fields):
                 parts[name] = self._vd_inner(name, kind)._vd_read()
             else:
                 label = "_".join((storage.label, *self._vd_path, name))
-                parts[name] = _register(self._vd_leaf(name, kind), label)
+                parts[name] = held(self._vd_leaf(name, kind), label)
         return StructureValue(self._vd_kind, self._vd_owner, parts)
 
     def _vd_store(self, value: object) -> None:
@@ -175,7 +140,7 @@ class StructureValue(_Fields):
         part = self._vd_parts[name]
         if not isinstance(part, Expr):
             return part
-        return FieldValue(part, name, is_place=_is_place(sys._getframe(1)))
+        return Snapshot(part, name, is_place=is_place_in(sys._getframe(1)))
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = self._vd_field(name)
@@ -204,7 +169,7 @@ class StructureValue(_Fields):
 
     def __copy__(self) -> "StructureValue":
         parts = {
-            name: _register(part, name) if isinstance(part, Expr) else part.__copy__()
+            name: held(part, name) if isinstance(part, Expr) else part.__copy__()
             for name, part in self._vd_parts.items()
         }
         return StructureValue(self._vd_kind, self._vd_owner, parts)
@@ -214,70 +179,6 @@ class StructureValue(_Fields):
 
     def __repr__(self) -> str:
         return f"<{self._vd_owner.__name__} of a kernel>"
-
-
-class FieldValue(ShaderVariable):
-    """What a field of a local structure holds at one moment.
-
-    In-place operators make a new value, which `s.x += 1` then assigns to the field. In `s.position.x = 1` the
-    component of the field is assigned to; a value that got a name is nothing to assign to.
-    """
-
-    __slots__ = ("_place",)
-
-    _place: Expr | None
-
-    def __init__(self, field: Expr, name: str, *, is_place: bool) -> None:
-        super().__init__(_register(field, name, fixed=True))
-        _set(self, "_place", field if is_place else None)
-
-    def _update(self, symbol: str, result: Any) -> Any:
-        return result
-
-    def _component(self, letter: str) -> ShaderVariable:
-        return _Part(super()._component(letter).expr)
-
-    def _part(self, index: int, name: str) -> ShaderVariable:
-        return _Part(super()._part(index, name).expr)
-
-    def __getitem__(self, index: Any) -> ShaderVariable:
-        return _Part(super().__getitem__(index).expr)
-
-    def __setattr__(self, attribute: str, value: object) -> None:
-        kind = self.expr.dtype
-        letters = is_swizzle(attribute) and is_vector(kind)
-        if not letters and not (attribute in ("real", "imag") and is_complex(kind)):
-            super().__setattr__(attribute, value)
-        elif self._place is None:
-            self._refuse()
-        else:
-            setattr(ShaderVariable(self._place), attribute, value)
-
-    def __setitem__(self, index: Any, value: object) -> None:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise located(
-            ArgumentValueError,
-            "this is the value of a field of a local structure, so assigning to a part of it would be lost; "
-            "assign to the field (s.field = ..., s.field.x = ...), or to a copy made by .to_register()",
-        )
-
-
-class _Part(ShaderVariable):
-    """A component of a field's value."""
-
-    __slots__ = ()
-
-    def _update(self, symbol: str, result: Any) -> Any:
-        return result
-
-
-def _register(value: Expr, name: str, *, fixed: bool = False) -> Expr:
-    recorder = current()
-    if fixed:
-        return recorder.declare(value.dtype, value, name, fixed=True)
-    return recorder.declare_around(value.dtype, value, name)
 
 
 def _owner_of(owner: type[Any], name: str) -> type[Any]:
@@ -314,7 +215,7 @@ def _parts_of(value: object, kind: type[Structure], owner: type[Any]) -> Iterato
         if is_structure(field):
             yield from _parts_of(part, field, _owner_of(owner, name))
         elif isinstance(part, ShaderVariable):
-            yield ShaderVariable(_register(part._value(), name))
+            yield ShaderVariable(held(part._value(), name))
         else:
             yield part
 
@@ -344,7 +245,7 @@ class StructureBuffer(BufferVariable):
 
     def __getitem__(self, index: Any) -> Any:
         place = self._place(index)
-        return place if _is_place(sys._getframe(1)) else place._vd_read()
+        return place if is_place_in(sys._getframe(1)) else place._vd_read()
 
     def __setitem__(self, index: Any, value: object) -> None:
         self._place(index)._vd_store(value)

@@ -1,7 +1,6 @@
 """How many invocations or workgroups a call runs: what `exec_size`, `workgroups` and `local_size` may be."""
 
 import builtins
-import difflib
 import dis
 import operator
 import re
@@ -162,7 +161,7 @@ def _globals_of(code: CodeType) -> set[str]:
 
 
 def _unknown(option: str, text: str, name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, 1)
+    close = _close(name, names)
     meant = f"; did you mean {close[0]!r}?" if close else ""
     known = f"its arguments are {', '.join(names)}" if names else "it has no arguments"
     return (
@@ -172,13 +171,19 @@ def _unknown(option: str, text: str, name: str, names: Sequence[str]) -> str:
     )
 
 
+def _close(name: str, known: Sequence[str]) -> list[str]:
+    import difflib  # by those who made a mistake
+
+    return difflib.get_close_matches(name, known, 1)
+
+
 def _explained(option: str, error: AttributeError, names: Sequence[str], values: Sequence[Any]) -> str:
     """Say which argument lacks an attribute that a launch size asks for."""
     owner = next((name for name, value in zip(names, values, strict=False) if value is error.obj), None)
     kind = type(error.obj).__name__
     what = f"a value of type {kind}" if owner is None else f"argument {owner!r} ({kind})"
     known = [name for name in dir(error.obj) if not name.startswith("_")]
-    close = difflib.get_close_matches(str(error.name), known, 1)
+    close = _close(str(error.name), known)
     meant = f"; did you mean .{close[0]}?" if close else ""
     return f"{option}: {what} has no attribute {error.name!r}{meant}"
 

@@ -1,6 +1,5 @@
 """Kernels that are methods: each instance has its own, traced for what its attributes hold."""
 
-import dataclasses
 import dis
 import functools
 import threading
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
+from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -58,7 +58,7 @@ class _Same:
         return mine is not None and mine is other.target()
 
 
-@dataclasses.dataclass(slots=True)
+@record(eq=False, frozen=False)
 class _Entry:
     """The kernels of one instance, by the state of its attributes, the one used last at the end."""
 
@@ -302,7 +302,7 @@ def _frozen(value: Any, depth: int) -> Any:
         if kind is dict:
             items = (_frozen(each, depth + 1) for pair in value.items() for each in pair)
             return (kind, *items)
-        if dataclasses.is_dataclass(kind) and not isinstance(value, type):
-            fields = (getattr(value, field.name, None) for field in dataclasses.fields(kind))
+        if hasattr(kind, "__dataclass_fields__"):
+            fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
             return (kind, *(_frozen(each, depth + 1) for each in fields))
     return _Same(value)
