@@ -90,7 +90,7 @@ class Buffer(Handle, Generic[_D]):
     def __init__(
         self: "Buffer[Any]",
         shape: Shape,
-        var_type: "np.dtype[Any] | type[np.generic]",
+        var_type: "np.dtype[Any] | type[Any]",
         external_buffer: None = None,
         *,
         context: Context | None = None,
@@ -99,7 +99,7 @@ class Buffer(Handle, Generic[_D]):
     def __init__(
         self,
         shape: Shape,
-        var_type: "type[_D] | np.dtype[Any] | type[np.generic]",
+        var_type: "type[_D] | np.dtype[Any] | type[Any]",
         external_buffer: object = None,
         *,
         context: Context | None = None,
