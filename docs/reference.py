@@ -139,6 +139,7 @@ EXAMPLES: dict[str, Example] = {
     "if_any": lambda f, v: _by_hand(f, *_conditions(v)),
     "if_block": lambda f, v: _inside(f, v("a", dt.bool_)),
     "if_statement": lambda f, v: _by_hand(f, v("a", dt.bool_)),
+    "local_array": lambda f, v: f(dt.float32, 4)[v("i", dt.uint32)],
     "logical_and": lambda f, v: f(*_conditions(v)),
     "logical_or": lambda f, v: f(*_conditions(v)),
     "new_register": lambda f, v: f(dt.vec2, v("x", dt.float32), 1),

@@ -18,7 +18,7 @@ from vkdispatch.codegen.verify import verify
 
 
 def traced(function: Any, *annotations: Any) -> Any:
-    return vd.shader("data.size", arg_type_annotations=annotations or None)(function).shader_description
+    return vd.shader(1, arg_type_annotations=annotations or None)(function).shader_description
 
 
 def plus_one(data: Any) -> None:
@@ -102,7 +102,7 @@ def test_what_is_left_alone(function: Any) -> None:
 
 
 def test_no_bound_no_coarsening() -> None:
-    kernel = vd.shader("data.size", arg_type_annotations=[Buff[f32]], flags=vc.ShaderFlags.NO_EXEC_BOUNDS)
+    kernel = vd.shader(1, arg_type_annotations=[Buff[f32]], flags=vc.ShaderFlags.NO_EXEC_BOUNDS)
     assert coarsening(kernel(plus_one).shader_description.kernel) == 1
 
 

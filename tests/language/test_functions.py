@@ -15,7 +15,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.abbreviations import Buff, f16, f32, f64, i16, i32, i64, u16, u32, u64
+from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, f64, i16, i32, i64, u16, u32, u64
 
 from .running import (
     INTEGERS,
@@ -160,6 +160,74 @@ def test_infinities_of_halves() -> None:
     need(f16)
     found = evaluate(lambda a: [vc.inf_f16(), vc.ninf_f16()], (f16, [0.0]))
     same(np.concatenate(found), [np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("kind", [f16, f32, f64], ids=lambda kind: kind.name)
+def test_numbers_by_name(kind: DType) -> None:
+    need(kind)
+
+    @vd.shader(1)
+    def kernel(out: Buff[kind], x: Buff[kind], largest: Const[kind] = vc.inf):  # type: ignore[valid-type]
+        one = x[0] / x[0]
+        out[0] = vc.inf
+        out[1] = -vc.inf
+        out[2] = vc.nan
+        out[3] = vc.max(x[0], -vc.inf)
+        out[4] = min(vc.inf, x[0])
+        out[5] = vc.select(x[0] < vc.inf, one, 2)
+        out[6] = vc.select(x[1] == vc.inf, one, 2)
+        out[7] = vc.select(x[0] != vc.nan, one, 2)
+        out[8] = vc.select(x[0] > 2, one, -vc.inf)
+        out[9] = vc.select(x[0] > 5, one, -vc.inf)
+        out[10] = vc.select(largest == x[1], one, 2)
+        out[11] = x[0] * vc.pi
+        out[12] = x[0] * vc.e
+        out[13] = x[0] * vc.tau
+        out[14] = vc.clip(x[1], 0, vc.inf)
+        if x[0] > -vc.inf:
+            out[15] = x[0] - vc.inf
+        low = vc.inf
+        for k in vc.range(2):
+            low = min(low, x[k])
+        out[16] = vc.to_dtype(kind, low)
+
+    x = np.array([3, np.inf], host(kind))
+    three, inf = host(kind).type(3), np.inf
+    expected = [
+        inf,
+        -inf,
+        np.nan,
+        3,
+        3,
+        1,
+        1,
+        1,
+        1,
+        -inf,
+        1,
+        *(three * c for c in (math.pi, math.e, math.tau)),
+    ]
+    expected += [inf, -inf, 3]
+    out = vd.Buffer((len(expected),), kind)
+    kernel(out, vd.asbuffer(x))
+    interpreted = np.zeros(len(expected), x.dtype)
+    kernel.interpret(interpreted, x)
+    for found in (out.read(0), interpreted):
+        close(found, expected, 2 * np.finfo(host(kind)).eps, 0)
+
+
+def test_an_integer_meets_infinity() -> None:
+    @vd.shader(1)
+    def kernel(out: Buff[f32], x: Buff[i32]):
+        out[0] = vc.select(x[0] < out[3], 1.0, 2.0)
+        out[1] = vc.max(x[0], -vc.inf).to_dtype(vd.float32)
+        out[2] = x[0] * vc.inf
+
+    out = vd.asbuffer(np.full(4, np.inf, np.float32))
+    kernel(out, vd.asbuffer(np.array([-7], np.int32)))
+    same(out.read(0), [1, -7, -np.inf, np.inf])
+    with vc.shader_context(), pytest.raises(ValueError, match="cannot store the float inf in int32"):
+        vc.new_int_register()[:] = vc.inf
 
 
 @pytest.mark.parametrize("kind", [f32, f64], ids=lambda kind: kind.name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,22 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i16, i32, i64, iv2, iv4, u32, uv3, v3, v4
+from vkdispatch.codegen.abbreviations import (
+    Buff,
+    Const,
+    c64,
+    f32,
+    i16,
+    i32,
+    i64,
+    iv2,
+    iv4,
+    m2,
+    u32,
+    uv3,
+    v3,
+    v4,
+)
 
 from .running import buffer_of, evaluate, filled, same
 
@@ -205,3 +223,98 @@ def test_indices_by_vectors_of_every_integer_type() -> None:
     out = filled(50, f32)
     kernel(out, vd.asbuffer(cube), buffer_of(uv3, where))
     same(out.read(0), cube[tuple(where.T)])
+
+
+TABLE = np.arange(12, dtype=np.float32).reshape(3, 4)
+INDEXING: list[tuple[str, Callable[[Any, Any], Any]]] = [
+    ("one index", lambda at, x: TABLE[at.x]),
+    ("one of two", lambda at, x: TABLE[0, at.y]),
+    ("the other of two", lambda at, x: TABLE[at.x, 0]),
+    ("a vector", lambda at, x: TABLE[at.xy]),
+    ("a float", lambda at, x: TABLE[x[0]]),
+    ("a mask", lambda at, x: TABLE[at.x > 1]),
+    ("a store", lambda at, x: TABLE.__setitem__(at.x, 1)),
+    ("a list", lambda at, x: [1.0, 2.0, 3.0][at.x]),
+    ("a tuple", lambda at, x: (1.0, 2.0)[at.x]),
+    ("a slice of an array", lambda at, x: TABLE[at.x :]),
+    ("a slice of a list", lambda at, x: [1.0, 2.0][: at.x]),
+]
+
+
+@pytest.mark.parametrize(("name", "use"), INDEXING, ids=[name for name, _ in INDEXING])
+def test_arrays_of_the_host_are_not_indexed_by_gpu_values(name: str, use: Callable[[Any, Any], Any]) -> None:
+    with vc.shader_context() as context:
+        (x,) = context.declare_input_arguments([Buff[f32]])
+        with pytest.raises((IndexError, TypeError), match="as a buffer") as caught:
+            use(vc.global_invocation_id(), x)
+        assert "vc.constant_array(" in str(caught.value)
+        assert "test_indexing.py:" in str(caught.value)
+
+
+def test_arrays_of_gpu_values() -> None:
+    turn = np.array([[0, -1], [1, 0]])
+
+    @vd.shader(1)
+    def kernel(out: Buff[f32], x: Buff[f32], v: Const[v3], m: Const[m2]) -> None:
+        pair = np.array([x[0], x[1]])
+        out[0], out[1] = turn @ pair
+        components = np.asarray(v)
+        assert components.shape == (3,) and np.asarray(x[0]).shape == ()
+        out[2] = components.sum()
+        whole = np.empty((2, 3), object)
+        whole[0] = v
+        whole[1:] = x[1]
+        out[3] = (whole[0] * whole[1])[2]
+        assert np.asarray(m).shape == (2, 2)
+        out[4] = np.trace(np.asarray(m))
+        assert np.asarray(x).shape == ()
+
+    out = filled(5, f32)
+    kernel(out, vd.asbuffer(np.array([3, 5], np.float32)), (1, 2, 4), np.array([[1, 2], [3, 4]]))
+    same(out.read(0), [-5, 3, 7, 20, 5])
+
+
+TRANSPOSED: list[tuple[str, Callable[[Any], Any]]] = [
+    ("gid.y, gid.x", lambda x: x[vc.global_invocation_id().xy]),
+    ("gid.y, gid.x", lambda x: x[vc.global_invocation_id().xy.to_dtype(iv2)]),
+    ("gid.z, gid.y, gid.x", lambda x: x[vc.global_invocation_id()]),
+    ("gid.z, gid.y, gid.x", lambda x: x[vc.global_invocation_id().xyz]),
+    ("lid.y, lid.x", lambda x: vc.shared_buffer(f32, (8, 8))[vc.local_invocation_id().xy]),
+    ("group.y, group.x", lambda x: x.__setitem__(vc.workgroup_id().xy, 1)),
+]
+
+
+@pytest.mark.parametrize(("meant", "use"), TRANSPOSED)
+def test_a_position_as_index_warns(meant: str, use: Callable[[Any], Any]) -> None:
+    with pytest.warns(vd.KernelWarning, match=re.escape(f"Write buf[{meant}]")) as caught:
+        vd.shader((2, 2), arg_type_annotations=[Buff[f32]])(lambda x: [use(x), None][1])
+    assert caught[0].filename == __file__
+
+
+def test_positions_that_do_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        @vd.shader((2, 2))
+        def kernel(x: Buff[f32], where: Buff[uv3]) -> None:
+            at = vc.global_invocation_id()
+            x[at.y, at.x] = 1
+            x[at.x, at.y] = 1
+            x[at.yx] = 1
+            x[at.xz] = 1
+            x[(at.xy + 1) // 2] = 1
+            x[where[0].xy] = 1
+            x[at.x] = 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("global_invocation_id", "local_invocation_id", "local_invocation_index", "workgroup_id"),
+        *("workgroup_size", "num_workgroups", "num_subgroups", "subgroup_id", "subgroup_size"),
+        *("subgroup_invocation_id", "subgroup_eq_mask", "subgroup_ge_mask"),
+    ],
+)
+def test_ids_belong_to_kernels(name: str) -> None:
+    with pytest.raises(RuntimeError, match=r"only possible while a kernel is traced.*\(test_indexing\.py"):
+        getattr(vc, name)()

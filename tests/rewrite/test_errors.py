@@ -112,6 +112,19 @@ def kernel_returns(out: Any) -> None:
     return None
 
 
+def kernel_returns_what_it_reads(out: Any) -> None:
+    if SHARED > 30:
+        return None
+    return out[index()]  # HERE
+
+
+def kernel_returns_a_number(out: Any) -> None:
+    for k in range(2):
+        if k:
+            return k  # HERE
+    return None
+
+
 def sometimes_nothing(out: Any) -> None:
     def function(x: Any) -> Any:
         if x > 3:
@@ -328,6 +341,8 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (text_in_a_loop, TypeError, r"'mode' is 'a' \(str\) before the while loop .* and 'ab' \(str\) in it"),
     (only_in_a_loop, NameError, "'last' gets its value inside the while loop"),
     (kernel_returns, TypeError, "a kernel returns no value"),
+    (kernel_returns_what_it_reads, TypeError, "a kernel returns no value, got a GPU value of type int32"),
+    (kernel_returns_a_number, TypeError, r"a kernel returns no value, got 1 \(int\)"),
     (sometimes_nothing, TypeError, "returns a value on some of the ways"),
     (returned_text, TypeError, "returns 'many'"),
     (chosen_text, TypeError, "decides between 'many'"),
@@ -399,6 +414,45 @@ def test_part_of_what_a_loop_carries_cannot_be_assigned() -> None:
 def needs_rewriting(out: Any) -> None:
     if index() > 3:
         out[0] = 1
+
+
+def test_what_a_kernel_may_return() -> None:
+    def nothing(out: Any) -> Any:
+        out[0] = 1
+        return None
+
+    def bare(out: Any) -> None:
+        if SHARED > 0:
+            return
+        out[0] = 1
+
+    trace(nothing)
+    trace(bare, rewrite=False)
+    # the value of a lambda is its only statement
+    trace(lambda out: vc.atomic_add(out[0], 1))
+    with pytest.raises(TypeError, match=r"returns no value.*\(test_errors\.py"):
+        trace(lambda out: out[0] + 1)
+    with pytest.raises(TypeError, match=r"returns no value.*\(test_errors\.py"):
+        trace(kernel_returns_what_it_reads, rewrite=False)
+
+
+def test_maps_return_what_they_say() -> None:
+    def trace_map(mapping: Any) -> None:
+        with vc.shader_context() as context:
+            mapping.callback(*context.declare_input_arguments([Buff[i32]]))
+
+    @vd.map
+    def silent(x: Buff[i32]) -> i32:
+        x[0] = 1
+
+    @vd.map
+    def undeclared(x: Buff[i32]):
+        return x[0]
+
+    with pytest.raises(ValueError, match="'silent' must return a int32, got None"):
+        trace_map(silent)
+    with pytest.raises(ValueError, match="'undeclared' returns a value, but has no return annotation"):
+        trace_map(undeclared)
 
 
 def test_exception_raised_by_the_kernel() -> None:

@@ -205,6 +205,22 @@ def test_size_errors_of_the_user_come_through() -> None:
         mark(data, exec_size="1 +")
 
 
+@pytest.mark.parametrize("option", ["exec_size", "workgroups"])
+def test_names_in_a_size_that_are_no_arguments(option: str) -> None:
+    message = rf"{option}: 'dat\.size' names 'dat', which is no argument .*: its arguments are data; did you"
+    with pytest.raises(NameError, match=message) as caught:
+        vd.shader(**{option: "dat.size"})(_mark_body)
+    assert isinstance(caught.value, vd.VkDispatchError) and "(test_launch.py:" in str(caught.value)
+    with pytest.raises(NameError, match=message):
+        mark(zeros(4), **{option: "dat.size"})
+    with pytest.raises(
+        AttributeError, match=rf"{option}: argument 'data' \(Buffer\) has no attribute 'sizes'"
+    ):
+        mark(zeros(4), **{option: "data.sizes"})
+    # names that it binds itself, and Python's
+    mark(zeros(4), **{option: "max(k for k in data.shape) + (lambda n: n * 0)(1)"})
+
+
 def test_size_must_be_given_once() -> None:
     data = zeros(4)
     with pytest.raises(ValueError, match="no launch size"):

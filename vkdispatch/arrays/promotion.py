@@ -75,6 +75,9 @@ def _of_scalars(kinds: Sequence[Any]) -> DType:
 
 def _of_parts(kinds: Sequence[Any], dtypes: Sequence[DType], name: str) -> DType:
     shaped = [kind for kind in dtypes if is_vector(kind) or is_matrix(kind)]
+    if not shaped:  # structures
+        names = ", ".join(kind.name for kind in dtypes)
+        raise ArgumentTypeError(f"{name}: the dtypes {names} do not go together")
     first = shaped[0]
     fits = all(is_matrix(kind) == is_matrix(first) and kind.shape == first.shape for kind in shaped)
     if not fits or any(is_complex(kind) for kind in dtypes):

@@ -24,6 +24,13 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.signal import Signal
+from vkdispatch.base.structures import (
+    as_structure,
+    is_dataclass,
+    is_structure,
+    structure_from_numpy,
+    structure_of,
+)
 
 Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]
@@ -83,7 +90,7 @@ class Buffer(Handle, Generic[_D]):
     def __init__(
         self: "Buffer[Any]",
         shape: Shape,
-        var_type: "np.dtype[Any] | type[np.generic]",
+        var_type: "np.dtype[Any] | type[Any]",
         external_buffer: None = None,
         *,
         context: Context | None = None,
@@ -92,7 +99,7 @@ class Buffer(Handle, Generic[_D]):
     def __init__(
         self,
         shape: Shape,
-        var_type: "type[_D] | np.dtype[Any] | type[np.generic]",
+        var_type: "type[_D] | np.dtype[Any] | type[Any]",
         external_buffer: object = None,
         *,
         context: Context | None = None,
@@ -104,7 +111,8 @@ class Buffer(Handle, Generic[_D]):
         shape
             An int or up to 3 ints.
         var_type
-            A dtype such as `vd.float32` (a NumPy dtype is understood too).
+            A dtype such as `vd.float32` (a NumPy dtype is understood too), or a dataclass whose fields are
+            dtypes.
         external_buffer
             Memory to be aliased; only the CUDA backend could do that, so it must be None.
         context
@@ -217,7 +225,8 @@ class Buffer(Handle, Generic[_D]):
         data
             An array of exactly `mem_size` bytes (its dtype and shape are not looked at), or at most
             `mem_size` bytes, which go to the start of the buffer. A bfloat16 buffer also takes an array of
-            `size` floats, and rounds them.
+            `size` floats, and rounds them. A structured array must have the fields of a buffer of structures,
+            wherever in its elements.
         index
             The queue whose copy is written; None writes every copy.
 
@@ -296,6 +305,8 @@ class Buffer(Handle, Generic[_D]):
                 )
             if rounds and self.var_type is dtype.bfloat16 and data.dtype.kind == "f":
                 data = to_bfloat16(data)
+            if data.dtype.names is not None and is_structure(self.var_type):
+                data = as_structure(self.var_type, data, "data")
             # As bytes: some dtypes, such as datetimes, do not export their memory.
             return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         if isinstance(data, memoryview):
@@ -320,7 +331,7 @@ class Buffer(Handle, Generic[_D]):
         Returns
         -------
         An array of shape `shape` plus the element's own axes; complex32 is widened to complex64, bfloat16 to
-        float32.
+        float32. Structures give a structured array.
 
         Raises
         ------
@@ -468,6 +479,8 @@ class Buffer(Handle, Generic[_D]):
 
     def _host_layout(self, elements: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Return shape and dtype of the array that takes elements of this shape."""
+        if is_structure(self.var_type):
+            return elements, self.var_type.host
         if self.var_type is dtype.complex32:
             return (*elements, 2), np.dtype(np.float16)
         if dtype.is_complex(self.var_type):
@@ -537,6 +550,10 @@ def checked_dtype(value: object) -> DType:
                 f"var_type: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
             )
         return value
+    if is_dataclass(value):
+        return structure_of(value)
+    if isinstance(value, np.dtype) and value.names is not None:
+        return structure_from_numpy(value)
     if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
         return dtype.from_numpy_dtype(value)
     raise ArgumentTypeError(f"var_type: expected a vkdispatch dtype such as vd.float32, got {value!r}")
@@ -588,7 +605,10 @@ def asbuffer(array: Array, *, context: Context | None = None) -> "Buffer[Any]":
         raise ArgumentTypeError(
             f"array: expected a NumPy array, got {type(array).__name__}; use np.asarray(...)"
         )
-    kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
+    if array.dtype.names is not None:
+        kind: DType = structure_from_numpy(array.dtype)
+    else:
+        kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
     if not array.size:
         return Buffer.empty(array.shape, kind, context=context)
     buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)

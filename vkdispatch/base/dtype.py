@@ -137,6 +137,12 @@ class _Cooperative(dtype):
     scope: ClassVar[str]
 
 
+class _Array(dtype):
+    """Array of one invocation: of `child_count` values of `child_type`."""
+
+    dimentions = 1
+
+
 class bool_(_Scalar, glsl="bool", size=1, fmt="%d"):
     """Truth value: what a comparison gives. In a buffer it takes one byte, as in NumPy."""
 
@@ -444,6 +450,11 @@ def is_cooperative(kind: DType) -> bool:
     return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Cooperative)
 
 
+def is_array(kind: DType) -> bool:
+    """Whether `kind` is the type of an array of one invocation."""
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Array)
+
+
 # ---- making dtypes of dtypes ---------------------------------------------------------------------
 
 
@@ -498,6 +509,28 @@ def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: st
             "columns": columns,
             "use": use,
             "scope": scope,
+        },
+    )
+
+
+@_remembered
+def array_type(kind: DType, count: int) -> DType:
+    """Type of an array of one invocation: of `count` values of type `kind`."""
+    shape = (count, *kind.shape)
+    return type(
+        f"{kind.name}[{count}]",
+        (_Array,),
+        {
+            "name": f"{kind.name}[{count}]",
+            "glsl_type": f"{kind.glsl_type}[{count}]",
+            "item_size": count * kind.item_size,
+            "format_str": kind.format_str,
+            "child_type": kind,
+            "child_count": count,
+            "scalar": component_type(kind),
+            "shape": shape,
+            "numpy_shape": shape,
+            "true_numpy_shape": shape,
         },
     )
 

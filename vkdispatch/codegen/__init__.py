@@ -4,6 +4,8 @@ It is imported as `import vkdispatch.codegen as vc`. Some names shadow built-in 
 `vc.abs`, `vc.min`, `vc.any`, `vc.print`...
 """
 
+from math import e, inf, nan, pi, tau
+
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
@@ -297,6 +299,7 @@ from vkdispatch.codegen.functions.printing import (
 from vkdispatch.codegen.functions.ranges import range
 from vkdispatch.codegen.functions.registers import (
     constant_array,
+    local_array,
     new_complex32_register,
     new_complex64_register,
     new_complex128_register,
@@ -454,6 +457,7 @@ from vkdispatch.codegen.layout import (
     ArgumentLayout,
     StructElement,
 )
+from vkdispatch.codegen.local_arrays import LocalArray
 from vkdispatch.codegen.matrices import CooperativeMatrix, cooperative_matrix, matrix_multiply_add
 from vkdispatch.codegen.variables import (
     BoundVariable,
@@ -486,6 +490,7 @@ __all__ = [
     "Img1",
     "Img2",
     "Img3",
+    "LocalArray",
     "OpenCLBackend",
     "SImg1",
     "SImg2",
@@ -560,6 +565,7 @@ __all__ = [
     "dv2",
     "dv3",
     "dv4",
+    "e",
     "else_block",
     "else_if_all",
     "else_if_any",
@@ -610,6 +616,7 @@ __all__ = [
     "ihv3",
     "ihv4",
     "imul_extended",
+    "inf",
     "inf_f16",
     "inf_f32",
     "inf_f64",
@@ -625,6 +632,7 @@ __all__ = [
     "ldexp",
     "length",
     "lgamma",
+    "local_array",
     "local_invocation_id",
     "local_invocation_index",
     "log",
@@ -648,6 +656,7 @@ __all__ = [
     "mod",
     "modf",
     "mult_complex",
+    "nan",
     "new_complex32_register",
     "new_complex64_register",
     "new_complex128_register",
@@ -704,6 +713,7 @@ __all__ = [
     "pack_uint8x8",
     "pack_unorm2x16",
     "pack_unorm4x8",
+    "pi",
     "pow",
     "precise",
     "print",
@@ -798,6 +808,7 @@ __all__ = [
     "switch_block",
     "tan",
     "tanh",
+    "tau",
     "to_complex",
     "to_complex32",
     "to_complex64",

@@ -11,6 +11,7 @@ from typing import TypeVar
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
+from vkdispatch.base.structures import leaves_of
 from vkdispatch.codegen.ir import (
     Argument,
     Assert,
@@ -251,7 +252,9 @@ def usage(kernel: Kernel) -> Usage:
     found = Usage()
     found.dtypes.update(member.dtype for member in kernel.arguments)
     found.dtypes.update(array.dtype for array in kernel.shared)
-    found.stored.update(buffer.dtype for buffer in kernel.resources if isinstance(buffer, Storage))
+    for buffer in kernel.resources:
+        if isinstance(buffer, Storage):
+            found.stored.update(leaf for _, leaf, _ in leaves_of(buffer.dtype))
     found.dtypes.update(map(compute_type, found.stored))
     for statement in contents(kernel).statements:
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
@@ -350,6 +353,8 @@ def _check_expressions(roots: Iterable[Expr], known: set[int], right: set[int], 
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
+    if isinstance(thing, Storage) and thing.whole is not None:
+        thing = thing.whole
     if id(thing) not in known and isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)):
         what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
         raise located(

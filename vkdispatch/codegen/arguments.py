@@ -1,6 +1,5 @@
 """Annotations of kernel arguments, and what each becomes inside the kernel."""
 
-import typing
 from typing import Any, Generic, TypeVar
 
 from vkdispatch.base.dtype import (
@@ -20,6 +19,7 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.structures import field_types, is_dataclass, is_structure, structure_of
 from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.expressions import condition
@@ -27,6 +27,7 @@ from vkdispatch.codegen.images import ImageVariable, StorageImageVariable
 from vkdispatch.codegen.ir import Argument, Expr, ImageBinding, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import Recorder
+from vkdispatch.codegen.structures import StructureBuffer
 from vkdispatch.codegen.variables import ShaderVariable
 
 _ArgType = TypeVar("_ArgType")
@@ -41,7 +42,7 @@ class Variable(ShaderVariable, Generic[_ArgType]):
 
 
 class Buffer(BufferVariable, Generic[_ArgType]):
-    """`Buff[D]`: a buffer, seen as elements of dtype D."""
+    """`Buff[D]`: a buffer, seen as elements of dtype D, or of a dataclass whose fields are dtypes."""
 
 
 class Image1D(ImageVariable, Generic[_ArgType]):
@@ -91,10 +92,11 @@ def declare_argument(
     """
     if isinstance(annotation, type) and hasattr(annotation, "__dataclass_fields__"):
         return _declare_dataclass(recorder, name, annotation, default)
-    origin, kind = _split(name, annotation)
+    origin, kind, owner = _split(name, annotation)
     if origin is Buffer:
         storage = recorder.add_storage(kind, name)
-        return BufferVariable(storage), ShaderArgumentInfo(
+        variable = BufferVariable(storage) if owner is None else StructureBuffer(storage, owner)
+        return variable, ShaderArgumentInfo(
             name, ArgType.BUFFER, default, storage.name, binding=storage.index, dtype=kind
         )
     if is_image(origin):
@@ -177,7 +179,8 @@ def _declare_value(
     return ShaderVariable(condition(value) if kind is bool_ else value), member
 
 
-def _split(name: str, annotation: Any) -> tuple[Any, DType]:
+def _split(name: str, annotation: Any) -> tuple[Any, DType, type[Any] | None]:
+    """Return the class of an annotation, its dtype, and the dataclass that this is made of."""
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
     if origin is None or not args:
         raise located(ArgumentTypeError, f"argument {name!r}: {_WANTED}, got {annotation!r}")
@@ -186,20 +189,31 @@ def _split(name: str, annotation: Any) -> tuple[Any, DType]:
     if len(args) != 1:
         raise located(ArgumentValueError, f"argument {name!r}: {annotation!r} must have one dtype")
     (kind,) = args
+    if origin is Buffer and is_dataclass(kind):
+        try:
+            return origin, structure_of(kind), kind
+        except ArgumentValueError as error:
+            raise located(ArgumentValueError, f"argument {name!r}: {error}") from None
     if not isinstance(kind, type) or not is_dtype(kind):
         raise located(
             ArgumentTypeError,
             f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}",
         )
+    if is_structure(kind):
+        raise located(
+            ArgumentTypeError,
+            f"argument {name!r}: elements of {kind.name} are no numbers; a kernel takes them as Buff[...] of "
+            "a dataclass, a function on arrays takes a map that gives a field",
+        )
     if not hasattr(kind, "item_size"):
         raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} is no complete dtype")
-    return origin, kind
+    return origin, kind, None
 
 
 def _declare_dataclass(
     recorder: Recorder, name: str, annotation: type[Any], default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
-    kinds = _field_types(annotation)
+    kinds = field_types(annotation)
     members: list[Argument] = []
     values: dict[str, ShaderVariable] = {}
     for field, kind in kinds.items():
@@ -221,16 +235,6 @@ def _declare_dataclass(
         fields=tuple(kinds),
     )
     return _instance(annotation, values), info
-
-
-def _field_types(annotation: type[Any]) -> dict[str, Any]:
-    try:
-        hints = typing.get_type_hints(annotation)
-    except Exception:
-        # names that are not visible here: the fields' own annotations must do
-        hints = {}
-    fields = annotation.__dataclass_fields__.values()
-    return {field.name: hints.get(field.name, field.type) for field in fields}
 
 
 def _instance(annotation: type[Any], values: dict[str, ShaderVariable]) -> Any:

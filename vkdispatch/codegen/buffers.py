@@ -16,7 +16,8 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.indexing import flat_index
-from vkdispatch.codegen.ir import Expr, Op, SharedArray, Storage, is_constant
+from vkdispatch.codegen.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
+from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
@@ -155,11 +156,40 @@ def _axis_index(entry: int | Expr) -> Expr:
     return ex.literal(entry, ex.literal_dtype(entry))
 
 
+# Built-in positions, and how kernels mostly call them.
+_IDS = {
+    Builtin.GLOBAL_INVOCATION_ID: "gid",
+    Builtin.LOCAL_INVOCATION_ID: "lid",
+    Builtin.WORKGROUP_ID: "group",
+}
+
+
+def _warn_of_columns_first(index: Expr) -> None:
+    """Warn about `buf[gid.xy]`: buffers take the row first, images the column."""
+    source = index
+    while source.op is Op.CONSTRUCT and len(source.args) == 1:
+        (source,) = source.args
+    letters = "xyz"[: index.dtype.child_count]
+    if source.op is Op.SWIZZLE and source.value == letters:
+        (source,) = source.args
+    name = _IDS.get(source.value) if isinstance(source.value, Builtin) else None
+    if name is None:
+        return
+    written = f"{name}.{letters}" if index.dtype.child_count < 3 else name
+    rows_first = ", ".join(f"{name}.{letter}" for letter in reversed(letters))
+    as_written = ", ".join(f"{name}.{letter}" for letter in letters)
+    warn(
+        f"buf[{written}] is buf[{as_written}]: its first index, x, counts rows, as in buf[row, column] "
+        f"(images are img[x, y]). Write buf[{rows_first}], or buf[{as_written}] if that is meant"
+    )
+
+
 def _entries(index: Any) -> list[int | Expr]:
     """Return the indices given to a buffer: one for a flat index, else one for each axis."""
     if isinstance(index, ShaderVariable):
         value = index._value()
         if is_vector(value.dtype) and is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
+            _warn_of_columns_first(value)
             return [ex.component(value, axis) for axis in range(value.dtype.child_count)]
     if not isinstance(index, tuple) or len(index) == 1:
         return [integer_index(index, "a buffer", ArgumentTypeError)]

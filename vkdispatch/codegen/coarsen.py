@@ -12,7 +12,7 @@ before it stores any. `stride` is the workgroup's size, so that neighbours still
 
 from collections.abc import Iterable
 
-from vkdispatch.base.dtype import DType, bool_, uint32, uvec3
+from vkdispatch.base.dtype import DType, bool_, is_array, uint32, uvec3
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.analysis import contents, depends_on_workgroups
 from vkdispatch.codegen.ir import (
@@ -63,6 +63,8 @@ def coarsening(kernel: Kernel) -> int:
     if not all(isinstance(statement, _SIMPLE) for statement in statements):
         return 1
     if any(isinstance(statement, Return) for statement in statements):
+        return 1
+    if any(isinstance(statement, Declare) and is_array(statement.register.dtype) for statement in statements):
         return 1
     everything = contents(kernel).expressions
     if len(everything) * elements > _LONGEST or any(map(_knows_neighbours, everything)):

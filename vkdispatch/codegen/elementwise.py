@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from vkdispatch.base.dtype import bool_, is_cooperative
 from vkdispatch.base.record import record, replace
+from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.affine import Space
 from vkdispatch.codegen.analysis import nodes, place_operands
 from vkdispatch.codegen.ir import (
@@ -28,6 +29,7 @@ from vkdispatch.codegen.ir import (
     Scope,
     SharedArray,
     Statement,
+    Storage,
     Store,
     blocks_of,
     expressions_of,
@@ -79,6 +81,8 @@ def elementwise(kernel: Kernel) -> Elementwise | None:
     if kernel.shared or kernel.exec_count is None or kernel.reads or kernel.writes:
         return None
     if any(isinstance(resource, ImageBinding) and resource.storage for resource in kernel.resources):
+        return None
+    if any(isinstance(resource, Storage) and is_structure(resource.dtype) for resource in kernel.resources):
         return None
     statements = list(walk(kernel.body))
     if any(isinstance(statement, _FORBIDDEN_STATEMENTS) for statement in statements):

@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import (
     int8,
     int16,
     int64,
+    is_array,
     is_cooperative,
     is_float_dtype,
     uint8,
@@ -92,6 +93,8 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
     if used.addresses:
         names.append("GL_EXT_buffer_reference")
         scalars.add(uint64)
+    if any(map(is_array, used.dtypes)):
+        names.append("GL_EXT_null_initializer")
     matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
     if matrices:
         names += ["GL_KHR_cooperative_matrix", "GL_KHR_memory_scope_semantics"]

@@ -1,11 +1,13 @@
 """A whole kernel as GLSL: extensions, interface and main function."""
 
 from vkdispatch.base.dtype import (
+    DType,
     bfloat16,
     component_count,
     component_type,
 )
 from vkdispatch.base.record import record, replace
+from vkdispatch.base.structures import Structure, is_structure
 from vkdispatch.codegen.analysis import (
     Access,
     contents,
@@ -23,6 +25,7 @@ from vkdispatch.codegen.glsl_expressions import (
     GVEC,
     STORED,
     Names,
+    member_names,
     reference_name,
 )
 from vkdispatch.codegen.glsl_statements import INDENT, BodyWriter
@@ -114,7 +117,10 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
             lines.append(_image_declaration(resource, bindings[resource.index], access) + label)
             continue
         qualifier = _storage_qualifier(resource, kernel, access)
-        kind = STORED[resource.dtype].glsl if resource.dtype in STORED else resource.dtype.glsl_type
+        kind = _memory_type(resource.dtype)
+        if is_structure(resource.dtype):
+            kind = f"Element{resource.index}"
+            lines += _structure_declaration(kind, resource.dtype)
         block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
         if resource.index in layout.addresses:
             lines += _reference_declaration(resource, qualifier + block, label, layout)
@@ -133,6 +139,23 @@ def _interface(kernel: Kernel, layout: ArgumentLayout) -> list[str]:
     if kernel.shared:
         lines.append("")
     return lines
+
+
+def _memory_type(kind: DType) -> str:
+    return STORED[kind].glsl if kind in STORED else kind.glsl_type
+
+
+def _structure_declaration(name: str, kind: type[Structure]) -> list[str]:
+    """Declare a structure, after those within it."""
+    lines: list[str] = []
+    members: list[str] = []
+    for (_, field, _), member in zip(kind.fields, member_names(kind).values(), strict=True):
+        text = _memory_type(field)
+        if is_structure(field):
+            text = f"{name}_{member}".replace("__", "_")
+            lines += _structure_declaration(text, field)
+        members.append(f"{INDENT}{text} {member};")
+    return [*lines, f"struct {name} {{", *members, "};"]
 
 
 def _reference_declaration(

@@ -18,12 +18,14 @@ from vkdispatch.base.dtype import (
     int16,
     int32,
     int64,
+    is_array,
     uint8,
     uint16,
     uint32,
     uint64,
 )
 from vkdispatch.base.record import field, record
+from vkdispatch.base.structures import Structure, is_structure
 from vkdispatch.codegen.ir import (
     Argument,
     Builtin,
@@ -36,6 +38,7 @@ from vkdispatch.codegen.ir import (
     Storage,
     root_of,
 )
+from vkdispatch.codegen.names import legal_name
 from vkdispatch.codegen.naming import NamingPlan
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -283,8 +286,36 @@ def element_place(expr: Expr, names: Names) -> str:
     assert isinstance(expr.value, (Storage, SharedArray))
     if isinstance(expr.value, Storage) and expr.value.index in names.addresses:
         return _addressed_place(expr.value, expr.args[0], names)
-    member = ".data" if isinstance(expr.value, Storage) else ""
-    return f"{expr.value.name}{member}[{full_text(expr.args[0], names)}]"
+    if isinstance(expr.value, SharedArray):
+        return f"{expr.value.name}[{full_text(expr.args[0], names)}]"
+    return f"{expr.value.name}.data[{full_text(expr.args[0], names)}]{_field_text(expr.value)}"
+
+
+def _field_text(storage: Storage) -> str:
+    """Write which field of an element a storage is: ".inner.x", or "" for the whole element."""
+    if storage.whole is None:
+        return ""
+    kind: DType = storage.whole.dtype
+    text = ""
+    for name in storage.path:
+        assert is_structure(kind)
+        members = member_names(kind)
+        text += f".{members[name]}"
+        kind = next(field for each, field, _ in kind.fields if each == name)
+    return text
+
+
+def member_names(kind: type[Structure]) -> dict[str, str]:
+    """Return the names in GLSL of the fields of a structure."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name, _, _ in kind.fields:
+        legal = legal_name(name, member=True)
+        while legal in taken:
+            legal += "_"
+        taken.add(legal)
+        found[name] = legal
+    return found
 
 
 def place_text(place: Expr, names: Names) -> str:
@@ -317,7 +348,7 @@ def reference_name(buffer: Storage) -> str:
 def _addressed_place(buffer: Storage, index: Expr, names: Names) -> str:
     """Write where an element of a buffer lies that is reached by its address."""
     address = f"{names.block}.{names.addresses[buffer.index]}"
-    size = buffer.dtype.item_size
+    size = buffer.element_size
     if index.op is Op.LITERAL and isinstance(index.value, int):
         offset = f"{index.value * size}ul"
     else:
@@ -330,7 +361,7 @@ def _addressed_place(buffer: Storage, index: Expr, names: Names) -> str:
         else:
             text = f"uint64_t({text})"
         offset = f"{text} * {size}ul" if size > 1 else text
-    return f"{reference_name(buffer)}({address} + {offset}).data[0]"
+    return f"{reference_name(buffer)}({address} + {offset}).data[0]{_field_text(buffer)}"
 
 
 def _index(expr: Expr, names: Names) -> tuple[str, int]:
@@ -438,12 +469,14 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
         return f"{kind}({expr.value.name}.length())", _POSTFIX
     assert isinstance(expr.value, Storage)
     if expr.value.index in names.lengths:
-        size = f"{names.block}.{names.lengths[expr.value.index]} / {expr.value.dtype.item_size}ul"
+        size = f"{names.block}.{names.lengths[expr.value.index]} / {expr.value.element_size}ul"
         return f"{kind}({size})", _POSTFIX
     return f"{kind}({expr.value.name}.data.length())", _POSTFIX
 
 
 def _construct(expr: Expr, names: Names) -> tuple[str, int]:
+    if is_array(expr.dtype):
+        return "{}", _POSTFIX  # all zero
     return f"{expr.dtype.glsl_type}({_list(expr.args, names)})", _POSTFIX
 
 

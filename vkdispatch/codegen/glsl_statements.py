@@ -3,6 +3,7 @@
 from vkdispatch.base.dtype import (
     component_count,
     component_type,
+    is_array,
 )
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.glsl_expressions import (
@@ -160,6 +161,15 @@ class BodyWriter:
         register, value = statement.register, statement.value
         precise = "precise " if register.precise else ""
         declared = f"{precise}{register.dtype.glsl_type} {register.name} = "
+        if value.op is Op.CONSTRUCT and is_array(register.dtype):
+            # `= {}` would be the value at the start of the invocation, not of each round of a loop
+            zero = f"{register.name}_zero"
+            while zero in self._taken:
+                zero += "_"
+            self._taken.add(zero)
+            self.line(f"const {register.dtype.glsl_type} {zero} = {self._text(value)};", statement.loc)
+            self.line(f"{declared}{zero};", statement.loc)
+            return
         if value.op is Op.ATOMIC and str(value.value).startswith("atomicStore"):
             # the one atomic that gives no value
             self.line(f"{declared}{self._text(value.args[1])};", statement.loc)

@@ -15,6 +15,7 @@ from vkdispatch.base.dtype import (
     bool_,
     component_type,
     int64,
+    is_array,
     is_complex,
     is_cooperative,
     is_float_dtype,
@@ -372,8 +373,9 @@ class _Lowering:
     # -- NaN
 
     def _watches(self, kind: DType) -> bool:
-        # other invocations hold the other elements of a cooperative matrix
-        return self._checks.nan and is_float_dtype(component_type(kind)) and not is_cooperative(kind)
+        # other invocations hold the other elements of a cooperative matrix; an array starts as zeros
+        known = not is_cooperative(kind) and not is_array(kind)
+        return self._checks.nan and is_float_dtype(component_type(kind)) and known
 
     def _nan_check(self, value: Expr, what: str, index: Expr | None, loc: Loc | None) -> If:
         values = () if index is None else (*wide_words(index), uint(0))
@@ -579,7 +581,9 @@ def _static_size(expr: Expr) -> int | None:
 
 def _indexed(expr: Expr) -> object:
     """Return what an ELEMENT or INDEX chooses from, as far as bounds are concerned."""
-    return expr.args[0].dtype.child_count if expr.op is Op.INDEX else expr.value
+    if expr.op is Op.INDEX:
+        return expr.args[0].dtype.child_count
+    return expr.value.whole or expr.value if isinstance(expr.value, Storage) else expr.value
 
 
 def _noun(expr: Expr) -> str:
@@ -588,6 +592,9 @@ def _noun(expr: Expr) -> str:
         return f"buffer {expr.value.label!r}"
     if isinstance(expr.value, SharedArray):
         return f"shared buffer {expr.value.name!r}"
+    array = expr.args[0].value
+    if isinstance(array, Register) and is_array(array.dtype):
+        return f"local array {array.name!r}"
     base = expr.args[0].dtype
     return f"a {base.name}" if is_vector(base) or is_complex(base) else f"the columns of a {base.name}"
 

@@ -124,18 +124,27 @@ class Storage:
     """A storage buffer; `index` is its position among the bound resources.
 
     `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it. `constant` is
-    the shape of a constant array, which nothing ever writes; None for what calls pass.
+    the shape of a constant array, which nothing ever writes; None for what calls pass. In a buffer of
+    structures expressions have the elements of a field, which is a storage of its own: each element of
+    `whole` has it under the names of `path`.
     """
 
     index: int
     dtype: DType
     label: str
     constant: tuple[int, ...] | None = None
+    whole: "Storage | None" = None
+    path: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Name in the generated code."""
         return f"buf{self.index}"
+
+    @property
+    def element_size(self) -> int:
+        """Bytes from one element to the next."""
+        return (self.whole or self).dtype.item_size
 
 
 @record(eq=False)

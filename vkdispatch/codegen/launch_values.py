@@ -188,7 +188,7 @@ class LaunchValues:
             return self._variable(("local index", 0), env)
         if expr.op is Op.LENGTH and isinstance(expr.value, Storage):
             size = self.launch.sizes.get(expr.value.index)
-            return None if size is None else Linear(size // expr.value.dtype.item_size)
+            return None if size is None else Linear(size // expr.value.element_size)
         if expr.op is Op.UNARY and expr.value == "-":
             form = self.linear(expr.args[0], env, depth - 1)
             return None if form is None else form.times(-1)

@@ -1,14 +1,17 @@
 """Python operators of GPU values: each builds an expression, in-place ones record a statement."""
 
 import operator
+import sys
+import threading
 from collections.abc import Callable
 from functools import partial
+from types import CodeType, FrameType
 from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from vkdispatch.base.dtype import is_complex, is_integer_dtype
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, ShaderFlags
@@ -64,6 +67,28 @@ def _is_numpy_scalar(value: object) -> bool:
 
 # Names that only functions have which plain control flow was rewritten in.
 _REWRITTEN = {"_vd_rt", "_vd_f"}
+
+
+class _LastIndex(threading.local):
+    """Where `__index__` refused last: the value, and the instruction of Python that it was asked by."""
+
+    place: tuple[int, CodeType, int] | None = None
+
+
+_last_index = _LastIndex()
+
+
+def _place_of(value: object, frame: FrameType) -> tuple[int, CodeType, int]:
+    return id(value), frame.f_code, frame.f_lasti
+
+
+def _components_shape(value: Any) -> tuple[int, ...]:
+    """Shape of the components of a vector, complex number or matrix; () of a scalar or a whole buffer."""
+    try:
+        count = len(value)
+    except ArgumentTypeError:
+        return ()
+    return (count, *_components_shape(value[0]))
 
 
 class Operators:
@@ -161,12 +186,32 @@ class Operators:
         self._refuse_number("complex()")
 
     def __index__(self) -> int:
+        _last_index.place = _place_of(self, sys._getframe(1))
         raise located(
             ArgumentTypeError,
             "range() or an index: the number behind a GPU value is not known while the kernel is traced, so "
-            "that Python cannot choose an element of a list, text or array by it, nor count by it: put the "
-            "elements in a buffer, or use conditions",
+            "that Python cannot choose an element of a list, text or array by it, nor count by it: pass the "
+            "elements as a buffer, make them part of the kernel by vc.constant_array(np.array(...)), or use "
+            "conditions",
         )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        """Be an element, or the components, in an array of objects; refuse to be an index."""
+        # NumPy asks for an index first, forgets the error, and then asks for an array of indices
+        if _last_index.place == _place_of(self, sys._getframe(1)):
+            raise located(
+                ArgumentIndexError,
+                "a NumPy array cannot be indexed by a GPU value, whose number is not known while the kernel "
+                "is traced: vc.constant_array(array)[...] makes the array part of the kernel; or pass it as "
+                "a buffer",
+            )
+        whole = np.empty(_components_shape(self), object)
+        for position in np.ndindex(whole.shape):
+            part: Any = self
+            for index in position:
+                part = part[index]
+            whole[position] = part
+        return whole if dtype is None else whole.astype(dtype)
 
     def __hash__(self) -> int:
         raise located(

@@ -82,6 +82,11 @@ class _Summary:
 _NOTHING = _Summary()
 
 
+def acts(statements: Iterable[Statement]) -> bool:
+    """Whether statements do more than to note what is read."""
+    return not all(isinstance(each, Read) and each.register is None for each in statements)
+
+
 def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
     """Return the statements of a kernel without `Read`s, each expression with the value that Python read.
 
@@ -291,7 +296,8 @@ def _own_memory(expr: Expr) -> frozenset[_Memory]:
 
 def _memory_of(thing: object) -> _Memory:
     if isinstance(thing, Storage):
-        return ("buffer", thing.dtype)
+        # the fields of a structure do not overlap
+        return ("buffer", (thing.whole or thing).dtype, thing.path)
     if isinstance(thing, ImageBinding):
         return ("image", thing.dtype)
     return thing

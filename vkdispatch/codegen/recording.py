@@ -110,6 +110,7 @@ class Recorder:
         self._resources: list[Storage | ImageBinding] = []
         self._shared: list[SharedArray] = []
         self._shapes: dict[int, Argument] = {}
+        self._fields: dict[tuple[int, tuple[str, ...]], Storage] = {}
         self._placeholders: list[_Placeholder] = []
         self._planar: set[int] = set()
         self._fixed: dict[Register, Expr] = {}
@@ -198,6 +199,14 @@ class Recorder:
         self.store(place, value)
         return place
 
+    def declare_array(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+        """Declare an array of one invocation, which outlives the plain scopes that are open."""
+        frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
+        loc = here()
+        register = Register(self.claim_name(name), kind)
+        frame.statements.append(Declare(register, value, loc))
+        return Expr(Op.REGISTER, kind, (), register, loc)
+
     def add_argument(self, name: str, kind: DType, *, shape: bool = False) -> Argument:
         """Add a member to the argument block."""
         argument = Argument(self.claim_name(name, member=True), kind, shape)
@@ -209,6 +218,13 @@ class Recorder:
         storage = Storage(len(self._resources), kind, label, constant)
         self._resources.append(storage)
         return storage
+
+    def field_of(self, storage: Storage, path: tuple[str, ...], kind: DType) -> Storage:
+        """Return the storage of a field of a buffer of structures."""
+        key = (storage.index, path)
+        if key not in self._fields:
+            self._fields[key] = Storage(storage.index, kind, storage.label, None, storage, path)
+        return self._fields[key]
 
     def add_image(
         self,

@@ -29,6 +29,7 @@ from vkdispatch.base.errors import (
     ComponentError,
     VkDispatchError,
 )
+from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.codegen.glsl_expressions import expression_text
@@ -211,7 +212,7 @@ class ShaderVariable(Operators):
             target = _component_of(self._place(), letter)
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
-        _assign_to(target, value)
+        assign(target, value)
 
     def _set_swizzle(self, letters: str, value: object) -> None:
         if len(set(letters)) < len(letters):
@@ -285,7 +286,7 @@ class ShaderVariable(Operators):
     @real.setter
     def real(self, value: object) -> None:
         self._check_owner()
-        _assign_to(_part_of(self._place(), 0, "real"), value)
+        assign(_part_of(self._place(), 0, "real"), value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -295,7 +296,7 @@ class ShaderVariable(Operators):
     @imag.setter
     def imag(self, value: object) -> None:
         self._check_owner()
-        _assign_to(_part_of(self._place(), 1, "imag"), value)
+        assign(_part_of(self._place(), 1, "imag"), value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""
@@ -325,10 +326,10 @@ class ShaderVariable(Operators):
         elif value is self:
             # r[:] += x ends with r[:] = r
             return
-        _assign_to(place, value)
+        assign(place, value)
 
     def _assign(self, value: object) -> None:
-        _assign_to(self._place(), value)
+        assign(self._place(), value)
 
     def _update(self, symbol: str, result: Any) -> Any:
         place = self.expr
@@ -363,6 +364,25 @@ class ShaderVariable(Operators):
         """Convert the value. Raises ValueError where there is no such conversion."""
         check_dtype(var_type, "to_dtype")
         return ShaderVariable(ex.construct(var_type, (self._value(),)))
+
+
+class RegisterValue(ShaderVariable):
+    """What a register held at one moment."""
+
+    __slots__ = ()
+
+    def _value(self) -> Expr:
+        return self.expr
+
+    def _place(self) -> Expr:
+        raise located(
+            ArgumentValueError,
+            "this is the value of a field, so assigning to a part of it would be lost; assign to the "
+            "place itself, as in s.field = ... or s.field.x = ..., or to a copy made by .to_register()",
+        )
+
+    def _update(self, symbol: str, result: Any) -> Any:
+        return result
 
 
 class Updated(ShaderVariable):
@@ -431,6 +451,10 @@ def check_dtype(kind: object, what: str) -> None:
     """Raise TypeError unless `kind` is a dtype."""
     if not isinstance(kind, type) or not is_dtype(kind):
         raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
+    if is_structure(kind):
+        raise located(
+            ArgumentTypeError, f"{what}: {kind.name} is no number; its fields are, which a map can give"
+        )
     if is_buffer_only(kind):
         raise located(
             ArgumentValueError,
@@ -478,7 +502,7 @@ def value_to_store(value: object, kind: DType) -> Expr:
     )
 
 
-def _assign_to(place: Expr, value: object) -> None:
+def assign(place: Expr, value: object) -> None:
     """Store a value in a place."""
     update = value if isinstance(value, Updated) and same_place(value.before, place) else None
     if update is not None:

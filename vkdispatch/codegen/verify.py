@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import (
     float32,
     int32,
     int64,
+    is_array,
     is_complex,
     is_cooperative,
     is_float_dtype,
@@ -298,6 +299,8 @@ def _atomic(expr: Expr) -> bool:
 
 def _construct(expr: Expr) -> bool:
     kind, args = expr.dtype, expr.args
+    if is_array(kind):
+        return not args
     given = sum(component_count(arg.dtype) for arg in args)
     wanted = component_count(kind)
     if len(args) == 1 and not is_complex(kind):

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from vkdispatch.base.dtype import int64, is_matrix, uint64
+from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, NanError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.analysis import place_operands
 from vkdispatch.codegen.ir import (
@@ -163,6 +163,8 @@ class Batch:
         else:
             assert isinstance(expr.value, Storage)
             cells = self.program.buffers[expr.value.index]
+            if expr.value.path:
+                cells = cells.fields[expr.value.path]
         if expr.axes and self.program.checks.bounds:
             self._check_axes(expr, cells, lanes, loc)
         bad = outside(index, cells.size)
@@ -205,6 +207,8 @@ class Batch:
             row = int(np.argmax(bad))
             kind, count = base.dtype, base.dtype.child_count
             chosen = f"the columns of a {kind.name}" if is_matrix(kind) else f"a {kind.name}"
+            if isinstance(base.value, Register) and is_array(kind):
+                chosen = f"local array {base.value.name!r}"
             text = f"index {shown_index(index, row)} is out of bounds for {chosen} of {count}"
             raise self.fault(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
         return np.where(bad, 0, index).astype(np.int64)

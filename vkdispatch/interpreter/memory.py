@@ -1,7 +1,7 @@
 """Buffers and workgroup memory as NumPy arrays, and where in them a place lies."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class Cells:
         How many elements an index may reach.
     decode, encode
         From what memory holds to what kernels compute with, and back; None where that is the same.
+    fields
+        Of structures: the memory of each field.
     """
 
     what: str
@@ -36,6 +38,7 @@ class Cells:
     size: int
     decode: Coder | None = None
     encode: Coder | None = None
+    fields: dict[tuple[str, ...], "Cells"] = field(default_factory=dict)
 
     @property
     def extent(self) -> str:

@@ -13,6 +13,7 @@ from vkdispatch.base.dtype import (
     bool_,
     component_count,
     component_type,
+    is_array,
     is_complex,
     is_matrix,
     is_scalar,
@@ -35,6 +36,9 @@ def value_shape(kind: DType) -> tuple[int, ...]:
     if is_matrix(kind):
         assert kind.child_type is not None
         return (kind.child_count, kind.child_type.child_count)
+    if is_array(kind):
+        assert kind.child_type is not None
+        return (kind.child_count, *value_shape(kind.child_type))
     return (kind.child_count,)
 
 
@@ -71,6 +75,8 @@ def converted(value: Array, target: np.dtype[Any]) -> Array:
 def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> Array:
     """Build a value of type `kind` as GLSL's constructor does."""
     target, shape = host_dtype(kind), value_shape(kind)
+    if is_array(kind):
+        return np.zeros((1, *shape), target)
     if len(values) == 1:
         return _construct_from_one(kind, kinds[0], converted(values[0], target))
     rows = max(len(value) for value in values)

@@ -1,6 +1,6 @@
 """Two ways through a piece of a kernel, of which the GPU takes one: what they record, how they meet again."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.record import field, record, replace
@@ -23,6 +23,7 @@ from vkdispatch.codegen.ir import (
     walk,
 )
 from vkdispatch.codegen.location import here
+from vkdispatch.codegen.reads import acts
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.state import State, Variable, write
 from vkdispatch.rewrite.tracing import Tracer
@@ -60,11 +61,6 @@ class Way:
     def pure(self) -> bool:
         """Whether nothing but the value came of it."""
         return not self.changed and not acts(self.statements)
-
-
-def acts(statements: Iterable[Statement]) -> bool:
-    """Whether statements do more than to note what is read."""
-    return not all(isinstance(each, Read) and each.register is None for each in statements)
 
 
 def record_way(tracer: Tracer, state: State, body: Callable[[], Any] | None) -> Way:

@@ -263,12 +263,6 @@ class Frame:
         """Return the value for a local variable whose components are assigned to."""
         return value if self.tracer is None else self.tracer.own(value, label)
 
-    def owner(self, root: Any, value: Any) -> Any:
-        """Return what a component is assigned to: `value`, which was reached from a variable `root`."""
-        if self.tracer is None or isinstance(root, ShaderVariable):
-            return value
-        return self.tracer.own(value, None)
-
     def for_place(self, owner: Any, value: Any) -> Any:
         """Return the value for an element or attribute of `owner`."""
         if self.tracer is None or isinstance(owner, ShaderVariable):
@@ -437,7 +431,10 @@ class Frame:
         assert active is not None
         if self.is_kernel:
             if value is not None:
-                raise located(ArgumentTypeError, f"return: a kernel returns no value, got {describe(value)}")
+                raise located(
+                    ArgumentTypeError,
+                    f"return: a kernel returns no value, got {describe(value)}; store it: out[i] = ...",
+                )
             active.recorder.emit(Return(here()))
             return GONE
         if not self._early:

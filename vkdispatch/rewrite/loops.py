@@ -15,7 +15,8 @@ from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.codegen.location import here, located
-from vkdispatch.rewrite.branches import acts, breaks, tidy, unlocked, without_last_breaks
+from vkdispatch.codegen.reads import acts
+from vkdispatch.rewrite.branches import breaks, tidy, unlocked, without_last_breaks
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer

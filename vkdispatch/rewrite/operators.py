@@ -17,10 +17,10 @@ from vkdispatch.codegen.functions import common, elementwise, trigonometry
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Assert, Expr, Op
 from vkdispatch.codegen.location import here, located
+from vkdispatch.codegen.reads import acts
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.branches import (
     Way,
-    acts,
     emit_if,
     join_values,
     join_variables,

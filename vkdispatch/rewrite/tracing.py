@@ -1,6 +1,6 @@
 """What a rewritten kernel keeps while it is traced: running functions, and copies of what they hold."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
@@ -181,17 +181,16 @@ class Tracer:
         """Return the value for a local variable. `fresh` tells that nothing else holds it."""
         return self.copied(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
 
-    def own(self, value: Any, label: str | None) -> Any:
+    def own(self, value: Any, label: str | None, depth: int = _DEEPEST) -> Any:
         """Return a value whose components can be assigned to: in a register that all its names share."""
-        if isinstance(value, (list, tuple, dict)):
-            for part in value.values() if isinstance(value, dict) else value:
-                self.own(part, label)
-            return value
+        for part in _parts_of(value) if depth else ():
+            self.own(part, label, depth - 1)
         if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
             return value
         if isinstance(value, LocalValue):
             return ShaderVariable(self.recorder.declare_local(value.expr, label))
-        if self.enabled and not (value.expr.op in (Op.REGISTER, Op.RAW) and is_place(value.expr)):
+        assignable = value.expr.op in (Op.REGISTER, Op.RAW) and is_place(value.expr)
+        if self.enabled and not assignable:
             self._check_own(value)
             self.recorder.localize(value, self.recorder.declare_local(value.expr, label))
         return value
@@ -235,6 +234,14 @@ class Tracer:
             self.element_copies.add(id(copy.expr.value))
         copy.is_conjugate = value.is_conjugate
         return copy
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    """Return what a container or an object of a user's class holds; nothing of anything else."""
+    if isinstance(value, (list, tuple)):
+        return value
+    held = value if isinstance(value, dict) else members_of(value)
+    return () if held is None else held.values()
 
 
 def _is_part_of_local(expr: Expr) -> bool:

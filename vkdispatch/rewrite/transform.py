@@ -534,20 +534,17 @@ class _Statements:
         return placed(call(load("_vd_f"), "bind", self.expr(value), constant(label), constant(fresh)), value)
 
     def target(self, node: ast.expr) -> ast.expr:
-        """Rewrite what is assigned to: a part of what a list or object holds is not that of a place."""
+        """Rewrite what is assigned to: a part of a vector in a list or object is not that of a place."""
         if isinstance(node, (ast.Tuple, ast.List)):
             node.elts = [self.target(inner) for inner in node.elts]
             return node
-        target = self.expr(node)
-        if not isinstance(target, _PLACES) or not isinstance(target.value, _PLACES):
-            return target
-        root: ast.expr = target.value
+        root: ast.expr = node
         while isinstance(root, _PLACES):
             root = root.value
-        if isinstance(root, ast.Name):
-            owner = call(load("_vd_f"), "owner", load(root.id), target.value)
-            target.value = placed(owner, target.value)
-        return target
+        if isinstance(node, _PLACES) and isinstance(node.value, _PLACES) and isinstance(root, ast.Name):
+            held = call(load("_vd_f"), "own", load(root.id), constant(root.id))
+            self.out.append(placed(ast.Expr(held), node))
+        return self.expr(node)
 
     def for_place(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """Rewrite a value for an element or attribute: lists and objects get one that stays as it is."""

@@ -1,7 +1,7 @@
 """Values of local variables: which can live in registers, of which type, and how two of them meet."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,11 @@ from vkdispatch.codegen.analysis import PURE, nodes
 from vkdispatch.codegen.ir import Expr, Register
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.numbers import bounds, common_type, fits
-from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.codegen.structures import StructureValue
+from vkdispatch.codegen.variables import BoundVariable, RegisterValue, ShaderVariable
 
 
-class LocalValue(ShaderVariable):
+class LocalValue(RegisterValue):
     """What a local variable of a rewritten kernel holds: a value that never changes, kept in a register.
 
     In-place operators make a new value, as they do with Python's numbers.
@@ -38,27 +39,12 @@ class LocalValue(ShaderVariable):
 
     __slots__ = ()
 
-    def _value(self) -> Expr:
-        return self.expr
-
-    def _update(self, symbol: str, result: Any) -> Any:
-        return result
-
-    def _refuse(self) -> NoReturn:
+    def _place(self) -> Expr:
         raise located(
             ArgumentValueError,
             "the GPU decides which value this variable holds, so a part of it is not assigned to; assign to "
             "the variable itself, to buffer[index], or to a register made by .to_register()",
         )
-
-    def _assign(self, value: object) -> None:
-        self._refuse()
-
-    def _set_component(self, letter: str, value: object) -> None:
-        self._refuse()
-
-    def __setitem__(self, index: Any, value: object) -> None:
-        self._refuse()
 
     def _component(self, letter: str) -> ShaderVariable:
         return LocalValue(super()._component(letter).expr)
@@ -158,6 +144,8 @@ def describe(value: object) -> str:
         return f"a GPU value of type {value.var_type.name}"
     if isinstance(value, Unbound):
         return "no value"
+    if isinstance(value, StructureValue):
+        return f"{value!r} (a whole structure is assigned by s[:] = ..., or field by field)"
     text = repr(value)
     return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
 

@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.functions import kernel
-from vkdispatch.shader.launch_size import checked_local_size
+from vkdispatch.rewrite.returning import check_result
+from vkdispatch.shader.launch_size import checked_local_size, names_instance, size_of_instance
+from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import origin_of, read_signature
+from vkdispatch.shader.signature import Signature, is_method, origin_of, read_signature
 
 
 def shader(
@@ -26,6 +28,9 @@ def shader(
     precise_math: bool = False,
 ) -> Callable[[Callable[..., Any]], ShaderFunction]:
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
+
+    In a class, a first parameter without annotation is the instance: each has a kernel of its own, recorded
+    when the attribute is first asked for, and again when attributes that it may read have changed.
 
     Parameters
     ----------
@@ -66,7 +71,10 @@ def shader(
     ValueError
         Sizes are none, or both `exec_size` and `workgroups` are given, or an argument has no annotation.
     TypeError
-        An annotation is no kernel argument, or the parentheses of `@vd.shader(...)` are missing.
+        An annotation is no kernel argument, the parentheses of `@vd.shader(...)` are missing, or the kernel
+        returns a value.
+    NameError
+        A size given as text names something that is no argument.
     """
     if _is_kernel(exec_size):
         raise ArgumentTypeError(
@@ -82,19 +90,47 @@ def shader(
     # Local types that annotations given as text may name.
     local_names = sys._getframe(1).f_locals
 
-    def decorate(function: Callable[..., Any]) -> ShaderFunction:
-        if not callable(function):
-            raise ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
-        signature = read_signature(function, arg_type_annotations, arg_names, arg_defaults, local_names)
-        name = getattr(function, "__name__", "shader")
+    def trace(
+        function: Callable[..., Any], signature: Signature, exec_size: Any, workgroups: Any
+    ) -> ShaderFunction:
         with vc.shader_context(flags) as context:
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            kernel(function, rewrite)(*arguments)
-        description = context.get_description(name)
+            check_result(function, kernel(function, rewrite)(*arguments))
+        description = context.get_description(getattr(function, "__name__", "shader"))
         origin = origin_of(function)
         return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
+
+    def decorate(function: Callable[..., Any]) -> ShaderFunction:
+        of_class = isinstance(function, classmethod)
+        if isinstance(function, (staticmethod, classmethod)):
+            function = function.__func__
+            method = of_class
+        else:
+            method = is_method(function, arg_type_annotations)
+        if not callable(function):
+            raise ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
+        signature = read_signature(
+            function, arg_type_annotations, arg_names, arg_defaults, local_names, method=method
+        )
+        if not method:
+            return trace(function, signature, exec_size, workgroups)
+        first = function.__code__.co_varnames[0]
+
+        def make(bound: Callable[..., Any], instance: Callable[[], Any]) -> ShaderFunction:
+            return trace(
+                bound,
+                signature,
+                size_of_instance("exec_size", exec_size, first, instance, signature.names),
+                size_of_instance("workgroups", workgroups, first, instance, signature.names),
+            )
+
+        for option, size in (("exec_size", exec_size), ("workgroups", workgroups)):
+            size_of_instance(option, size, first, object, signature.names)
+        asks = names_instance(exec_size, first) or names_instance(workgroups, first)
+        # to type checkers it is what an instance has
+        return cast(ShaderFunction, KernelMethod(function, make, of_class=of_class, names_instance=asks))
 
     return decorate
 

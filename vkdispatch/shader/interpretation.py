@@ -21,6 +21,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
+from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.diagnostics import parse_checks
 from vkdispatch.codegen.ir import Storage
@@ -38,6 +39,7 @@ from vkdispatch.shader.parameters import (
     Parameter,
     ValueSlot,
     WrongBufferError,
+    check_structure,
     checked_number,
     given,
     parts_of,
@@ -121,6 +123,8 @@ def host_resources(
             buffer = _host_buffer(
                 f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes, read
             )
+            if isinstance(value, Buffer):
+                check_structure(f"{who}: {slot.label}", slot, value.var_type)
             if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "
@@ -150,6 +154,8 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool, read: dict[
             read[id(value)] = _read(value)
         whole = read[id(value)]
         return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
+    if is_structure(kind):
+        return _host_structures(label, kind, value, written)
     trailing = _trailing(kind)
     wanted = np.dtype(to_numpy_dtype(kind)) if is_complex(kind) and not trailing else component_dtype(kind)
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
@@ -170,6 +176,21 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool, read: dict[
     return HostBuffer(value.shape[:axes], kind, value, _rows_of(kind, whole), whole)
 
 
+def _host_structures(label: str, kind: type[Structure], value: Any, written: bool) -> HostBuffer:
+    if not isinstance(value, np.ndarray):
+        raise WrongBufferError(
+            f"{label}: expected a structured NumPy array, or a vd.Buffer, got {given(value)}"
+        )
+    if value.ndim > _MOST_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {value.ndim}")
+    if written and not value.flags.writeable:
+        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    if value.dtype.names is None:
+        raise WrongBufferError(f"{label}: expected an array of {kind.host}, got one of {value.dtype}")
+    whole = np.ascontiguousarray(as_structure(kind, value, label))
+    return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
+
+
 def _read(buffer: Buffer[Any]) -> Array:
     # as memory has it: complex32 and bfloat16 would be read as wider numbers. The kernel's type may differ.
     raw: Array | None = None
@@ -184,7 +205,21 @@ def _read(buffer: Buffer[Any]) -> Array:
 def _rows_of(kind: DType, whole: Array) -> Array:
     count = whole.nbytes // kind.item_size
     octets = whole.reshape(-1).view(np.uint8)[: count * kind.item_size]
+    if is_structure(kind):
+        return octets.reshape(count, kind.item_size)
     return octets.view(component_dtype(kind)).reshape(count, *value_shape(kind))
+
+
+def _cells(what: str, buffer: HostBuffer) -> Cells:
+    """Describe a buffer's memory, and that of the fields of its elements, for the interpreter."""
+    coders = _CODERS.get(buffer.var_type, (None, None))
+    cells = Cells(what, buffer.data, buffer.shape, len(buffer.data), *coders)
+    if is_structure(buffer.var_type):
+        for path, kind, offset in leaves_of(buffer.var_type):
+            octets = buffer.data[:, offset : offset + kind.item_size]
+            rows = octets.view(component_dtype(kind)).reshape(len(octets), *value_shape(kind))
+            cells.fields[path] = Cells(what, rows, buffer.shape, len(rows), *_CODERS.get(kind, (None, None)))
+    return cells
 
 
 def _trailing(kind: DType) -> tuple[int, ...]:
@@ -232,11 +267,7 @@ def interpret_call(
             if isinstance(slot, ImageSlot):
                 images[slot.binding - base] = part.texels
                 continue
-            name = repr(parameter.name)
-            coders = _CODERS.get(part.var_type, (None, None))
-            buffers[slot.binding - base] = Cells(
-                f"buffer {name}", part.data, part.shape, len(part.data), *coders
-            )
+            buffers[slot.binding - base] = _cells(f"buffer {parameter.name!r}", part)
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
                 arguments[slot.shape_member] = uniform(np.array((*shape, part.size)), ivec4)

@@ -1,12 +1,17 @@
 """How many invocations or workgroups a call runs: what `exec_size`, `workgroups` and `local_size` may be."""
 
+import builtins
+import dis
 import operator
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.location import located
 
 Extent = tuple[int, int, int]
 _FORMS = (
@@ -19,6 +24,10 @@ class UnknownArgumentError(ComponentError, KeyError):
     """A launch size asked for a call argument that the kernel does not have."""
 
     __str__ = Exception.__str__
+
+
+class UnknownNameError(VkDispatchError, NameError):
+    """A launch size given as text names something that is no argument of the kernel."""
 
 
 class CallValues:
@@ -47,11 +56,14 @@ class LaunchSize:
         The extent, or None if it is computed.
     compute
         Takes the call's values in order and returns an int or a tuple of ints.
+    names
+        The arguments, if it was given as a text.
     """
 
     option: str
     fixed: Extent | None
     compute: Callable[..., Any] | None
+    names: tuple[str, ...] | None = None
 
     @property
     def in_groups(self) -> bool:
@@ -69,7 +81,13 @@ class LaunchSize:
         if self.fixed is not None:
             return self.fixed
         assert self.compute is not None
-        return checked_extent(self.option, self.compute(*values))
+        try:
+            size = self.compute(*values)
+        except AttributeError as error:
+            if self.names is None or isinstance(error, VkDispatchError):
+                raise
+            raise ComponentError(_explained(self.option, error, self.names, values)) from error
+        return checked_extent(self.option, size)
 
 
 def parse_launch_size(option: str, value: object, names: Sequence[str]) -> LaunchSize:
@@ -89,12 +107,34 @@ def parse_launch_size(option: str, value: object, names: Sequence[str]) -> Launc
     ------
     ValueError
         `value` is none of these.
+    NameError
+        A text names something that is no argument.
     """
+    if isinstance(value, LaunchSize):
+        return value
     if isinstance(value, str):
-        return LaunchSize(option, None, _compiled(option, value, tuple(names)))
+        return LaunchSize(option, None, _compiled(option, value, tuple(names)), tuple(names))
     if callable(value):
         return LaunchSize(option, None, _with_holder(value, tuple(names)))
     return LaunchSize(option, checked_extent(option, value), None)
+
+
+def size_of_instance(
+    option: str, value: object, first: str, instance: Callable[[], Any], names: Sequence[str]
+) -> object:
+    """Return the launch size of a method: in a text `first` is the instance, which is not kept alive.
+
+    Raises as `parse_launch_size`.
+    """
+    if not isinstance(value, str):
+        return value
+    compute = _compiled(option, value, (first, *names))
+    return LaunchSize(option, None, lambda *values: compute(instance(), *values), tuple(names))
+
+
+def names_instance(value: object, first: str) -> bool:
+    """Whether a launch size of a method asks its instance, which is called `first`."""
+    return isinstance(value, str) and re.search(rf"\b{first}\b", value) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -106,7 +146,46 @@ def _compiled(option: str, text: str, names: tuple[str, ...]) -> Callable[..., A
     except SyntaxError as error:
         raise ArgumentValueError(f"{option}: {text!r} is not a Python expression ({error.msg})") from error
     compute: Callable[..., Any] = eval(code, {})
+    unknown = sorted(name for name in _globals_of(compute.__code__) if not hasattr(builtins, name))
+    if unknown:
+        raise located(UnknownNameError, _unknown(option, text, unknown[0], names))
     return compute
+
+
+def _globals_of(code: CodeType) -> set[str]:
+    """Return the names that an expression reads and does not bind itself."""
+    found = {
+        each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+    return found.union(*(_globals_of(value) for value in code.co_consts if isinstance(value, CodeType)))
+
+
+def _unknown(option: str, text: str, name: str, names: Sequence[str]) -> str:
+    close = _close(name, names)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    known = f"its arguments are {', '.join(names)}" if names else "it has no arguments"
+    return (
+        f"{option}: {text!r} names {name!r}, which is no argument of the kernel: {known}{meant} (a text sees "
+        "only them and Python's built-in names; for all else give a number, or a callable such as "
+        "lambda args: args.x.size)"
+    )
+
+
+def _close(name: str, known: Sequence[str]) -> list[str]:
+    import difflib  # by those who made a mistake
+
+    return difflib.get_close_matches(name, known, 1)
+
+
+def _explained(option: str, error: AttributeError, names: Sequence[str], values: Sequence[Any]) -> str:
+    """Say which argument lacks an attribute that a launch size asks for."""
+    owner = next((name for name, value in zip(names, values, strict=False) if value is error.obj), None)
+    kind = type(error.obj).__name__
+    what = f"a value of type {kind}" if owner is None else f"argument {owner!r} ({kind})"
+    known = [name for name in dir(error.obj) if not name.startswith("_")]
+    close = _close(str(error.name), known)
+    meant = f"; did you mean .{close[0]}?" if close else ""
+    return f"{option}: {what} has no attribute {error.name!r}{meant}"
 
 
 def _with_holder(function: Callable[[CallValues], Any], names: tuple[str, ...]) -> Callable[..., Any]:

@@ -26,7 +26,7 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
 from vkdispatch.codegen.description import Place
-from vkdispatch.codegen.ir import ImageBinding, Storage
+from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -106,6 +106,7 @@ class FastPath:
         "_others",
         "_ranks",
         "_resources",
+        "_structures",
         "arity",
     )
 
@@ -118,6 +119,12 @@ class FastPath:
         self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
         self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
+        # native launchers know sizes, not fields
+        self._structures = tuple(
+            (index, slot.structure)
+            for index, slot in enumerate(slots)
+            if isinstance(slot, BufferSlot) and slot.structure is not None
+        )
         self._resources = _picker(
             [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
         )
@@ -139,6 +146,9 @@ class FastPath:
         VulkanError
             The launch failed on a context that still stands.
         """
+        for index, kind in self._structures:
+            if getattr(values[index], "var_type", None) is not kind:
+                return False
         limit: Any = size.fixed
         if limit is None:
             try:
@@ -330,7 +340,7 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         lacking = missing_operation(usage_, device)
         if lacking:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {lacking}")
-        stored = [resource.dtype for resource in kernel.resources if isinstance(resource, Storage)]
+        stored = usage_.stored
         if any(kind.item_size == 1 for kind in stored) and not device.storage_buffer_8_bit_access:
             raise _unsupported(who, device, "buffers of 8-bit elements")
         if any(_is_short(kind) for kind in stored) and not device.storage_buffer_16_bit_access:

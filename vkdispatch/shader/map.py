@@ -124,7 +124,11 @@ class MappingFunction:
         """
         if self.return_type is None:
             with vc.scope_block():
-                inlined(self.mapping_function)(*variables)
+                result = inlined(self.mapping_function)(*variables)
+            if result is not None:
+                raise ArgumentValueError(
+                    f"map {self.name!r} returns a value, but has no return annotation, such as -> f32"
+                )
             return None
         register = vc.new_register(self.return_type)
         with vc.scope_block():

@@ -20,6 +20,7 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.image_format import image_view_type, numeric_kind, select_format
 from vkdispatch.base.packing import SCALAR_CODES, pack, plain_scalar
 from vkdispatch.base.record import record
+from vkdispatch.base.structures import Structure, is_structure
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
@@ -40,6 +41,7 @@ class BufferSlot:
     """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
 
     A `planar` one is indexed by two axes; `item_size` is how many bytes the kernel takes for an element.
+    `structure` is what its elements must be, if they are structures.
     """
 
     label: str
@@ -49,6 +51,7 @@ class BufferSlot:
     writes: bool
     planar: bool = False
     item_size: int = 1
+    structure: type[Structure] | None = None
 
 
 @record
@@ -164,6 +167,7 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
                 writes,
                 info.planar,
                 info.dtype.item_size if info.dtype is not None else 1,
+                info.dtype if is_structure(info.dtype) else None,
             )
             if info.image is None
             else ImageSlot(label, binding, info.image, reads, writes)
@@ -284,7 +288,16 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
         raise ArgumentValueError(
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
+    check_structure(f"{who}: {slot.label}", slot, value.var_type)
     return value
+
+
+def check_structure(label: str, slot: BufferSlot, kind: DType) -> None:
+    """Raise TypeError where a kernel takes structures, and a buffer has something else."""
+    if slot.structure is not None and kind is not slot.structure:
+        raise WrongBufferError(
+            f"{label}: the kernel takes elements of {slot.structure.name}, the buffer has {kind.name}"
+        )
 
 
 def _check_usable(what: str, value: Handle, context: Context) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ def read_signature(
     names: Sequence[str] | None = None,
     defaults: Sequence[Any] | None = None,
     local_names: Mapping[str, Any] | None = None,
+    *,
+    method: bool = False,
 ) -> Signature:
     """Read a function's signature, or take the annotations given instead of it.
 
@@ -40,6 +43,8 @@ def read_signature(
         Only with `annotations`: default values, None where there is none.
     local_names
         Local variables where the function is defined, for annotations given as text.
+    method
+        Whether the first parameter is left out: the instance.
 
     Raises
     ------
@@ -51,7 +56,7 @@ def read_signature(
     if annotations is None:
         if names is not None or defaults is not None:
             raise ArgumentValueError("arg_names, arg_defaults: they need arg_type_annotations")
-        return _of_function(function, local_names or {})
+        return _of_function(function, local_names or {}, method)
     count = len(annotations)
     names = tuple(f"param{index}" for index in range(count)) if names is None else tuple(names)
     defaults = (None,) * count if defaults is None else tuple(defaults)
@@ -66,9 +71,24 @@ def read_signature(
     return Signature(tuple(annotations), names, defaults)
 
 
-def _of_function(function: Callable[..., Any], local_names: Mapping[str, Any]) -> Signature:
+def is_method(function: object, annotations: Sequence[Any] | None) -> bool:
+    """Whether a function stands in a class, and its first parameter is the instance: it has no annotation."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    parameters = tuple(inspect.signature(function).parameters.values())
+    around = function.__qualname__.rpartition(".")[0]
+    if not around or around.endswith("<locals>") or not parameters:
+        return False
+    first = parameters[0]
+    plain = first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD)
+    without = first.annotation is first.empty and plain
+    return without and (annotations is None or len(annotations) < len(parameters))
+
+
+def _of_function(function: Callable[..., Any], local_names: Mapping[str, Any], method: bool) -> Signature:
     annotations, names, defaults = [], [], []
-    for parameter in inspect.signature(function).parameters.values():
+    parameters = tuple(inspect.signature(function).parameters.values())
+    for parameter in parameters[method:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ArgumentValueError(
                 f"argument *{parameter.name}: name each argument, or give arg_type_annotations"

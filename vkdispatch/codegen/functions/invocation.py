@@ -6,10 +6,12 @@ from vkdispatch.base.dtype import DType, float16, float32, float64, uint32, uvec
 from vkdispatch.codegen.expressions import literal
 from vkdispatch.codegen.ir import Builtin, Expr, Op
 from vkdispatch.codegen.location import here
+from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
 
 
 def _builtin(which: Builtin, kind: DType) -> ShaderVariable:
+    current()  # outside of a kernel there is no invocation
     return ShaderVariable(Expr(Op.BUILTIN, kind, (), which, here()))
 
 

@@ -1,4 +1,4 @@
-"""Registers: variables of one invocation; arrays in workgroup memory, and constant ones."""
+"""Registers: variables of one invocation; arrays of its own, in workgroup memory, and constant ones."""
 
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import operands
 from vkdispatch.codegen.ir import Expr
+from vkdispatch.codegen.local_arrays import LocalArray, checked_count
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
 
@@ -65,6 +66,19 @@ def shared_buffer(
     """
     check_dtype(var_type, "shared_buffer")
     return BufferVariable(current().add_shared(var_type, size, var_name))
+
+
+def local_array(var_type: DType, count: int, var_name: str | None = None) -> LocalArray:
+    """Declare an array of this invocation: of `count` elements, which start as zero.
+
+    It is read and written by Python ints and by integers of the GPU; see `LocalArray`. Where it does not fit
+    in registers, as with indices that only the GPU knows, devices keep it in memory of their own. In a loop
+    of the GPU each round makes its array anew.
+
+    Raises TypeError or ValueError for a bad type or count, RuntimeError outside tracing.
+    """
+    check_dtype(var_type, "local_array")
+    return LocalArray(var_type, checked_count(count), var_name)
 
 
 def constant_array(

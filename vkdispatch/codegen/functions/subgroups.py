@@ -356,6 +356,7 @@ def subgroup_ballot_find_msb(ballot: ShaderVariable) -> ShaderVariable:
 
 
 def _mask(which: Builtin) -> ShaderVariable:
+    current()  # outside of a kernel there is no invocation
     return ShaderVariable(Expr(Op.BUILTIN, uvec4, (), which, here()))
 
 

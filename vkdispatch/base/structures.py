@@ -1,0 +1,191 @@
+"""Structures: dtypes of several named fields, made of dataclasses or of NumPy's structured dtypes."""
+
+import functools
+import typing
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+
+class Structure(dtype.dtype):
+    """Base class of structures. Two of the same fields are one.
+
+    Attributes
+    ----------
+    fields
+        Name, dtype and byte offset of each field, in order.
+    alignment
+        What the offset of a structure in another one is a multiple of.
+    host
+        The NumPy dtype.
+    """
+
+    fields: ClassVar[tuple[tuple[str, DType, int], ...]]
+    alignment: ClassVar[int]
+    host: ClassVar[np.dtype[Any]]
+
+
+def is_structure(kind: object) -> typing.TypeGuard[type[Structure]]:
+    """Whether `kind` is a structure."""
+    return isinstance(kind, type) and issubclass(kind, Structure)
+
+
+def leaves_of(kind: DType) -> Iterator[tuple[tuple[str, ...], DType, int]]:
+    """Yield path, dtype and byte offset of all that a structure is made of; of another dtype only itself."""
+    if not is_structure(kind):
+        yield (), kind, 0
+        return
+    for name, field, offset in kind.fields:
+        for path, leaf, within in leaves_of(field):
+            yield (name, *path), leaf, offset + within
+
+
+@functools.cache
+def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
+    """Return the structure of some fields, each at a multiple of its alignment, as C compilers lay them out.
+
+    So do GLSL's scalar block layout and NumPy with `align=True`. Raises ValueError for no fields.
+    """
+    if not fields:
+        raise ArgumentValueError("a structure needs at least one field")
+    placed: list[tuple[str, DType, int]] = []
+    end, most = 0, 1
+    for name, kind in fields:
+        alignment = kind.alignment if is_structure(kind) else dtype.component_type(kind).item_size
+        offset = -(-end // alignment) * alignment
+        placed.append((name, kind, offset))
+        end, most = offset + kind.item_size, max(most, alignment)
+    size = -(-end // most) * most
+    host = np.dtype(
+        {
+            "names": [name for name, _, _ in placed],
+            "formats": [_host_format(kind) for _, kind, _ in placed],
+            "offsets": [offset for _, _, offset in placed],
+            "itemsize": size,
+        }
+    )
+    text = ", ".join(f"{name}: {kind.name}" for name, kind in fields)
+    return type(
+        "Structure",
+        (Structure,),
+        {
+            "__doc__": f"Structure of the fields {text}.",
+            "name": f"structure({text})",
+            "glsl_type": "struct",
+            "item_size": size,
+            "format_str": "%s",
+            "dimentions": 0,
+            "child_type": None,
+            "child_count": 0,
+            "scalar": None,
+            "shape": (1,),
+            "numpy_shape": (1,),
+            "true_numpy_shape": (),
+            "fields": tuple(placed),
+            "alignment": most,
+            "host": host,
+        },
+    )
+
+
+def _host_format(kind: DType) -> Any:
+    if is_structure(kind):
+        return kind.host
+    if dtype.is_complex(kind):
+        return np.dtype(dtype.to_numpy_dtype(kind))
+    component = np.dtype(dtype.to_numpy_dtype(dtype.component_type(kind)))
+    return (component, kind.true_numpy_shape) if kind.true_numpy_shape else component
+
+
+def field_types(owner: type[Any]) -> dict[str, Any]:
+    """Return the annotations of a dataclass's fields, those given as text evaluated where possible."""
+    try:
+        hints = typing.get_type_hints(owner)
+    except Exception:
+        # names that are not visible here: the fields' own annotations must do
+        hints = {}
+    fields = owner.__dataclass_fields__.values()
+    return {field.name: hints.get(field.name, field.type) for field in fields}
+
+
+def is_dataclass(value: object) -> typing.TypeGuard[type[Any]]:
+    """Whether a value is a dataclass, not an instance of one."""
+    return isinstance(value, type) and hasattr(value, "__dataclass_fields__")
+
+
+def structure_of(owner: type[Any]) -> type[Structure]:
+    """Return the structure of a dataclass whose fields are dtypes, or dataclasses of them.
+
+    Raises
+    ------
+    ValueError
+        A field is something else, or has no type in NumPy (bfloat16, complex32).
+    """
+    fields: list[tuple[str, DType]] = []
+    for name, kind in field_types(owner).items():
+        if is_dataclass(kind):
+            kind = structure_of(kind)
+        if not (isinstance(kind, type) and issubclass(kind, dtype.dtype) and hasattr(kind, "item_size")):
+            raise ArgumentValueError(
+                f"{owner.__name__}.{name}: a field of a structure is a dtype such as vd.float32, or a "
+                f"dataclass of such fields, got {kind!r}"
+            )
+        if kind in (dtype.bfloat16, dtype.complex32):
+            raise ArgumentValueError(
+                f"{owner.__name__}.{name}: {kind.name} is no type of NumPy's, so no field of a structure; "
+                f"take {'uint16 or float32' if kind is dtype.bfloat16 else 'hvec2'}"
+            )
+        fields.append((name, kind))
+    return structure(tuple(fields))
+
+
+def structure_from_numpy(host: np.dtype[Any]) -> type[Structure]:
+    """Return the structure of the fields of a NumPy structured dtype, wherever that has them.
+
+    Raises
+    ------
+    ValueError
+        A field has no dtype.
+    """
+    assert host.names is not None and host.fields is not None
+    return structure(tuple((name, _from_field(name, host.fields[name][0])) for name in host.names))
+
+
+def _from_field(name: str, host: np.dtype[Any]) -> DType:
+    base, shape = host.subdtype or (host, ())
+    if base.names is not None and not shape:
+        return structure_from_numpy(base)
+    try:
+        scalar = dtype.from_numpy_dtype(base.newbyteorder("="))
+        if not shape:
+            return scalar
+        if len(shape) == 1:
+            return dtype.to_vector(scalar, shape[0])
+        if scalar is dtype.float32 and len(shape) == 2 and shape[0] == shape[1]:
+            return dtype.to_matrix(shape[0])
+    except ArgumentValueError:
+        pass
+    raise ArgumentValueError(
+        f"field {name!r}: NumPy's {host} is no dtype: a field is a number, a vector of 2 to 4 of them, a "
+        "square float32 matrix, or a structure"
+    )
+
+
+def as_structure(kind: type[Structure], array: "np.ndarray[Any, Any]", what: str) -> "np.ndarray[Any, Any]":
+    """Return a structured array with its fields where a structure has them.
+
+    Raises
+    ------
+    TypeError
+        It has other fields.
+    """
+    if array.dtype == kind.host:
+        return array
+    if array.dtype.hasobject or structure_from_numpy(array.dtype) is not kind:
+        raise ArgumentTypeError(f"{what}: expected an array of {kind.host}, got one of {array.dtype}")
+    return array.astype(kind.host)

@@ -1,0 +1,43 @@
+"""What a kernel returns: nothing."""
+
+import dis
+from collections.abc import Callable
+from typing import Any
+
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.codegen.location import Loc, located
+from vkdispatch.codegen.reads import acts
+from vkdispatch.codegen.recording import current
+from vkdispatch.rewrite.values import describe
+
+
+def check_result(function: Callable[..., Any], result: object) -> None:
+    """Raise TypeError at the line of a kernel's `return` if that has a value.
+
+    The value of a lambda is that of its last statement, which is wrong only if it does nothing.
+    """
+    if result is None:
+        return
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_name == "<lambda>" and acts(current().innermost):
+        return
+    raise located(
+        ArgumentTypeError,
+        f"return: a kernel returns no value, got {describe(result)}; store it: out[i] = ...",
+        _return_of(code),
+    )
+
+
+def _return_of(code: Any) -> Loc | None:
+    """Return the place of the first `return` with a value, None if nothing tells."""
+    if code is None:
+        return None
+    before = None
+    for instruction in dis.get_instructions(code):
+        nothing = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+        returns = instruction.opname == "RETURN_VALUE" and not nothing
+        constant = instruction.opname == "RETURN_CONST" and instruction.argval is not None
+        if returns or constant:
+            return Loc(code, instruction.offset)
+        before = instruction
+    return None

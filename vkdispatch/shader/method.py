@@ -1,0 +1,308 @@
+"""Kernels that are methods: each instance has its own, traced for what its attributes hold."""
+
+import dis
+import functools
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sized
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
+from vkdispatch.base.record import record
+from vkdispatch.codegen.location import located
+from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# Names of the attributes that a method may read, None for all; and which of them its class has values for.
+_Watched = tuple[tuple[str, ...] | None, frozenset[str]]
+Make = Callable[[types.MethodType, "weakref.ref[Any]"], ShaderFunction]
+
+# Kernels that an instance keeps at once, and traces after which somebody should hear of it.
+_MOST_KERNELS = 16
+_MANY_TRACES = 32
+# Larger arrays and containers count as changed only when they are replaced.
+_MOST_BYTES = 1 << 16
+_MOST_ITEMS = 1000
+_DEEPEST = 6
+_ABSENT = object()
+_PLAIN = (int, bool, str, bytes, complex, type(None))
+# Functions that reach attributes by other ways than their names in the code.
+_DYNAMIC = frozenset(("super", "locals", "eval", "exec", "vars", "__dict__"))
+_OF_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"))
+
+
+class _Same:
+    """An object that is compared by identity, and not kept alive where that can be had."""
+
+    __slots__ = ("number", "target")
+
+    def __init__(self, value: Any) -> None:
+        self.number = id(value)
+        try:
+            self.target: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.target = lambda: value
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Same):
+            return False
+        mine = self.target()
+        return mine is not None and mine is other.target()
+
+
+@record(eq=False, frozen=False)
+class _Entry:
+    """The kernels of one instance, by the state of its attributes, the one used last at the end."""
+
+    instance: "weakref.ref[Any]"
+    kernels: dict[Any, ShaderFunction]
+    traces: int = 0
+
+
+class _Holding(ShaderFunction):
+    """A kernel whose launch size names its instance, with which it shares everything but its hold on that."""
+
+    __slots__ = ("instance",)
+
+    def __init__(self, kernel: ShaderFunction, instance: Any) -> None:
+        self.__dict__ = kernel.__dict__
+        self.instance = instance
+
+
+class KernelMethod:
+    """A kernel in a class whose first parameter, the instance, has no annotation.
+
+    An instance's attribute of this name is a `ShaderFunction`, traced when it is first asked for: attributes
+    of the instance are what they are then. It is traced anew when one that it may read has changed.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        make: Make,
+        *,
+        of_class: bool = False,
+        names_instance: bool = False,
+    ) -> None:
+        """Take a function, and what traces it bound to an instance.
+
+        The class is the instance if `of_class`; `names_instance` tells that the launch size asks it.
+        """
+        assert isinstance(function, types.FunctionType)
+        self._function = function
+        self._make = make
+        self._of_class = of_class
+        self._names_instance = names_instance
+        self._shown = function.__qualname__
+        self._owner: type[Any] | None = None
+        self._entries: dict[int, _Entry] = {}
+        self._watched: weakref.WeakKeyDictionary[type[Any], _Watched] = weakref.WeakKeyDictionary()
+        self._lock = threading.RLock()
+        functools.update_wrapper(self, function)
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._owner = owner
+        self._shown = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        if self._of_class:
+            return self._bound(type(instance) if owner is None else owner)
+        return self if instance is None else self._bound(instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Call the kernel of the first argument, as `Class.method(instance, ...)` does in Python.
+
+        Raises TypeError if that is no instance of the class.
+        """
+        if args and self._owner is not None and isinstance(args[0], self._owner):
+            self._bound(args[0])(*args[1:], **kwargs)
+            return
+        raise ArgumentTypeError(self._explanation())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise ComponentError(self._explanation())
+
+    def _explanation(self) -> str:
+        first = self._function.__code__.co_varnames[0]
+        return (
+            f"{self._shown}: its first parameter {first!r} has no annotation, so it is a method, and a "
+            f"kernel only as an attribute of an instance; annotate {first!r} to make it an argument"
+        )
+
+    def _bound(self, instance: Any) -> ShaderFunction:
+        if is_tracing():
+            raise located(
+                UsageError,
+                f"{self._shown}: a kernel cannot call another one; make what they share a plain method",
+            )
+        with self._lock:
+            entry = self._entry(instance)
+            state = self._state(instance)
+            kernel = entry.kernels.pop(state, None)
+            if kernel is None:
+                kernel = self._make(types.MethodType(self._function, instance), entry.instance)
+                self._count(entry)
+            entry.kernels[state] = kernel
+            return _Holding(kernel, instance) if self._names_instance else kernel
+
+    def _entry(self, instance: Any) -> _Entry:
+        entry = self._entries.get(id(instance))
+        if entry is not None and entry.instance() is instance:
+            return entry
+        number, entries = id(instance), self._entries
+
+        def forget(gone: "weakref.ref[Any]") -> None:
+            # another instance may have its place by now
+            if number in entries and entries[number].instance is gone:
+                del entries[number]
+
+        try:
+            reference = weakref.ref(instance, forget)
+        except TypeError:
+            raise ArgumentTypeError(
+                f"{self._shown}: instances of {type(instance).__name__} cannot be referred to weakly, so "
+                "their kernels would never be freed; add '__weakref__' to its __slots__ (dataclasses: "
+                "weakref_slot=True)"
+            ) from None
+        entry = entries[number] = _Entry(reference, {})
+        return entry
+
+    def _count(self, entry: _Entry) -> None:
+        entry.traces += 1
+        if len(entry.kernels) >= _MOST_KERNELS:
+            del entry.kernels[next(iter(entry.kernels))]
+        if entry.traces == _MANY_TRACES:
+            warnings.warn(
+                f"{self._shown} was traced {_MANY_TRACES} times for one instance, as attributes that it "
+                "reads change; make what changes an argument of the kernel",
+                KernelWarning,
+                stacklevel=4,
+            )
+
+    def _state(self, instance: Any) -> tuple[Any, ...]:
+        owner = instance if isinstance(instance, type) else type(instance)
+        if owner not in self._watched:
+            read = attributes_read(self._function, owner)
+            every = frozenset(name for each in owner.__mro__ for name in vars(each))
+            of_class = _values_of(owner, every if read is None else read)
+            self._watched[owner] = (None if read is None else tuple(sorted(read)), of_class)
+        names, of_class = self._watched[owner]
+        return _state_of(
+            instance, tuple(getattr(instance, "__dict__", ())) if names is None else names, of_class
+        )
+
+
+def attributes_read(function: types.FunctionType, owner: type[Any]) -> frozenset[str] | None:
+    """Return the names of attributes that a method may read, with what the methods that it names may read.
+
+    None where that cannot be told: it hands the instance on to something else.
+    """
+    names: set[str] = set()
+    pending: list[types.FunctionType] = [function]
+    while pending:
+        codes = tuple(_codes(pending.pop().__code__))
+        if _hands_on(codes) or any(not _DYNAMIC.isdisjoint(code.co_names) for code in codes):
+            return None
+        found = {each.argval for code in codes for each in dis.get_instructions(code) if _is_attribute(each)}
+        for name in found - names:
+            pending.extend(_functions_of(_static(owner, name)))
+        names |= found
+    return frozenset(names)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            yield from _codes(value)
+
+
+def _hands_on(codes: tuple[types.CodeType, ...]) -> bool:
+    """Whether a method does anything with its instance but ask for attributes by name."""
+    if not codes[0].co_argcount:
+        return False
+    first = codes[0].co_varnames[0]
+    for code in codes:
+        instructions = [each for each in dis.get_instructions(code) if each.opname != "LOAD_CLOSURE"]
+        for each, following in pairwise(instructions):
+            named = first in each.argval if isinstance(each.argval, tuple) else each.argval == first
+            if named and each.opname.startswith("LOAD_") and not _is_attribute(following):
+                return True
+    return False
+
+
+def _is_attribute(instruction: dis.Instruction) -> bool:
+    return instruction.opname in _OF_ATTRIBUTES
+
+
+def _values_of(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
+    """Return the names that a class has plain values for, or slots of its instances."""
+    found = [(name, _static(owner, name)) for name in names if not name.startswith("__")]
+    return frozenset(
+        name
+        for name, value in found
+        if value is not _ABSENT
+        and (isinstance(value, types.MemberDescriptorType) or not hasattr(type(value), "__get__"))
+    )
+
+
+def _static(owner: type[Any], name: str) -> Any:
+    return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), _ABSENT)
+
+
+def _functions_of(member: Any) -> list[types.FunctionType]:
+    """Return the Python functions that asking for a member of a class may lead to."""
+    if isinstance(member, property):
+        found: list[Any] = [member.fget]
+    elif isinstance(member, functools.cached_property):
+        found = [member.func]
+    else:
+        found = [getattr(member, "__func__", member)]
+    return [each for each in found if isinstance(each, types.FunctionType)]
+
+
+def _state_of(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
+    """Return what attributes hold, to be compared later; the class has values for those `of_class`."""
+    is_class = isinstance(instance, type)
+    own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
+    found = [(name, own[name]) for name in names if name in own]
+    found += [(name, getattr(instance, name, None)) for name in of_class if name not in own]
+    return tuple([(name, _frozen(value, 0)) for name, value in found])
+
+
+def _frozen(value: Any, depth: int) -> Any:
+    """Return something hashable that is equal for equal numbers, texts, arrays, and containers of them.
+
+    Other objects are equal to themselves.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return (kind, value)
+    if kind is float:
+        return (kind, value.hex())
+    if isinstance(value, np.generic):
+        return (kind, value.tobytes())
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject and value.nbytes <= _MOST_BYTES:
+        return (kind, value.dtype.str, value.shape, value.tobytes())
+    if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MOST_ITEMS):
+        if kind in (tuple, list):
+            return (kind, *(_frozen(each, depth + 1) for each in value))
+        if kind in (set, frozenset):
+            return (kind, frozenset(_frozen(each, depth + 1) for each in value))
+        if kind is dict:
+            items = (_frozen(each, depth + 1) for pair in value.items() for each in pair)
+            return (kind, *items)
+        if hasattr(kind, "__dataclass_fields__"):
+            fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
+            return (kind, *(_frozen(each, depth + 1) for each in fields))
+    return _Same(value)
