@@ -1,4 +1,4 @@
-"""From a kernel with barriers to one whose invocations beyond `exec_count` stay for them, and do nothing else.
+"""From a kernel with barriers to one whose invocations beyond `exec_count` do nothing but reach them.
 
 Vulkan leaves a barrier undefined that not all invocations of a workgroup reach, so those beyond the limit
 must not return first as they do in other kernels:
@@ -79,7 +79,7 @@ def _is_harmless(value: Expr) -> bool:
 
 
 def _own_registers(statement: Statement) -> set[Register]:
-    """Registers that a statement mentions, without what is nested in it."""
+    """Return the registers that a statement mentions, without what is nested in it."""
     found = set(registers_of(expressions_of(statement)))
     if isinstance(statement, Declare):
         found.add(statement.register)
@@ -89,7 +89,7 @@ def _own_registers(statement: Statement) -> set[Register]:
 
 
 def _assigned(outer: Statement) -> set[Register]:
-    """Registers that a statement and what is nested in it declare or store to."""
+    """Return the registers that a statement and what is nested in it declare or store to."""
     found: set[Register] = set()
     for statement in walk((outer,)):
         if isinstance(statement, Declare):
@@ -116,9 +116,7 @@ class _Guards:
                 self._taken.add(statement.counter.name)
         # how many statements mention a register
         self._uses = Counter(
-            register
-            for statement in walk(kernel.body)
-            for register in _own_registers(statement)
+            register for statement in walk(kernel.body) for register in _own_registers(statement)
         )
         self._inside = Register(self._new_name("inside"), bool_, fixed=True)
         self.shared: dict[DType, SharedArray] = {}
@@ -191,9 +189,9 @@ class _Guards:
 
     @staticmethod
     def _needs_no_guard(statement: Statement, changed: set[Register], guarded: list[Statement]) -> bool:
-        """Whether a statement may stand in front of the guard: all may do it, and it depends on nothing there.
+        """Whether a statement may stand in front of the guard: all may do it, now.
 
-        `changed` are the registers that are assigned under the guard.
+        It must not depend on what is under the guard; `changed` are the registers assigned there.
         """
         if isinstance(statement, Declare):
             return _is_harmless(statement.value) and changed.isdisjoint(registers_of((statement.value,)))
@@ -208,7 +206,9 @@ class _Guards:
         register, value, loc = statement.register, statement.value, statement.loc
         held = register
         if register.fixed:
-            held = Register(self._new_name(f"guarded_{register.name}"), register.dtype, position=register.position)
+            held = Register(
+                self._new_name(f"guarded_{register.name}"), register.dtype, position=register.position
+            )
         out.append(Declare(held, zero(held.dtype), loc))
         if value.op is Op.ATOMIC:
             before = Register(self._new_name(f"atomic_{register.name}"), register.dtype)

@@ -44,6 +44,11 @@ _SHARED_BUILTINS = frozenset(
         Builtin.SUBGROUP_SIZE,
     )
 )
+# Builtins that differ within a workgroup, but for the axes along which it has one invocation.
+_OWN_BUILTINS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID))
+_OWN_NUMBERS = frozenset((Builtin.LOCAL_INVOCATION_INDEX, Builtin.SUBGROUP_INVOCATION_ID))
+_QUOTIENTS = frozenset(("/", ">>"))
+_PASSING = frozenset((Op.UNARY, Op.BINARY, Op.COMPARE, Op.LOGICAL, Op.CONSTRUCT))
 Path = tuple[Statement, ...]
 
 
@@ -109,6 +114,7 @@ class JointFlow:
 
     def __init__(self, kernel: Kernel) -> None:
         self.joint: set[int] = set()
+        self._body = kernel.body
         self._barriers = {id(each) for each in walk(kernel.body) if any(map(is_barrier, walk((each,))))}
         self._mark(kernel.body, _Ahead())
         self._written = resource_access(kernel).writes
@@ -119,7 +125,7 @@ class JointFlow:
         self._same: set[int] = set()
         self._uniform = set(self._assignments)
         self._find_uniform()
-        self._follow_decisions(kernel.body)
+        self._follow_decisions()
 
     # -- what is joint
 
@@ -141,13 +147,14 @@ class JointFlow:
             return ahead.breaks and ahead.continues
         if isinstance(statement, (While, For)):
             waits = id(statement) in self._barriers
-            inside = _Ahead(returns=waits or ahead.returns, breaks=waits)
-            if self._mark(statement.body, inside) and not waits:
+            round_ahead = _Ahead(returns=waits or ahead.returns, breaks=waits)
+            if self._mark(statement.body, round_ahead) and not waits:
                 # it is a return that makes the loop joint, and so its other jumps
-                self._mark(statement.body, replace(inside, breaks=True))
+                self._mark(statement.body, replace(round_ahead, breaks=True))
                 return True
             return waits
-        return any([self._mark(inner, ahead) for inner in blocks_of(statement)]) or is_barrier(statement)
+        inside = [self._mark(inner, ahead) for inner in blocks_of(statement)]
+        return any(inside) or is_barrier(statement)
 
     # -- what is uniform
 
@@ -171,9 +178,7 @@ class JointFlow:
             for inner in blocks_of(statement):
                 self._gather(inner, (*path, statement))
 
-    def _note(
-        self, statement: Statement, register: Register, values: tuple[Expr, ...], path: Path
-    ) -> None:
+    def _note(self, statement: Statement, register: Register, values: tuple[Expr, ...], path: Path) -> None:
         assignment = _Assignment(statement, register, values, path)
         self._assignments.setdefault(register, []).append(assignment)
 
@@ -236,11 +241,11 @@ class JointFlow:
 
     # -- what joint statements depend on
 
-    def _follow_decisions(self, body: Block) -> None:
+    def _follow_decisions(self) -> None:
         """Make the assignments joint that joint statements depend on."""
         asked = [
             expr
-            for statement in walk(body)
+            for statement in walk(self._body)
             if id(statement) in self.joint
             for expr in decisions(statement)
             if self.is_uniform(expr)
@@ -263,6 +268,41 @@ class JointFlow:
                 for jump in self._jumps.get(id(statement), ()):
                     yield from self._join((*jump.path, jump.statement))
 
+    # -- what differs
+
+    def divergent_returns(self) -> Iterator[Return]:
+        """Yield the returns before a barrier that depend on an invocation's position in its workgroup."""
+        return self._divergent(self._body, divergent=False)
+
+    def _divergent(self, block: Block, *, divergent: bool) -> Iterator[Return]:
+        for statement in block:
+            if isinstance(statement, Return) and divergent and id(statement) in self.joint:
+                yield statement
+            inside = divergent or any(map(self._differs, decisions(statement)))
+            for inner in blocks_of(statement):
+                yield from self._divergent(inner, divergent=inside)
+
+    def _differs(self, value: Expr) -> bool:
+        """Whether a value is that of a position in the workgroup, or compares one, as far as the text tells.
+
+        Positions along y and z may be those of a workgroup that has one invocation there.
+        """
+        stack, seen = [value], set()
+        while stack:
+            expr = stack.pop()
+            if id(expr) in seen:
+                continue
+            seen.add(id(expr))
+            if expr.op is Op.BUILTIN and expr.value in _OWN_NUMBERS:
+                return True
+            if expr.op is Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS:
+                return True
+            if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+                stack += (part for each in self._assignments.get(expr.value, ()) for part in each.values)
+            elif expr.op in _PASSING and not (expr.op is Op.BINARY and expr.value in _QUOTIENTS):
+                stack += expr.args
+        return False
+
 
 def _all_decisions(path: Path) -> Iterator[Expr]:
     for statement in path:
@@ -270,5 +310,5 @@ def _all_decisions(path: Path) -> Iterator[Expr]:
 
 
 def registers_of(roots: Iterable[Expr]) -> Iterator[Register]:
-    """Registers that expressions mention."""
+    """Return the registers that expressions mention."""
     return (expr.value for expr in nodes(roots) if isinstance(expr.value, Register))
