@@ -19,8 +19,9 @@ class ShaderFlags(IntFlag):
     """Options of a kernel.
 
     NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the test that
-    lets invocations beyond the execution size do nothing. PYTHON_DIVISION gives `//` and `%` Python's meaning (the
-    quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for floats.
+    lets invocations beyond the execution size do nothing. PYTHON_DIVISION gives `//` and `%` Python's
+    meaning (the quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for
+    floats.
     """
 
     NONE = 0
