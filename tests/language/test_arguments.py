@@ -339,7 +339,7 @@ class Outer:
 
 @dataclasses.dataclass
 class Endless:
-    inner: "Endless"
+    inner: Endless
 
 
 def test_dataclasses_without_end_are_refused() -> None:

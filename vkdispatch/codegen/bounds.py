@@ -17,7 +17,7 @@ from collections import Counter
 
 from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uvec3
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.analysis import PURE, contents, nodes
+from vkdispatch.codegen.analysis import PURE, contents, nodes, remembered
 from vkdispatch.codegen.ir import (
     Assert,
     Block,
@@ -52,6 +52,7 @@ from vkdispatch.codegen.reports import all_of, less, negation, read, uint, zero
 _SILENT = (Comment, Print, Assert)
 
 
+@remembered
 def keeps_workgroups(kernel: Kernel) -> bool:
     """Whether invocations beyond the limit have to stay in a kernel.
 
@@ -66,6 +67,7 @@ def keeps_workgroups(kernel: Kernel) -> bool:
     )
 
 
+@remembered
 def guard_effects(kernel: Kernel) -> Kernel:
     """Return a kernel that checks `exec_count` itself, and whose invocations all reach its barriers."""
     guards = _Guards(kernel)
