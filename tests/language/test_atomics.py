@@ -306,6 +306,30 @@ def test_order_in_loops_of_different_length(way: str, size: int) -> None:
     np.testing.assert_array_equal(rounds.read(0), np.arange(size) // 8 + 1)
 
 
+def test_order_in_loops_with_barriers() -> None:
+    """All invocations come equally often, those beyond the size too: nothing to warn of."""
+
+    @vd.shader(exec_size=70, local_size=64)
+    def body(x: Buff[u32], y: Buff[u32]) -> None:
+        shared = vc.shared_buffer(u32, 1)
+        i, n = vc.global_invocation_id().x, vc.new_register(u32, 0)
+        while n < 5:
+            if vc.local_invocation_index() == 0:
+                shared[0] = n + x[0]
+            vc.memory_barrier_shared()
+            vc.barrier()
+            y[i] += shared[0]
+            vc.memory_barrier()
+            vc.barrier()
+            n += 1
+
+    x, y = vd.asbuffer(np.ones(1, np.uint32)), vd.asbuffer(np.zeros(70, np.uint32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        body(x, y)
+    np.testing.assert_array_equal(y.read(0), 15)
+
+
 @pytest.mark.parametrize("way", ["load", "store", "memory_barrier", "group_memory_barrier"])
 def test_llvmpipe_warns_of_what_waits_in_loops(way: str) -> None:
     @vd.shader(exec_size=64, local_size=64)
