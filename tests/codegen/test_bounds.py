@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import random
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +26,8 @@ from vkdispatch.interpreter.memory import Cells
 
 EARLY = "if (any(greaterThanEqual(gl_GlobalInvocationID, PC.exec_count))) return;"
 LOCAL = (8, 1, 1)
+FLOWS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "40"))
+FIRST = int(os.environ.get("VKDISPATCH_RANDOM_SEED", "0"))
 
 
 def traced(function: Callable[..., None], **options: Any) -> Any:
@@ -237,6 +241,177 @@ def test_names_of_the_user_stay_theirs() -> None:
     text = text_of(kernel)
     assert "bool inside_1 = " in text
     assert "bool first_decision_1[1]" in kernel.shader_description.shader_source(LOCAL, Variant()).code
+
+
+# ---- random control flow around barriers ---------------------------------------------------------
+
+
+class _Flow:
+    """Writes a random kernel whose barriers all invocations of a workgroup reach.
+
+    `same` holds registers that are the same in all of them, some for reasons that no text tells; `own` is
+    each one's own.
+    """
+
+    def __init__(self, seed: int, x: Any, y: Any, table: Any) -> None:
+        self.random = random.Random(seed)
+        self.x, self.y, self.table = x, y, table
+        self.i, self.lid = vc.global_invocation_id().x, vc.local_invocation_id().x
+        self.shared = vc.shared_buffer(i32, 9)
+        self.there = vc.min(8, self.table[0].to_dtype(u32) - vc.workgroup_id().x * 8)
+        self.own = vc.new_register(i32, x[self.i])
+        hidden = vc.new_register(i32, x[self.i] * 0 + 3)
+        self.same = [vc.new_register(i32, 5), vc.new_register(i32, table[1]), hidden]
+        self.loops = 0
+
+    def value(self) -> Any:
+        return self.random.choice(self.same)
+
+    def condition(self) -> Any:
+        return (self.value() + self.random.randint(0, 3)) % self.random.randint(2, 4) == 1
+
+    def own_condition(self) -> Any:
+        return (self.own + self.random.randint(0, 5)) % self.random.randint(2, 5) == 1
+
+    def block(self, depth: int) -> None:
+        for _ in range(self.random.randint(1, 4)):
+            choices = ["add", "mix", "store", "exchange", "tell", "apart", "apart_loop", "assign"]
+            choices += ["branch", "chain", "loop", "count", "switch"] if depth else []
+            choices += ["leave", "next"] if self.loops else []
+            getattr(self, "_" + self.random.choice(choices))(depth - 1)
+
+    def write(self) -> None:
+        for _ in range(3):
+            self.block(3)
+        if self.random.random() < 0.3:
+            with vc.if_block(self.condition()):
+                vc.return_statement()
+        self._exchange(0)
+        with vc.if_block(self.own_condition()):
+            self.y[self.i] += 1000
+            vc.return_statement()
+        self.y[self.i] += self.own + sum(self.same, 0)
+
+    def _add(self, depth: int) -> None:
+        self.own += self.x[self.i] * self.random.randint(1, 9)
+
+    def _mix(self, depth: int) -> None:
+        self.own[:] = (self.own * 31 + self.value() + self.lid.to_dtype(i32)) % 10007
+
+    def _store(self, depth: int) -> None:
+        self.y[self.i] = self.y[self.i] * 3 % 10007 + self.own
+
+    def _assign(self, depth: int) -> None:
+        value = self.random.choice([self.table[2], self.value() * 3 + 1, self.value() + self.value()])
+        self.value()[:] = value % 11
+
+    def _exchange(self, depth: int) -> None:
+        vc.barrier()
+        self.shared[self.lid] = self.own
+        vc.barrier()
+        self.own += self.shared[(self.lid + 1) % self.there]
+
+    def _tell(self, depth: int) -> None:
+        """Make a number of the first invocation everyone's."""
+        vc.barrier()
+        with vc.if_block(self.lid == 0):
+            self.shared[8] = self.own % 7
+        vc.barrier()
+        self.value()[:] = self.shared[8]
+
+    def _apart(self, depth: int) -> None:
+        with vc.if_block(self.own_condition()):
+            self._add(0)
+            self._store(0)
+        if self.random.random() < 0.5:
+            with vc.else_block():
+                self.own += 2
+
+    def _apart_loop(self, depth: int) -> None:
+        with vc.for_block(0, self.own % 4) as k:
+            self.own += k
+            with vc.if_block(self.own_condition()):
+                vc.break_statement()
+            self._store(0)
+
+    def _branch(self, depth: int) -> None:
+        with vc.if_block(self.condition()):
+            self.block(depth)
+        if self.random.random() < 0.5:
+            with vc.else_block():
+                self.block(depth)
+
+    def _chain(self, depth: int) -> None:
+        conditions = [self.condition() for _ in range(3)]
+        with vc.if_block(conditions[0]):
+            self.block(depth)
+        for condition in conditions[1:]:
+            with vc.else_if_block(condition):
+                self.block(depth)
+
+    def _switch(self, depth: int) -> None:
+        with vc.switch_block(self.value() % 3):
+            with vc.case_block(0):
+                self.block(depth)
+            with vc.case_block(1):
+                self.block(depth)
+
+    def _count(self, depth: int) -> None:
+        self.loops += 1
+        with vc.for_block(0, vc.abs(self.value()) % 4):
+            self.block(depth)
+            if self.random.random() < 0.5:
+                with vc.if_block(self.own_condition()):
+                    vc.continue_statement()
+                self._store(0)
+                self._add(0)
+        self.loops -= 1
+
+    def _loop(self, depth: int) -> None:
+        fuel = vc.new_register(i32, self.random.randint(1, 4))
+        self.loops += 1
+        with vc.while_block((fuel > 0) & (self.value() != 7)):
+            fuel -= 1
+            self.block(depth)
+        self.loops -= 1
+
+    def _leave(self, depth: int) -> None:
+        with vc.if_block(self.condition()):
+            vc.break_statement()
+
+    def _next(self, depth: int) -> None:
+        with vc.if_block(self.condition()):
+            vc.continue_statement()
+
+
+def _run_plain(kernel: Kernel, count: int, arrays: list[Any]) -> None:
+    assert kernel.exec_count is not None
+    buffers = {
+        position: Cells(f"buffer {position}", array, array.shape, len(array))
+        for position, array in enumerate(arrays)
+    }
+    values = {"exec_count": np.array([[count, 1, 1]], np.uint32)}
+    groups = (math.ceil(count / LOCAL[0]), 1, 1)
+    run_kernel("plain", kernel, values, buffers, groups=groups, local_size=LOCAL, races=True)
+
+
+@pytest.mark.parametrize("start", range(FIRST, FIRST + FLOWS, 20))
+def test_random_control_flow(start: int) -> None:
+    for seed in range(start, min(start + 20, FIRST + FLOWS)):
+        with vc.shader_context() as context:
+            _Flow(seed, *context.declare_input_arguments([Buff[i32]] * 3)).write()
+        kernel = context.get_description().kernel
+        count = random.Random(seed).choice([1, 3, 7, 9, 13])
+        arrays = [
+            np.random.default_rng(seed).integers(0, 50, count).astype(np.int32),
+            np.zeros(count, np.int32),
+        ]
+        table = np.array([count, 4, 6], np.int32)
+        plain, whole = ([*(each.copy() for each in arrays), table.copy()] for _ in range(2))
+        _run_plain(kernel, count, plain)
+        run_whole(guard_effects(kernel), count, whole, {})
+        for one, other in zip(plain, whole, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=f"seed {seed}")
 
 
 # ---- the warning ---------------------------------------------------------------------------------
