@@ -275,7 +275,7 @@ class _Flow:
 
     def block(self, depth: int) -> None:
         for _ in range(self.random.randint(1, 4)):
-            choices = ["add", "mix", "store", "exchange", "tell", "apart", "apart_loop", "assign"]
+            choices = ["add", "mix", "store", "exchange", "tell", "apart", "apart_loop", "assign", "hidden"]
             choices += ["branch", "chain", "loop", "count", "switch"] if depth else []
             choices += ["leave", "next"] if self.loops else []
             getattr(self, "_" + self.random.choice(choices))(depth - 1)
@@ -333,6 +333,18 @@ class _Flow:
             with vc.if_block(self.own_condition()):
                 vc.break_statement()
             self._store(0)
+
+    def _hidden(self, depth: int) -> None:
+        """Assign the same everywhere, but by control flow that only memory knows to be the same."""
+        if self.random.random() < 0.5:
+            with vc.if_block(self.x[self.i] >= 0):
+                self.value()[:] = self.random.randint(0, 5)
+            return
+        target = self.value()
+        with vc.for_block(0, 5) as k:
+            with vc.if_block(self.x[self.i] * 0 + k == 2):
+                vc.break_statement()
+            target[:] = (target + 3) % 11
 
     def _branch(self, depth: int) -> None:
         with vc.if_block(self.condition()):
