@@ -309,7 +309,8 @@ class _Flow:
         vc.barrier()
         self.shared[self.lid] = self.own
         vc.barrier()
-        self.own += self.shared[(self.lid + 1) % self.there]
+        # never negative: GLSL does not define remainders of negative numbers
+        self.own[:] = (self.own + self.shared[(self.lid + 1) % self.there]) % 10007
 
     def _tell(self, depth: int) -> None:
         """Make a number of the first invocation everyone's."""
