@@ -228,6 +228,24 @@ def test_kernels_without_bounds_have_nothing_to_guard() -> None:
     assert "inside" not in text_of(unbounded)
 
 
+def test_computed_indices_are_guarded() -> None:
+    """An index made of an id beyond the size may lie anywhere."""
+
+    @traced
+    def kernel(x: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        vector = vc.new_register(vc.v4)
+        vector[i] = 3.0
+        vc.barrier()
+        picked = vector[i].to_register()
+        vc.barrier()
+        x[0] = picked
+
+    lines = [line.strip() for line in text_of(kernel).splitlines()]
+    for position, line in enumerate(lines):
+        assert "[gid_x]" not in line or lines[position - 1] == "if (inside) {"
+
+
 def test_names_of_the_user_stay_theirs() -> None:
     @traced
     def kernel(x: Buff[f32]) -> None:

@@ -76,8 +76,15 @@ def guard_effects(kernel: Kernel) -> Kernel:
 
 
 def _is_harmless(value: Expr) -> bool:
-    """Whether an invocation beyond the limit may compute a value: it is made of its registers and ids."""
-    return all(node.op in PURE or node.op is Op.REGISTER for node in nodes((value,)))
+    """Whether an invocation beyond the limit may compute a value: it is made of its registers and ids.
+
+    What it makes of these may be no index of anything.
+    """
+    return all(
+        node.op is Op.REGISTER
+        or (node.op in PURE and (node.op is not Op.INDEX or node.args[1].op is Op.LITERAL))
+        for node in nodes((value,))
+    )
 
 
 def _own_registers(statement: Statement) -> set[Register]:
