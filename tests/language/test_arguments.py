@@ -274,6 +274,82 @@ def test_dataclasses() -> None:
         same(out.read(0), np.tile(expected, (7, 1)))
 
 
+@dataclasses.dataclass
+class Scene:
+    """Dataclasses within a dataclass, one of them two deep."""
+
+    camera: Camera
+    gain: f32
+
+    @dataclasses.dataclass
+    class Pair:
+        first: v2
+        second: i32
+
+    pair: Pair
+    camera_gain: f32 = 0.0
+
+
+def test_nested_dataclasses() -> None:
+    @vd.shader("out.size")
+    def body(out: Buff[f32], scene: Scene, scale: Const[f32], again: Scene.Pair) -> None:
+        camera = scene.camera
+        out[0] = (camera.pose * camera.origin).y + camera.exposure * scene.gain
+        out[1] = vc.to_float(camera.frame) + camera.focus.y * scale
+        out[2] = scene.pair.first.x * 10 + scene.pair.second + scene.camera_gain
+        out[3] = again.first.y * 10 + again.second
+
+    pose = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for gain in (2.0, 3.0):
+        scene = Scene(Camera((1, 2, 3), 0.5, pose, 4, (7, 8)), gain, Scene.Pair((5, 6), -7), 0.25)
+        again = Scene.Pair((8, 9), 11)
+        out, seen = filled(4, f32), np.zeros(4, np.float32)
+        body(out, scene, 2.0, again)
+        body.interpret(seen, scene, 2.0, again)
+        expected = [(pose.T @ [1, 2, 3])[1] + 0.5 * gain, 20, 43.25, 101]
+        same(out.read(0), expected)
+        same(seen, expected)
+    graph = vd.CommandGraph()
+    body(out, scene, scale=0.0, again=again, graph=graph)
+    graph.submit()
+    assert out.read(0)[1] == 4
+
+
+def test_nested_dataclasses_that_do_not_fit() -> None:
+    @vd.shader("out.size")
+    def body(out: Buff[f32], scene: Scene.Pair, pair: Outer) -> None:
+        out[0] = pair.inner.second + scene.first.x
+
+    out = filled(4, f32)
+    pair = Scene.Pair((1, 2), 3)
+    body(out, pair, Outer(pair))
+    assert out.read(0)[0] == 4
+    with pytest.raises(ValueError, match=r"argument 'pair': 5 has no field 'first'"):
+        body(out, pair, Outer(5))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"argument 'pair', field 'inner.first'.*shape \(2,\)"):
+        body(out, pair, Outer(Scene.Pair((1, 2, 3), 4)))
+    with pytest.raises(TypeError, match="inner.first, inner.second"):
+        body(out, pair, 3)
+
+
+@dataclasses.dataclass
+class Outer:
+    inner: Scene.Pair
+
+
+@dataclasses.dataclass
+class Endless:
+    inner: Endless
+
+
+def test_dataclasses_without_end_are_refused() -> None:
+    with pytest.raises(ValueError, match="'inner' of Endless must be a dtype .* or a dataclass of such"):
+
+        @vd.shader("out.size")
+        def body(out: Buff[f32], endless: Endless) -> None:
+            out[0] = 1
+
+
 def test_dataclasses_of_wide_fields_twice() -> None:
     need(f64, i64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -272,3 +273,84 @@ def test_a_device_without_an_atomic_is_named_before_the_driver_sees_it() -> None
             assert found is None
         else:
             assert feature in str(found) and kind.name in str(found)
+
+
+# -- loops whose subgroups take rounds of their own
+
+
+@pytest.mark.parametrize("size", [8, 40, 64, 100, 256])
+@pytest.mark.parametrize("way", ["load", "store", "add", "subgroup"])
+def test_order_in_loops_of_different_length(way: str, size: int) -> None:
+    """What llvmpipe takes for no barrier of the workgroup may stand anywhere."""
+
+    @vd.shader(exec_size=size, local_size=64)
+    def body(words: Buff[u32], rounds: Buff[u32]) -> None:
+        i, n = vc.global_invocation_id().x, vc.new_register(u32, 0)
+        while n < i // 8 + 1:
+            if way == "load":
+                n += vc.atomic_load(words[0], relaxed=True)
+            elif way == "store":
+                vc.atomic_store(words[0], 1, relaxed=True)
+                n += 1
+            elif way == "add":
+                n += vc.atomic_add(words[0], 0)
+            else:
+                vc.subgroup_memory_barrier()
+                n += 1
+        rounds[i] = n
+
+    words, rounds = vd.asbuffer(np.ones(1, np.uint32)), vd.asbuffer(np.zeros(size, np.uint32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        body(words, rounds)
+    np.testing.assert_array_equal(rounds.read(0), np.arange(size) // 8 + 1)
+
+
+def test_order_in_loops_with_barriers() -> None:
+    """All invocations come equally often, those beyond the size too: nothing to warn of."""
+
+    @vd.shader(exec_size=70, local_size=64)
+    def body(x: Buff[u32], y: Buff[u32]) -> None:
+        shared = vc.shared_buffer(u32, 1)
+        i, n = vc.global_invocation_id().x, vc.new_register(u32, 0)
+        while n < 5:
+            if vc.local_invocation_index() == 0:
+                shared[0] = n + x[0]
+            vc.memory_barrier_shared()
+            vc.barrier()
+            y[i] += shared[0]
+            vc.memory_barrier()
+            vc.barrier()
+            n += 1
+
+    x, y = vd.asbuffer(np.ones(1, np.uint32)), vd.asbuffer(np.zeros(70, np.uint32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        body(x, y)
+    np.testing.assert_array_equal(y.read(0), 15)
+
+
+@pytest.mark.parametrize("way", ["load", "store", "memory_barrier", "group_memory_barrier"])
+def test_llvmpipe_warns_of_what_waits_in_loops(way: str) -> None:
+    @vd.shader(exec_size=64, local_size=64)
+    def body(words: Buff[u32]) -> None:
+        n = vc.new_register(u32, 0)
+        while n < words[1]:
+            if way == "load":
+                vc.atomic_load(words[0])
+            elif way == "store":
+                vc.atomic_store(words[0], 1)
+            else:
+                getattr(vc, way)()
+            n += 1
+
+    words = vd.asbuffer(np.ones(2, np.uint32))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        body(words)
+    if not vd.get_context().device_infos[0].is_llvmpipe():
+        assert not caught
+        return
+    assert [each.category for each in caught] == [vd.KernelWarning]
+    assert "relaxed=True" in str(caught[0].message)
+    assert caught[0].filename == __file__

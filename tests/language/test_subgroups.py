@@ -310,6 +310,45 @@ def test_subgroup_barriers_compile_and_order_shared_memory() -> None:
     same(out.read(0), i - i % size + (i % size + 1) % size)
 
 
+@pytest.mark.parametrize("local", [(8, 3, 1), (16, 2, 2), (64, 1, 1), (128, 1, 1)])
+def test_a_slot_for_each_subgroup(local: tuple[int, int, int]) -> None:
+    """Rows of 8 or more along x: what llvmpipe needs, whose ids of subgroups are wrong otherwise."""
+    threads = local[0] * local[1] * local[2]
+    x = np.arange(3 * threads, dtype=np.int32)
+
+    @vd.shader(workgroups=3, local_size=local)
+    def body(x: Buff[i32], sums: Buff[i32]) -> None:
+        slots = vc.shared_buffer(i32, threads)
+        index = vc.local_invocation_index()
+        part = vc.subgroup_add(x[vc.workgroup_id().x * threads + index])
+        if vc.subgroup_elect():
+            slots[vc.subgroup_id()] = part
+        vc.barrier()
+        if index == 0:
+            for k in vc.range(vc.to_int(vc.num_subgroups())):
+                sums[vc.workgroup_id().x] += slots[k]
+
+    sums = filled(3, i32)
+    body(buffer_of(i32, x), sums)
+    same(sums.read(0), x.reshape(3, -1).sum(axis=1))
+
+
+@pytest.mark.parametrize("local", [(1, 1, 1), (4, 4, 1), (12, 2, 1), (20, 1, 1), (3, 5, 7)])
+def test_sums_of_workgroups_of_any_shape(local: tuple[int, int, int]) -> None:
+    threads = local[0] * local[1] * local[2]
+    x = np.arange(3 * threads, dtype=np.int32)
+
+    @vd.shader(workgroups=3, local_size=local)
+    def body(x: Buff[i32], sums: Buff[i32]) -> None:
+        part = vc.subgroup_add(x[vc.workgroup_id().x * threads + vc.local_invocation_index()])
+        if vc.subgroup_elect():
+            vc.atomic_add(sums[vc.workgroup_id().x], part)
+
+    sums = filled(3, i32)
+    body(buffer_of(i32, x), sums)
+    same(sums.read(0), x.reshape(3, -1).sum(axis=1))
+
+
 def test_misuse() -> None:
     with vc.shader_context() as context:
         x, f, m, ballot = context.declare_input_arguments([Const[i32], Const[f32], Const[m2], Const[uv4]])

@@ -177,11 +177,17 @@ def test_one_vector_per_instance() -> None:
     graph.set_var("v", [[1, 0, 0], [0, 2, 0]])
     graph.submit(2)
     assert (data.read(0) == 21).all()
-    graph.set_var("v", (1, 2, 3))
-    with pytest.raises(ValueError, match="variable 'v'"):
+    value = (1, 2, 3)
+    graph.set_var("v", value)
+    with pytest.raises(
+        ValueError, match=r"variable 'v'.*\(2, 3\).*\[value\] \* 2 gives each of the 2 the same"
+    ):
         graph.submit(2)
     graph.submit(1)
     assert (data.read(0) == 342).all()
+    graph.set_var("v", [value] * 2)
+    graph.submit(2)
+    assert (data.read(0) == 342 + 2 * 321).all()
 
 
 def test_instances_without_variables() -> None:

@@ -144,6 +144,30 @@ void main() {{
         assert data.read(0).tolist() == [1.5, 4, -5, 6.5, 8, 11, 6, 15]
 
 
+@dataclasses.dataclass
+class Twice:
+    scale: vd.float32  # type: ignore[valid-type]
+    pair: Pair
+
+
+def test_nested_structures() -> None:
+    source = f"""{HEAD}
+layout(local_size_x = 1) in;
+struct Inner {{ float first; vec3 second; }};
+struct Outer {{ float scale; Inner pair; }};
+layout(push_constant) uniform Values {{ Outer twice; float last; }} values;
+layout(binding = 0) buffer Out {{ float data[]; }};
+void main() {{
+    data[0] = values.twice.scale; data[1] = values.twice.pair.first; data[2] = values.twice.pair.second.z;
+    data[3] = values.last;
+}}
+"""
+    for kernel in both(source, [("out", Buff[f32]), ("twice", Twice), ("last", Const[f32])], exec_size=1):
+        data = vd.asbuffer(np.zeros(4, np.float32))
+        kernel(data, Twice(1.5, Pair(2.5, (3, 4, 5))), 7)  # type: ignore[arg-type]
+        assert data.read(0).tolist() == [1.5, 2.5, 5, 7]
+
+
 def test_bindings_and_sets_of_any_numbers() -> None:
     source = f"""{HEAD}
 layout(local_size_x = 32) in;

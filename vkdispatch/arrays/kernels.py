@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.mapping import distinct_names
 from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -46,22 +47,12 @@ def traced(
     """
     extent = (local_size, 1, 1) if isinstance(local_size, int) else tuple(local_size)
     flags = vc.ShaderFlags.NONE if exec_size is not None else vc.ShaderFlags.NO_EXEC_BOUNDS
-    names = _distinct([each for each, _ in arguments])
+    names = distinct_names([each for each, _ in arguments])
     with vc.shader_context(flags) as context:
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
         kernel(body, rewrite=True)(*variables)
     description = context.get_description(_identifier(name))
     return ShaderFunction(description, extent, workgroups, exec_size, origin=origin)
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Return names of which none is there twice: those of maps may be any."""
-    taken: list[str] = []
-    for name in names:
-        while name in taken:
-            name += "_"
-        taken.append(name)
-    return taken
 
 
 def _identifier(text: str) -> str:

@@ -217,11 +217,31 @@ def _used(traced: Kernel, register: Register) -> bool:
     return any(expr.value is register for expr in (*values, *operands))
 
 
+class MapName(str):
+    """Name of a mapping function's argument: a kernel that has the same name itself gives it another."""
+
+    __slots__ = ()
+
+
 def argument_names(mapping: MappingFunction) -> list[str]:
     """Return the names of a mapping function's arguments."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
     count = len(mapping.buffer_types)
-    return names if len(names) == count else [f"param{i}" for i in range(count)]
+    return [*map(MapName, names if len(names) == count else [f"param{i}" for i in range(count)])]
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return names none of which is there twice: those of maps, which may be any, make way."""
+    own = {name for name in names if not isinstance(name, MapName)}
+    taken: set[str] = set()
+    distinct = []
+    for wanted in names:
+        name, others = str(wanted), taken | own if isinstance(wanted, MapName) else taken
+        while name in others:
+            name += "_"
+        taken.add(name)
+        distinct.append(name)
+    return distinct
 
 
 def _kind(mapping: MappingFunction, position: int) -> DType:

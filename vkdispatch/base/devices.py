@@ -136,6 +136,10 @@ class DeviceInfo:
         """Whether the device is one of Apple's."""
         return "Apple" in self.device_name
 
+    def is_llvmpipe(self) -> bool:
+        """Whether this is Mesa's driver that runs kernels on the processor."""
+        return self.is_cpu() and self.device_name.startswith("llvmpipe")
+
     def is_cpu(self) -> bool:
         """Whether this is a driver that runs kernels on the processor."""
         return self.device_type == CPU_DEVICE

@@ -132,7 +132,9 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
     elif array.shape == shape and (rows == 1 or not shape):
         array = np.broadcast_to(array, (rows, *shape))
     else:
-        raise ArgumentValueError(f"{argument}: {_wanted(kind, rows)}, got {_given(value)}")
+        # 0.1.0 refuses one vector for several rows, and programs may rely on it
+        repeated = f"; [value] * {rows} gives each of the {rows} the same" if array.shape == shape else ""
+        raise ArgumentValueError(f"{argument}: {_wanted(kind, rows)}, got {_given(value)}{repeated}")
     return _as_components(kind, array, argument).tobytes()
 
 

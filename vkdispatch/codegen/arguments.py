@@ -1,5 +1,6 @@
 """Annotations of kernel arguments, and what each becomes inside the kernel."""
 
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from vkdispatch.base.dtype import (
@@ -213,31 +214,60 @@ def _split(name: str, annotation: Any) -> tuple[Any, DType, type[Any] | None]:
 def _declare_dataclass(
     recorder: Recorder, name: str, annotation: type[Any], default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
-    kinds = field_types(annotation)
-    members: list[Argument] = []
-    values: dict[str, ShaderVariable] = {}
-    for field, kind in kinds.items():
-        if not isinstance(kind, type) or not is_dtype(kind) or not hasattr(kind, "item_size"):
-            raise located(
-                ArgumentValueError,
-                f"argument {name!r}: field {field!r} of {annotation.__name__} must be a dtype such as "
-                f"vd.float32, got {kind!r}",
-            )
-        values[field], member = _declare_value(recorder, name, f"{name}_{field}", kind)
-        members.append(member)
+    members: dict[str, Argument] = {}
+    instance = _declare_fields(recorder, name, (annotation,), "", members)
     info = ShaderArgumentInfo(
         name,
         ArgType.CONSTANT_DATACLASS,
         default,
         name,
-        members=tuple(member.name for member in members),
-        member_dtypes=tuple(member.dtype for member in members),
-        fields=tuple(kinds),
+        members=tuple(member.name for member in members.values()),
+        member_dtypes=tuple(member.dtype for member in members.values()),
+        fields=tuple(members),
     )
-    return _instance(annotation, values), info
+    return instance, info
 
 
-def _instance(annotation: type[Any], values: dict[str, ShaderVariable]) -> Any:
+def _declare_fields(
+    recorder: Recorder, name: str, nesting: tuple[type[Any], ...], path: str, members: dict[str, Argument]
+) -> Any:
+    """Add the fields of the innermost of nested dataclasses to `members`; returns an instance of GPU values.
+
+    `path` leads to it, as in "inner.".
+    """
+    annotation = nesting[-1]
+    values: dict[str, Any] = {}
+    for field, kind in field_types(annotation).items():
+        if is_nested(kind) and kind not in nesting:
+            values[field] = _declare_fields(recorder, name, (*nesting, kind), f"{path}{field}.", members)
+            continue
+        if not isinstance(kind, type) or not is_dtype(kind) or not hasattr(kind, "item_size"):
+            raise located(
+                ArgumentValueError,
+                f"argument {name!r}: field {field!r} of {annotation.__name__} must be a dtype such as "
+                f"vd.float32, or a dataclass of such, got {kind!r}",
+            )
+        member = f"{name}_{path}{field}".replace(".", "_")
+        values[field], members[path + field] = _declare_value(recorder, name, member, kind)
+    return _instance(annotation, values)
+
+
+def leaf_fields(annotation: type[Any], around: tuple[type[Any], ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a dataclass, of nested ones as "inner.field", and their types."""
+    around = (*around, annotation)
+    for field, kind in field_types(annotation).items():
+        if is_nested(kind) and kind not in around:
+            yield from ((f"{field}.{name}", each) for name, each in leaf_fields(kind, around))
+        else:
+            yield field, kind
+
+
+def is_nested(kind: object) -> bool:
+    """Whether a field of a dataclass is a dataclass itself."""
+    return isinstance(kind, type) and hasattr(kind, "__dataclass_fields__") and not is_dtype(kind)
+
+
+def _instance(annotation: type[Any], values: dict[str, Any]) -> Any:
     # not through __init__, whose checks are meant for host values
     instance = object.__new__(annotation)
     for field, value in values.items():

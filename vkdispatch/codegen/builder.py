@@ -29,11 +29,14 @@ from vkdispatch.codegen.ir import (
     Op,
     RawStatement,
     RawText,
+    Return,
     ShaderFlags,
     SharedArray,
     Storage,
     without_asserts,
 )
+from vkdispatch.codegen.joint_flow import JointFlow, has_barriers
+from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.reads import settle_reads
@@ -190,6 +193,7 @@ class ShaderBuilder(Recorder):
         check_scopes(kernel)
         self.check_placeholders()
         _check_texts(kernel)
+        _warn_of_returns(kernel)
         self.show_warnings()
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
         body = without_asserts(kernel.body)
@@ -216,6 +220,18 @@ def _check_texts(kernel: Kernel) -> None:
     for expr in found.expressions:
         if expr.op is Op.RAW and isinstance(expr.value, RawText):
             refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
+
+
+def _warn_of_returns(kernel: Kernel) -> None:
+    """Warn where only some invocations of a workgroup may return before a barrier."""
+    if not has_barriers(kernel) or not any(isinstance(each, Return) for each in contents(kernel).statements):
+        return
+    for statement in JointFlow(kernel).divergent_returns():
+        warn(
+            "return: a barrier follows, which all invocations of a workgroup must reach; put what the others "
+            "do under an `if`, and leave it to exec_size to end invocations beyond the data",
+            statement.loc,
+        )
 
 
 def get_builder() -> ShaderBuilder:

@@ -14,6 +14,7 @@ from vkdispatch.codegen.analysis import (
     resource_access,
     usage,
 )
+from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.coarsen import coarsen
 from vkdispatch.codegen.extensions import BFLOAT16, extensions, has_bfloat16_matrices
 from vkdispatch.codegen.glsl_expressions import (
@@ -76,13 +77,16 @@ class GlslText:
 
 def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
+    bounded = kernel.exec_count is not None
+    if keeps_workgroups(kernel):
+        kernel, bounded = guard_effects(kernel), False
     if variant.coarse > 1:
-        kernel = coarsen(kernel, variant.coarse)
+        kernel, bounded = coarsen(kernel, variant.coarse), False
     if variant.wide:
-        kernel = widen(kernel, bounded=variant.coarse == 1)
+        kernel, bounded = widen(kernel, bounded=bounded), False
     layout = argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
-    body = _write_body(kernel, block, variant, layout)
+    body = _write_body(kernel, block, variant, layout, bounded=bounded)
     used = usage(kernel)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
@@ -215,7 +219,12 @@ def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str
 
 
 def _write_body(
-    kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayout | None = None
+    kernel: Kernel,
+    block: str,
+    variant: Variant,
+    layout: ArgumentLayout | None = None,
+    *,
+    bounded: bool = False,
 ) -> BodyWriter:
     plan = plan_names(kernel)
     builtins = dict(BUILTINS)
@@ -233,7 +242,7 @@ def _write_body(
     writer = BodyWriter(names, plan, taken)
     if variant.folded:
         _fold_prologue(writer, block)
-    if kernel.exec_count is not None and variant.coarse == 1 and not variant.wide:
+    if bounded and kernel.exec_count is not None:
         global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:

@@ -18,11 +18,11 @@ from vkdispatch.codegen.location import Loc
 class ShaderFlags(IntFlag):
     """Options of a kernel.
 
-    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the early return
-    of invocations beyond the execution size. PYTHON_DIVISION gives `//` and `%` Python's meaning (the
-    quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for floats.
-    PRECISE_MATH computes the functions of mathematics in float32 as exactly as in float64, whatever the
-    device's own are like.
+    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the test that
+    lets invocations beyond the execution size do nothing. PYTHON_DIVISION gives `//` and `%` Python's
+    meaning (the quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for
+    floats. PRECISE_MATH computes the functions of mathematics in float32 as exactly as in float64, whatever
+    the device's own are like.
     """
 
     NONE = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.mapping import Source, distinct_names
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
@@ -70,7 +70,7 @@ def stage_kernel(
         if sink is not None:
             arguments += zip(sink.names, sink.annotations, strict=True)
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        names, kinds = [name for name, _ in arguments], [kind for _, kind in arguments]
+        names, kinds = distinct_names([name for name, _ in arguments]), [kind for _, kind in arguments]
         variables = context.declare_input_arguments(kinds, names)
         tracing = _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers)
         kernel(_traced, rewrite=True)(tracing)

@@ -1,11 +1,14 @@
 """Which operations of the kernel language a device lacks."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
 from vkdispatch.codegen.analysis import Usage
 from vkdispatch.codegen.extensions import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
+from vkdispatch.codegen.ir import Block, Declare, Effect, For, Kernel, Statement, While, blocks_of, walk
+from vkdispatch.codegen.joint_flow import is_barrier
 
 _COMPUTE_STAGE = 0x20
 # Bits of VkSubgroupFeatureFlagBits.
@@ -19,12 +22,40 @@ _SUBGROUP_BITS = {
     "clustered": 0x40,
     "quad": 0x80,
 }
+_ORDERING = frozenset(
+    (
+        *("memoryBarrier", "memoryBarrierBuffer", "memoryBarrierShared", "memoryBarrierImage"),
+        *("groupMemoryBarrier", "atomicLoad", "atomicStore"),
+    )
+)
 _FLOAT_ATOMICS = {"atomicAdd": "AtomicAdd", "atomicMin": "AtomicMinMax", "atomicMax": "AtomicMinMax"}
 
 
 def missing_operation(used: Usage, device: DeviceInfo) -> str | None:
     """Name the first operation of a kernel that a device lacks, with its Vulkan feature; None for none."""
     return _missing_subgroup(used, device) or _missing_atomic(used, device) or _missing_matrix(used, device)
+
+
+def waiting_in_loops(kernel: Kernel) -> Iterator[Statement]:
+    """Yield what makes whole workgroups wait on Mesa's llvmpipe, in loops: what orders memory.
+
+    Elsewhere nobody waits there. llvmpipe ends an invocation for good where another one of its workgroup, of
+    another subgroup, does not come as often. In a loop with a barrier all come equally often.
+    """
+    return _waiting(kernel.body, apart=False)
+
+
+def _waiting(block: Block, *, apart: bool) -> Iterator[Statement]:
+    for statement in block:
+        if apart and (
+            (isinstance(statement, Effect) and statement.function in _ORDERING)
+            or (isinstance(statement, Declare) and statement.value.value in _ORDERING)
+        ):
+            yield statement
+        loop = isinstance(statement, (While, For))
+        within = apart or (loop and not any(map(is_barrier, walk((statement,)))))
+        for inner in blocks_of(statement):
+            yield from _waiting(inner, apart=within)
 
 
 def _missing_matrix(used: Usage, device: DeviceInfo) -> str | None:

@@ -25,14 +25,16 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.analysis import usage
+from vkdispatch.codegen.bounds import guard_effects, keeps_workgroups
 from vkdispatch.codegen.description import Place
-from vkdispatch.codegen.ir import ImageBinding
+from vkdispatch.codegen.ir import ImageBinding, Kernel
+from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.layout import ArgumentLayout
 from vkdispatch.codegen.variant import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
-from vkdispatch.shader.features import missing_operation
+from vkdispatch.shader.features import missing_operation, waiting_in_loops
 from vkdispatch.shader.launch_size import Extent, LaunchSize
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, ImageSlot, Slot, packer
 from vkdispatch.shader.variants import MOST_NARROW, UNCOARSENED, Coarsening, spanned
@@ -312,7 +314,9 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
 
 def check_shared_memory(who: str, description: ShaderDescription, context: Context) -> None:
     """Raise ValueError if a workgroup has less shared memory than the kernel declares."""
-    size = sum(array.size * array.dtype.item_size for array in description.kernel.shared)
+    kernel = description.kernel
+    arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
+    size = sum(array.size * array.dtype.item_size for array in arrays)
     if size > context.max_shared_memory:
         raise ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
@@ -354,6 +358,19 @@ def check_features(who: str, description: ShaderDescription, context: Context) -
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
             raise _unsupported(who, device, "storage images of two channels")
+    if any(device.is_llvmpipe() for device in context.device_infos):
+        _warn_of_waiting(kernel)
+
+
+def _warn_of_waiting(kernel: Kernel) -> None:
+    for statement in waiting_in_loops(kernel):
+        if statement.loc is not None:
+            warn(
+                "Mesa's llvmpipe makes the whole workgroup wait here: if its subgroups come here differently "
+                "often, or exec_size does not fill it, results are wrong; atomic_load and atomic_store with "
+                "relaxed=True, other atomics and subgroup barriers are safe",
+                statement.loc,
+            )
 
 
 def _is_short(kind: DType) -> bool:

@@ -104,7 +104,8 @@ class Parameter:
     Attributes
     ----------
     fields
-        Names of the dataclass fields that fill the slots; None when the value itself fills the one slot.
+        Names of the dataclass fields that fill the slots, such as "scale" or, of a dataclass within,
+        "camera.scale"; None when the value itself fills the one slot.
     variable
         Whether a graph's bound variable may be given.
     """
@@ -272,9 +273,14 @@ def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot,
             f"{who}: argument {parameter.name!r}: {_wanted(parameter)}, got {given(value)}"
         )
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
-        if not hasattr(value, field):
-            raise ArgumentValueError(f"{who}: argument {parameter.name!r}: {value!r} has no field {field!r}")
-        yield slot, getattr(value, field)
+        part = value
+        for name in field.split("."):
+            if not hasattr(part, name):
+                raise ArgumentValueError(
+                    f"{who}: argument {parameter.name!r}: {part!r} has no field {name!r}"
+                )
+            part = getattr(part, name)
+        yield slot, part
 
 
 def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:

@@ -1,7 +1,6 @@
 """The arguments of a kernel that is given as GLSL or SPIR-V, held against what its code declares."""
 
 import dataclasses
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -13,7 +12,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv_reflection import Interface, Resource, Type
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
-from vkdispatch.codegen.arguments import image_binding, is_image
+from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
 from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.codegen.layout import ArgumentLayout, StructElement
 from vkdispatch.codegen.variant import PLAIN, Variant
@@ -118,8 +117,8 @@ def _place(name: str, value: object) -> Place:
 
 def _argument(name: str, annotation: Any, place: Place | None) -> RawArgument:
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        hints = typing.get_type_hints(annotation)
-        kinds = tuple((f"{name}_{field.name}", hints[field.name]) for field in dataclasses.fields(annotation))
+        fields = leaf_fields(annotation)
+        kinds = tuple((f"{name}_{field.replace('.', '_')}", kind) for field, kind in fields)
         origin: Any = annotation
     else:
         origin = getattr(annotation, "__origin__", None)
@@ -263,8 +262,8 @@ def _info(argument: RawArgument, bindings: Mapping[str, int]) -> ShaderArgumentI
         return ShaderArgumentInfo(
             argument.name, arg_type, None, argument.name, binding=place, dtype=kinds[0], image=argument.image
         )
-    if dataclasses.is_dataclass(argument.origin):
-        fields = tuple(field.name for field in dataclasses.fields(argument.origin))
+    if isinstance(argument.origin, type) and dataclasses.is_dataclass(argument.origin):
+        fields = tuple(field for field, _ in leaf_fields(argument.origin))
         arg_type, kind = ArgType.CONSTANT_DATACLASS, None
     else:
         fields = ()

@@ -145,6 +145,7 @@ def atomic_load(target: Any, *, relaxed: bool = False) -> ShaderVariable:
 
     What an invocation that stored the value by `vc.atomic_store` had written to buffers before is seen by
     what this one reads after; not if `relaxed`: then the value is as fresh, and nothing is said of others.
+    On Mesa's llvmpipe only a relaxed one belongs into a loop: the documentation on workgroups says why.
     Takes int32, uint32, int64, uint64. Raises TypeError for other targets.
     """
     place = _target("atomic_load", target, _INTEGERS)

@@ -46,12 +46,16 @@ def num_workgroups() -> ShaderVariable:
 
 
 def num_subgroups() -> ShaderVariable:
-    """Count of subgroups in a workgroup (uint32)."""
+    """Count of subgroups in a workgroup (uint32). On Mesa's llvmpipe see `vc.subgroup_id`."""
     return _builtin(Builtin.NUM_SUBGROUPS, uint32)
 
 
 def subgroup_id() -> ShaderVariable:
-    """Position of this subgroup in its workgroup (uint32)."""
+    """Position of this subgroup in its workgroup (uint32).
+
+    On Mesa's llvmpipe it is `vc.local_invocation_index() // 8`, though subgroups end with each row along x:
+    unless `local_size[0]` is a multiple of 8, it tells nothing, and may reach `vc.num_subgroups()`.
+    """
     return _builtin(Builtin.SUBGROUP_ID, uint32)
 
 
