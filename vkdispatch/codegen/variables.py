@@ -7,6 +7,8 @@ registers and elements of buffers are storage.
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -445,6 +447,8 @@ def value_to_store(value: object, kind: DType) -> Expr:
     """
     if isinstance(value, ShaderVariable):
         return ex.storable(value._value(), kind)
+    if kind is bool_ and isinstance(value, (bool, np.bool_)):
+        return ex.literal(bool(value), kind)
     if ex.is_number(value) or isinstance(value, complex):
         return ex.storable(value, kind)
     raise located(

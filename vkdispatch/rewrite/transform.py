@@ -459,6 +459,7 @@ class _Statements:
             outer = ExpressionRewriter(make_thunk=self.thunk)
             node = rewrite_function(node, frozenset(self.unit.enclosing))
             node.decorator_list = [outer.visit(decorator) for decorator in node.decorator_list]
+            node.args = outer.visit(node.args)
         self.out.append(node)
 
     def keep(self, node: ast.stmt) -> None:
@@ -541,6 +542,6 @@ class _Statements:
         if updates and has_calls(value) and not has_calls(target):
             now = copy.deepcopy(target)
             now.ctx = ast.Load()
-            before = placed(call(load("_vd_rt"), "early", now), target)
+            before = placed(call(load("_vd_rt"), "early", self.expr(now)), target)
         place = copy.deepcopy(target.value)
         return placed(call(load("_vd_f"), "for_place", place, before, self.expr(value)), value)
