@@ -85,7 +85,9 @@ def build(program: Program) -> Any:
             exec_size=program.exec_size,
             local_size=program.local_size,
             flags=vc.ShaderFlags.PYTHON_DIVISION,
-            arg_type_annotations=[vc.Buff[TYPES[program.buffers[place].kind]] for _, place in program.parameters],
+            arg_type_annotations=[
+                vc.Buff[TYPES[program.buffers[place].kind]] for _, place in program.parameters
+            ],
         )(namespace["kernel"])
     finally:
         del linecache.cache[name]
@@ -93,7 +95,10 @@ def build(program: Program) -> Any:
 
 def difference(program: Program, *, interpreter: bool = True, device: bool = True) -> Difference | None:
     """Compute a program in all ways; what differs, or None. Raises ModelError for a bad program."""
-    wanted = [array(Buffer(buffer.kind, data)) for buffer, data in zip(program.buffers, expected(program), strict=True)]
+    wanted = [
+        array(Buffer(buffer.kind, data))
+        for buffer, data in zip(program.buffers, expected(program), strict=True)
+    ]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -102,7 +107,9 @@ def difference(program: Program, *, interpreter: bool = True, device: bool = Tru
     except VkDispatchError as error:
         return Difference(f"refused: {type(error).__name__}: {_masked(str(error))}", str(error))
     except Exception as error:
-        return Difference(f"raised: {type(error).__name__}: {_masked(str(error))}", f"{type(error).__name__}: {error}")
+        return Difference(
+            f"raised: {type(error).__name__}: {_masked(str(error))}", f"{type(error).__name__}: {error}"
+        )
     if len(text) > _LARGE:
         return Difference("large", f"{len(text)} characters of GLSL")
     ways: list[tuple[str, Callable[[Any, Program], list[np.ndarray[Any, Any]]]]] = []
@@ -230,7 +237,12 @@ class Worker:
     def start(self) -> None:
         command = [sys.executable, "-m", "tests.language.random_kernels", "--worker", *self.options]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
         )
 
     def give(self, task: tuple[int, tuple[str, ...]]) -> None:
@@ -263,7 +275,9 @@ class Worker:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=100, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="with which to begin")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -285,7 +299,11 @@ def main() -> int:
     if given.show:
         print(write(given.seed, only if given.together else features_of(given.seed, only)).description())
         return 0
-    flags = [name for name in ("--no-interpreter", "--no-device", "--no-shrink") if getattr(given, name[2:].replace("-", "_"))]
+    flags = [
+        name
+        for name in ("--no-interpreter", "--no-device", "--no-shrink")
+        if getattr(given, name[2:].replace("-", "_"))
+    ]
     return drive(given, only, flags)
 
 
@@ -325,7 +343,9 @@ def drive(given: argparse.Namespace, only: tuple[str, ...], flags: list[str]) ->
         each.process.wait()
     seconds = time.monotonic() - start
     total = sum(len(each) for each in causes.values())
-    print(f"\n{given.count} programs in {seconds:.0f} s, {60 * given.count / seconds:.0f} a minute; {total} differ")
+    print(
+        f"\n{given.count} programs in {seconds:.0f} s, {60 * given.count / seconds:.0f} a minute; {total} differ"
+    )
     print("  ".join(f"{name} {failed[name]}/{ran[name]}" for name in ran))
     for cause, each in sorted(causes.items(), key=lambda item: -len(item[1])):
         print(f"{len(each):5}  {cause}   seeds {[one['seed'] for one in each][:6]}")

@@ -114,7 +114,9 @@ class Writer:
         a = self.integer(depth - 1)
         family = self.random.randrange(13)
         if family < 5:
-            return self.binary(self.pick("+", "-", "*", "+", "-", "*", "&", "|", "^"), a, self.integer(depth - 1))
+            return self.binary(
+                self.pick("+", "-", "*", "+", "-", "*", "&", "|", "^"), a, self.integer(depth - 1)
+            )
         if family == 5:
             return self.quotient(a)
         if family == 6:
@@ -148,7 +150,12 @@ class Writer:
         return frozenset(types)
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
-        for one, other in ((a, b), (self.reduced(a), b), (a, self.reduced(b)), (self.reduced(a), self.reduced(b))):
+        for one, other in (
+            (a, b),
+            (self.reduced(a), b),
+            (a, self.reduced(b)),
+            (self.reduced(a), self.reduced(b)),
+        ):
             found = self._binary(op, one, other)
             if found is not None:
                 return found
@@ -162,7 +169,9 @@ class Writer:
             bits = max(int(a.high), int(b.high)).bit_length()
             low, high = 0.0, float(min(a.high, b.high)) if op == "&" else (1 << bits) - 1
         else:
-            ends = [{"+": x + y, "-": x - y, "*": x * y}[op] for x in (a.low, a.high) for y in (b.low, b.high)]
+            ends = [
+                {"+": x + y, "-": x - y, "*": x * y}[op] for x in (a.low, a.high) for y in (b.low, b.high)
+            ]
             if op == "-":
                 ends = [a.low - b.high, a.high - b.low]
             low, high = min(ends), max(ends)
@@ -173,7 +182,16 @@ class Writer:
         """An int32 of a small value."""
         if value.types <= _INT:
             return value
-        return Value((self.pick("int(", "vc.to_int(") if not value.types & {"i64", "u64"} else "vc.to_int(", value, ")"), _INT, value.low, value.high)
+        return Value(
+            (
+                self.pick("int(", "vc.to_int(") if not value.types & {"i64", "u64"} else "vc.to_int(",
+                value,
+                ")",
+            ),
+            _INT,
+            value.low,
+            value.high,
+        )
 
     def reduced(self, value: Value) -> Value:
         return self.remainder(value, self.pick(7, 64, 100))
@@ -195,7 +213,12 @@ class Writer:
         ends = [value.low // divisor, value.high // divisor]
         if not all(_holds(kind, min(ends), max(ends)) for kind in value.types):
             return value
-        return Value(("(", value, f" // {divisor if divisor > 0 else f'({divisor})'})"), value.types, min(ends), max(ends))
+        return Value(
+            ("(", value, f" // {divisor if divisor > 0 else f'({divisor})'})"),
+            value.types,
+            min(ends),
+            max(ends),
+        )
 
     def choice(self, a: Value, b: Value) -> Value:
         types = self.joined(a, b, min(a.low, b.low), max(a.high, b.high))
@@ -203,7 +226,12 @@ class Writer:
             return a
         # Python may know the condition, and then the type is that of one
         types = types | a.types | b.types
-        return Value(("(", a, " if ", self.condition(1), " else ", b, ")"), types, min(a.low, b.low), max(a.high, b.high))
+        return Value(
+            ("(", a, " if ", self.condition(1), " else ", b, ")"),
+            types,
+            min(a.low, b.low),
+            max(a.high, b.high),
+        )
 
     def extreme(self, a: Value, b: Value) -> Value:
         name = self.pick("min", "max")
@@ -232,12 +260,16 @@ class Writer:
     def shift(self, value: Value) -> Value:
         count = self.pick(0, 1, 2, 5)
         if self.chance(0.5):
-            return Value(("(", value, f" >> {count})"), value.types, int(value.low) >> count, int(value.high) >> count)
+            return Value(
+                ("(", value, f" >> {count})"), value.types, int(value.low) >> count, int(value.high) >> count
+            )
         if value.low < 0:
             value = self.reduced(value)
         if not all(_holds(kind, 0, int(value.high) << count) for kind in value.types):
             value = self.reduced(value)
-        return Value(("(", value, f" << {count})"), value.types, int(value.low) << count, int(value.high) << count)
+        return Value(
+            ("(", value, f" << {count})"), value.types, int(value.low) << count, int(value.high) << count
+        )
 
     def call(self, depth: int) -> Value | None:
         """A call of a helper function."""
@@ -259,16 +291,33 @@ class Writer:
         if not value.types <= target.types:
             value = self._converted(value, target)
         if value.low < target.low or value.high > target.high:
-            return self.remainder(value, int(min(target.high + 1, 30011 if value.types & {"i16", "u16"} else target.high + 1)))
+            return self.remainder(
+                value, int(min(target.high + 1, 30011 if value.types & {"i16", "u16"} else target.high + 1))
+            )
         return value
 
     def _converted(self, value: Value, target: Value) -> Value:
-        explicit = {"i16": "vc.to_int16(", "u16": "vc.to_uint16(", "u32": "vc.to_uint(", "i64": "vc.to_int64(", "u64": "vc.to_uint64("}
+        explicit = {
+            "i16": "vc.to_int16(",
+            "u16": "vc.to_uint16(",
+            "u32": "vc.to_uint(",
+            "i64": "vc.to_int64(",
+            "u64": "vc.to_uint64(",
+        }
         kind = "i32" if target.types >= _INT else next(iter(target.types))
         if not _holds(kind, value.low, value.high):
             value = self.remainder(value, 1009)
         if kind == "i32":
-            return self.signed(value) if not _INT == target.types else Value(("vc.to_int(" if value.types & {"i64", "u64"} else "int(", value, ")"), _INT, value.low, value.high)
+            return (
+                self.signed(value)
+                if not _INT == target.types
+                else Value(
+                    ("vc.to_int(" if value.types & {"i64", "u64"} else "int(", value, ")"),
+                    _INT,
+                    value.low,
+                    value.high,
+                )
+            )
         return Value((explicit[kind], value, ")"), frozenset({kind}), value.low, value.high)
 
     # -- values: elements
@@ -285,7 +334,11 @@ class Writer:
     def element(self) -> Value | None:
         """Read of an element: of a buffer that is read only, or of an own one."""
         names = [*self.read_only, *(self.owned if self.in_kernel else [])]
-        names = [each for each in names if not self.elements[each].types & (_FLOAT | _BOOL) and self.is_scalar(each)]
+        names = [
+            each
+            for each in names
+            if not self.elements[each].types & (_FLOAT | _BOOL) and self.is_scalar(each)
+        ]
         return self.read(self.random.choice(names)) if names else None
 
     def is_scalar(self, name: str) -> bool:
@@ -322,16 +375,32 @@ class Writer:
             whole = self.signed(self.reduced(self.integer(1)))
             return Value(("float(", whole, ")"), _FLOAT, whole.low, whole.high)
         if family == 5:
-            return Value(("(", a, " if ", self.condition(1), " else ", b, ")"), _FLOAT, min(a.low, b.low), max(a.high, b.high), max(a.fraction, b.fraction))
+            return Value(
+                ("(", a, " if ", self.condition(1), " else ", b, ")"),
+                _FLOAT,
+                min(a.low, b.low),
+                max(a.high, b.high),
+                max(a.fraction, b.fraction),
+            )
         if family == 6:
             name: str = self.pick("min", "max")
             rule: Any = min if name == "min" else max
-            return Value((f"{name}(", a, ", ", b, ")"), _FLOAT, rule(a.low, b.low), rule(a.high, b.high), max(a.fraction, b.fraction))
+            return Value(
+                (f"{name}(", a, ", ", b, ")"),
+                _FLOAT,
+                rule(a.low, b.low),
+                rule(a.high, b.high),
+                max(a.fraction, b.fraction),
+            )
         if family == 7:
             form = self.pick("abs(", "(-")
             bound = max(abs(a.low), abs(a.high))
             return Value((form, a, ")"), _FLOAT, -bound, bound, a.fraction)
-        names = [each for each in (*self.owned, *self.read_only) if self.elements[each].types == _FLOAT and self.is_scalar(each)]
+        names = [
+            each
+            for each in (*self.owned, *self.read_only)
+            if self.elements[each].types == _FLOAT and self.is_scalar(each)
+        ]
         return self.read(self.random.choice(names)) if names and self.in_kernel else a
 
     def float_binary(self, op: str, a: Value, b: Value) -> Value:
@@ -355,12 +424,18 @@ class Writer:
         if depth > 0 and family < 3:
             op = self.pick("and", "or", "not")
             a = self.condition(depth - 1)
-            return truth("(not ", a, ")") if op == "not" else truth("(", a, f" {op} ", self.condition(depth - 1), ")")
+            return (
+                truth("(not ", a, ")")
+                if op == "not"
+                else truth("(", a, f" {op} ", self.condition(depth - 1), ")")
+            )
         flags = [each for each in self.scope.known if each.types == _BOOL]
         if family == 3 and flags:
             return self.random.choice(flags)
         if family == 4 and self.has("floats"):
-            return truth("(", self.float(1), f" {self.pick('<', '<=', '>', '>=', '==', '!=')} ", self.float(1), ")")
+            return truth(
+                "(", self.float(1), f" {self.pick('<', '<=', '>', '>=', '==', '!=')} ", self.float(1), ")"
+            )
         if family == 5:
             value = self.reduced(self.integer(1))
             return truth("(", value, " % 3 != 0)")
@@ -413,7 +488,9 @@ class Writer:
         scope = self.scope
         sizes = [len(each) for each in (scope.known, scope.assignable, scope.vectors, scope.functions)]
         yield
-        for each, size in zip((scope.known, scope.assignable, scope.vectors, scope.functions), sizes, strict=True):
+        for each, size in zip(
+            (scope.known, scope.assignable, scope.vectors, scope.functions), sizes, strict=True
+        ):
             del each[size:]
 
     # -- statements
@@ -472,7 +549,9 @@ class Writer:
             return None
         target = self.random.choice(targets)
         op = self.pick("+", "*", "-")
-        value = self.coerced(self.integer(1), Value((), _NATURAL if target.types == _NATURAL else _INT, 0, 1000))
+        value = self.coerced(
+            self.integer(1), Value((), _NATURAL if target.types == _NATURAL else _INT, 0, 1000)
+        )
         if op == "-" and target.low == 0:
             op = "+"
         return Line([[f"{target} {op}= ", value], [f"{target} %= {int(target.high) + 1}"]])
@@ -489,8 +568,12 @@ class Writer:
         """Make a value what a store to a buffer takes."""
         kind, element = self.kind(name), self.elements[name]
         if kind in ("i8", "u8"):
-            value = self.coerced(value, Value((), _INT if kind == "i8" else _NATURAL, -_SMALL if kind == "i8" else 0, _SMALL))
-            return Value(("int(" if kind == "i8" else "vc.to_uint(", value, ")"), element.types, value.low, value.high)
+            value = self.coerced(
+                value, Value((), _INT if kind == "i8" else _NATURAL, -_SMALL if kind == "i8" else 0, _SMALL)
+            )
+            return Value(
+                ("int(" if kind == "i8" else "vc.to_uint(", value, ")"), element.types, value.low, value.high
+            )
         if kind == "i32":
             return self.coerced(value, Value((), _INT, element.low, element.high))
         value = self.coerced(value, element)
@@ -500,7 +583,13 @@ class Writer:
 
     def any_value(self, name: str, depth: int = 2) -> Value:
         element = self.elements[name]
-        return self.float(depth) if element.types == _FLOAT else self.condition(1) if element.types == _BOOL else self.integer(depth)
+        return (
+            self.float(depth)
+            if element.types == _FLOAT
+            else self.condition(1)
+            if element.types == _BOOL
+            else self.integer(depth)
+        )
 
     def own(self) -> str:
         return self.random.choice([each for each in self.owned if self.is_scalar(each)])
@@ -511,10 +600,29 @@ class Writer:
         if self.chance(0.3) and kind in ("i32", "f32", "i64", "u32", "i16"):
             place = self.slot()
             if kind == "f32":
-                return Line([[f"{name}[", place, "] += ", self.coerced(self.float(1), Value((), _FLOAT, -64, 64, 2))], [f"{name}[", place, f"] = float(int({name}[", place, "]) % 64)"]])
+                return Line(
+                    [
+                        [
+                            f"{name}[",
+                            place,
+                            "] += ",
+                            self.coerced(self.float(1), Value((), _FLOAT, -64, 64, 2)),
+                        ],
+                        [f"{name}[", place, f"] = float(int({name}[", place, "]) % 64)"],
+                    ]
+                )
             element = self.elements[name]
             value = self.coerced(self.integer(1), Value((), _INT if kind == "i32" else element.types, 0, 700))
-            return Line([[f"{name}[", place, "] += ", value], [f"{name}[", place, f"] %= {int(element.high) + 1 if kind != 'i16' else 1009}"]]) if element.high + 700 <= RANGES[kind][1] else None
+            return (
+                Line(
+                    [
+                        [f"{name}[", place, "] += ", value],
+                        [f"{name}[", place, f"] %= {int(element.high) + 1 if kind != 'i16' else 1009}"],
+                    ]
+                )
+                if element.high + 700 <= RANGES[kind][1]
+                else None
+            )
         return Line([[f"{name}[", self.slot(), "] = ", self.stored(name, self.any_value(name))]])
 
     @contextmanager
@@ -537,7 +645,9 @@ class Writer:
 
     def _while(self, depth: int) -> Statement:
         fuel = self.fresh("n")
-        bound: str | Value = self.pick(str(self.random.randint(1, 4)), self.signed(self.remainder(self.integer(1), 5)))
+        bound: str | Value = self.pick(
+            str(self.random.randint(1, 4)), self.signed(self.remainder(self.integer(1), 5))
+        )
         head: Parts = [f"while {fuel} < ", bound, ":"]
         if self.chance(0.5):
             head = [f"while {fuel} < ", bound, " and ", self.condition(1), ":"]
@@ -592,7 +702,9 @@ class Writer:
     def _jump(self, depth: int) -> Statement:
         with self.divergent():
             body = [*self.block(0, 1)] if self.chance(0.4) else []
-        return Block([Clause(["if ", self.condition(1), ":"], [*body, Line([[self.pick("break", "continue")]])])])
+        return Block(
+            [Clause(["if ", self.condition(1), ":"], [*body, Line([[self.pick("break", "continue")]])])]
+        )
 
     def _return(self, depth: int) -> Statement:
         line: Parts = ["return"] if self.result is None else ["return ", self.value_for(self.result, 1)]
@@ -631,19 +743,33 @@ class Writer:
             place, value = self.slot(), self.stored(name, self.any_value(name, 1))
             held = self.declared(element, "d")
             kind = self.pick(("(", ")"), ("[", "]"))
-            return Line([[f"{pair} = {kind[0]}", first, ", ", second, kind[1]], [f"{name}[", place, "] = ", value], [f"{held} = {pair}[0]"]])
+            return Line(
+                [
+                    [f"{pair} = {kind[0]}", first, ", ", second, kind[1]],
+                    [f"{name}[", place, "] = ", value],
+                    [f"{held} = {pair}[0]"],
+                ]
+            )
         if form == 7:
             late = self.fresh("g")
             held_read = self._own_read(name)
             place, value = self.slot(), self.stored(name, self.any_value(name, 1))
             held = self.declared(element, "d")
-            return Line([[f"{late} = lambda: ", held_read], [f"{name}[", place, "] = ", value], [f"{held} = {late}()"]])
+            return Line(
+                [
+                    [f"{late} = lambda: ", held_read],
+                    [f"{name}[", place, "] = ", value],
+                    [f"{held} = {late}()"],
+                ]
+            )
         if form == 8 and element.types not in (_BOOL, _FLOAT) and self.kind(name) == "i32":
             # a helper that stores between two reads
             read, again = self._own_read(name), self._own_read(name)
             place, value = self.slot(), self.stored(name, self.any_value(name, 1))
             target = self.declared(Value((), _INT, -_SMALL, _SMALL))
-            total = Value((read, f" - poke({name}, ", place, ", ", value, ") + ", again), _INT, -4 * _SMALL, 4 * _SMALL)
+            total = Value(
+                (read, f" - poke({name}, ", place, ", ", value, ") + ", again), _INT, -4 * _SMALL, 4 * _SMALL
+            )
             return Line([[f"{target} = ", Value(("(", total, f") % {_SMALL}"), _INT, 0, _SMALL)]])
         if form == 9 and element.types not in (_BOOL, _FLOAT) and self.kind(name) == "i32":
             step = self.coerced(self.integer(1), Value((), _INT, 0, 100))
@@ -654,7 +780,9 @@ class Writer:
 
     def _own_read(self, name: str) -> Value:
         element = self.elements[name]
-        return Value((f"{name}[", self.slot(), "]"), element.types, element.low, element.high, element.fraction)
+        return Value(
+            (f"{name}[", self.slot(), "]"), element.types, element.low, element.high, element.fraction
+        )
 
     def _vectors(self, depth: int) -> Statement | None:
         names = [each for each in self.owned if not self.is_scalar(each)]
@@ -676,7 +804,11 @@ class Writer:
         vector = self.random.choice(known)
         letter = self.random.choice(letters)
         if form == 2:
-            return Line([[f"{vector}.{letter} = ", self.component(component)]]) if self.uniform or self.chance(0.5) else None
+            return (
+                Line([[f"{vector}.{letter} = ", self.component(component)]])
+                if self.uniform or self.chance(0.5)
+                else None
+            )
         if form == 3:
             return Line([[f"{name}[", self.slot(), f"].{letter} = ", self.component(component)]])
         if form == 4:
@@ -697,7 +829,9 @@ class Writer:
             return Line([[f"{name}[", self.slot(), f"] = {vector}.{order}"]])
         if form == 8 and kind[0] == "i":
             target = self.declared(Value((), _INT, component.low, component.high))
-            return Line([[f"touch({vector}, ", self.component(component), ")"], [f"{target} = {vector}.{letter}"]])
+            return Line(
+                [[f"touch({vector}, ", self.component(component), ")"], [f"{target} = {vector}.{letter}"]]
+            )
         return None
 
     def component(self, element: Value) -> Value:
@@ -710,7 +844,9 @@ class Writer:
         name, operation, size = self.random.choice(self.counters)
         kind = self.kind(name)
         index = self.remainder(self.signed(self.reduced(self.integer(1))), size)
-        operand = self.coerced(self.integer(1), Value((), _INT if kind in ("i32", "i64") else _NATURAL, 0, 1000))
+        operand = self.coerced(
+            self.integer(1), Value((), _INT if kind in ("i32", "i64") else _NATURAL, 0, 1000)
+        )
         if form < 3:
             return Line([[f"vc.atomic_{operation}({name}[", index, "], ", operand, ")"]])
         owned = [each for each in self.owned if self.kind(each) in ("i32", "u32")]
@@ -721,44 +857,69 @@ class Writer:
         operand = self.coerced(operand, Value((), _NATURAL, 0, 500))
         # nobody else has this element: what was there before is known
         place, expected = self.slot(), self.coerced(self.integer(1), Value((), _INT, 0, 3))
-        held = self.declared(Value((), frozenset({self.kind(own)}), element.low, element.high), "d", assignable=False)
+        held = self.declared(
+            Value((), frozenset({self.kind(own)}), element.low, element.high), "d", assignable=False
+        )
         if form == 3:
-            return Line([[f"{held} = vc.atomic_{self.pick('min', 'max', 'exchange')}({own}[", place, "], ", operand, ")"]])
-        return Line([[f"{held} = vc.atomic_compare_exchange({own}[", place, "], ", expected, ", ", operand, ")"]])
+            return Line(
+                [
+                    [
+                        f"{held} = vc.atomic_{self.pick('min', 'max', 'exchange')}({own}[",
+                        place,
+                        "], ",
+                        operand,
+                        ")",
+                    ]
+                ]
+            )
+        return Line(
+            [[f"{held} = vc.atomic_compare_exchange({own}[", place, "], ", expected, ", ", operand, ")"]]
+        )
 
     def _subgroup(self, depth: int) -> Statement | None:
         """Something whose outcome does not depend on the size of subgroups."""
         form = self.random.randrange(6)
         value = self.coerced(self.integer(1), Value((), _INT, 0, 1000))
         whole = Value(("vc.to_int(", value, ")"), frozenset({"i32"}), 0, 1000)
-        name, operation, size = self.random.choice([each for each in self.counters if self.kind(each[0]) == "i32"])
+        name, operation, size = self.random.choice(
+            [each for each in self.counters if self.kind(each[0]) == "i32"]
+        )
         part = self.fresh("s")
         if form <= 1:
-            return Line([
-                [f"{part} = vc.subgroup_{operation}(", whole, ")"],
-                ["if vc.subgroup_elect():"],
-                [f"    vc.atomic_{operation}({name}[{self.random.randrange(size)}], {part})"],
-            ])
+            return Line(
+                [
+                    [f"{part} = vc.subgroup_{operation}(", whole, ")"],
+                    ["if vc.subgroup_elect():"],
+                    [f"    vc.atomic_{operation}({name}[{self.random.randrange(size)}], {part})"],
+                ]
+            )
         if form == 2:
             adds = [each for each in self.counters if each[1] == "add" and self.kind(each[0]) == "i32"]
             name, _, size = self.random.choice(adds)
-            return Line([
-                [f"{part} = vc.subgroup_ballot_bit_count(vc.subgroup_ballot(", self.condition(1), "))"],
-                ["if vc.subgroup_elect():"],
-                [f"    vc.atomic_add({name}[{self.random.randrange(size)}], {part})"],
-            ])
+            return Line(
+                [
+                    [f"{part} = vc.subgroup_ballot_bit_count(vc.subgroup_ballot(", self.condition(1), "))"],
+                    ["if vc.subgroup_elect():"],
+                    [f"    vc.atomic_add({name}[{self.random.randrange(size)}], {part})"],
+                ]
+            )
         if form == 3:
             target = self.declared(Value((), _INT, 0, 1000))
             other = self.fresh("s")
-            return Line([
-                [f"{other} = ", whole],
-                [f"{part} = vc.subgroup_exclusive_add({other})"],
-                [f"{target} = vc.subgroup_inclusive_add({other}) - {part}"],
-            ])
+            return Line(
+                [
+                    [f"{other} = ", whole],
+                    [f"{part} = vc.subgroup_exclusive_add({other})"],
+                    [f"{target} = vc.subgroup_inclusive_add({other}) - {part}"],
+                ]
+            )
         if form == 4:
             with self.divergent():
                 flag = self.fresh("s")
-                return Block([Clause([f"if vc.subgroup_any({flag}) and {flag}:"], self.block(max(0, depth - 1)))], before=[[f"{flag} = ", self.condition(1)]])
+                return Block(
+                    [Clause([f"if vc.subgroup_any({flag}) and {flag}:"], self.block(max(0, depth - 1)))],
+                    before=[[f"{flag} = ", self.condition(1)]],
+                )
         target = self.declared(Value((), _INT, 0, 1000))
         return Line([[f"{target} = vc.subgroup_shuffle(", whole, ", vc.subgroup_invocation_id())"]])
 
@@ -769,13 +930,21 @@ class Writer:
         target = self.random.choice(targets)
         name = self.fresh("n")
         count = self.pick(62, 63, 64, 65, 66, 100, 130)
-        items = self.pick(f"range({count})", f"vc.range({count})", f"range(3, {count}, 2)", f"range({count}, 0, -1)", f"range({2 * count}, 3, -2)")
+        items = self.pick(
+            f"range({count})",
+            f"vc.range({count})",
+            f"range(3, {count}, 2)",
+            f"range({count}, 0, -1)",
+            f"range({2 * count}, 3, -2)",
+        )
         high = 300
         with self.nested(), self.divergent(loop=True):
             counter = Value((name,), _NATURAL, 0, high)
             self.scope.known.append(counter)
             calls, self.calls = self.calls, 0
-            body: list[Statement] = [Line([[f"{target} = ", self.coerced(self.binary("+", target, self.integer(1)), target)]])]
+            body: list[Statement] = [
+                Line([[f"{target} = ", self.coerced(self.binary("+", target, self.integer(1)), target)]])
+            ]
             if self.chance(0.5):
                 body.append(self._jump(0) if self.chance(0.5) else self._assign(0))
             self.calls = calls
@@ -790,7 +959,9 @@ class Writer:
         if len(self.scope.functions) > 4:
             return None
         name = self.fresh("inner")
-        captured = [each for each in self.scope.assignable if each.types in (_INT, _NATURAL) and str(each)[0] != "u"]
+        captured = [
+            each for each in self.scope.assignable if each.types in (_INT, _NATURAL) and str(each)[0] != "u"
+        ]
         parameter = Value((self.fresh("u"),), _INT, -_SMALL, _SMALL)
         result = Value((), _INT, -_SMALL, _SMALL)
         if self.chance(0.25):
@@ -838,7 +1009,9 @@ class Writer:
                 self.scope.known.append(Value((name,), _NATURAL, 0, 3))
                 body = [self.statement(1), self._swap(), self.statement(1)]
             self.loops = loops
-            items = self.pick(f"range({count})", f"vc.range({count})", f"range(1 + vc.workgroup_id().x % {count})")
+            items = self.pick(
+                f"range({count})", f"vc.range({count})", f"range(1 + vc.workgroup_id().x % {count})"
+            )
             return Block([Clause([f"for {name} in {items}:"], body)])
         return self._swap()
 
@@ -851,22 +1024,26 @@ class Writer:
         if self.chance(0.3):
             condition = self.condition(1)
             target = self.declared(Value((), _INT, 0, 1000))
-            return Line([
-                ["tile[lane] = 0"],
-                ["vc.barrier()"],
-                ["if ", condition, ":"],
-                [f"    vc.atomic_add(tile[(lane + {step}) % live], lane % 4)"],
-                ["vc.barrier()"],
-                [f"{target} = tile[lane]"],
-                ["vc.barrier()"],
-            ])
+            return Line(
+                [
+                    ["tile[lane] = 0"],
+                    ["vc.barrier()"],
+                    ["if ", condition, ":"],
+                    [f"    vc.atomic_add(tile[(lane + {step}) % live], lane % 4)"],
+                    ["vc.barrier()"],
+                    [f"{target} = tile[lane]"],
+                    ["vc.barrier()"],
+                ]
+            )
         target = self.declared(Value((), _INT, -_SMALL, _SMALL))
-        return Line([
-            ["tile[lane] = ", value],
-            ["vc.barrier()"],
-            [f"{target} = tile[(lane + {step}) % live]"],
-            ["vc.barrier()"],
-        ])
+        return Line(
+            [
+                ["tile[lane] = ", value],
+                ["vc.barrier()"],
+                [f"{target} = tile[(lane + {step}) % live]"],
+                ["vc.barrier()"],
+            ]
+        )
 
     # -- literals at the edges
 
@@ -879,7 +1056,9 @@ class Writer:
         """Write a function of the module."""
         name = self.fresh("helper")
         self.scope = Scope()
-        parameters = [Value((self.fresh("u"),), _INT, -_SMALL, _SMALL) for _ in range(self.random.randint(1, 2))]
+        parameters = [
+            Value((self.fresh("u"),), _INT, -_SMALL, _SMALL) for _ in range(self.random.randint(1, 2))
+        ]
         self.scope.known, self.scope.assignable = list(parameters), list(parameters)
         result = Value((), _INT, -_SMALL, _SMALL)
         self.result, self.uniform, self.in_kernel = result, False, False
@@ -912,9 +1091,17 @@ class Writer:
         data = [[one() for _ in range(count)] if count else one() for _ in range(size)]
         self.buffers.append(Buffer(kind, data))
         self.parameters.append((name, place))
-        types = {"i32": frozenset({"i32"}), "i8": frozenset({"i32"}), "u8": frozenset({"u32"}), "f32": _FLOAT, "b8": _BOOL}
+        types = {
+            "i32": frozenset({"i32"}),
+            "i8": frozenset({"i32"}),
+            "u8": frozenset({"u32"}),
+            "f32": _FLOAT,
+            "b8": _BOOL,
+        }
         scalar = {"iv": "i32", "uv": "u32", "v": "f32"}.get(kind.rstrip("234"), kind)
-        self.elements[name] = Value((), types.get(scalar, frozenset({scalar})), low, high, 2 if scale > 1 else 0)
+        self.elements[name] = Value(
+            (), types.get(scalar, frozenset({scalar})), low, high, 2 if scale > 1 else 0
+        )
         (self.owned if owned else self.read_only).append(name)
 
     def memory(self, total: int) -> None:
@@ -927,7 +1114,9 @@ class Writer:
                 low, high = RANGES[kind] if kind[1] == "8" else (-30000 if kind[0] == "i" else 0, 30000)
                 self.buffer(name, kind, total * _SLOTS, low, high, owned=True)
         if self.has("wide"):
-            for name, kind, low, high in self.random.sample([("x", "i64", -(2**40), 2**40), ("y", "u64", 0, 2**63), ("z", "u32", 0, 2**32 - 1)], 2):
+            for name, kind, low, high in self.random.sample(
+                [("x", "i64", -(2**40), 2**40), ("y", "u64", 0, 2**63), ("z", "u32", 0, 2**32 - 1)], 2
+            ):
                 self.buffer(name, kind, total * _SLOTS, low, high, owned=True)
         if self.has("floats"):
             self.buffer("f", "f32", total * _SLOTS, -64, 64, owned=True)
@@ -961,13 +1150,25 @@ class Writer:
             self.helper()
         self.memory(total)
         if self.has("reads"):
-            text = ["def poke(buffer, place, value):", "    old = buffer[place]", "    buffer[place] = value", "    return old"]
+            text = [
+                "def poke(buffer, place, value):",
+                "    old = buffer[place]",
+                "    buffer[place] = value",
+                "    return old",
+            ]
             self.functions.append(Line([[each] for each in text]))
         if self.has("vectors"):
             text = ["def touch(vector, value):", "    vector.x = value"]
             self.functions.append(Line([[each] for each in text]))
         if self.barriers:
-            text = ["def exchange(tile, lane, other, value):", "    tile[lane] = value", "    vc.barrier()", "    found = tile[other]", "    vc.barrier()", "    return found"]
+            text = [
+                "def exchange(tile, lane, other, value):",
+                "    tile[lane] = value",
+                "    vc.barrier()",
+                "    found = tile[other]",
+                "    vc.barrier()",
+                "    return found",
+            ]
             self.functions.append(Line([[each] for each in text]))
         self.scope = Scope()
         self.scope.functions = list(self.made)
@@ -979,9 +1180,13 @@ class Writer:
         body += self.epilogue()
         names = ", ".join(name for name, _ in self.parameters)
         self.functions.append(Block([Clause([f"def kernel({names}):"], body)], fixed=True))
-        return Program(self.seed, self.features, self.functions, self.buffers, self.parameters, exec_size, local_size)
+        return Program(
+            self.seed, self.features, self.functions, self.buffers, self.parameters, exec_size, local_size
+        )
 
-    def prologue(self, exec_size: tuple[int, ...], local_size: tuple[int, ...], total: int) -> list[Statement]:
+    def prologue(
+        self, exec_size: tuple[int, ...], local_size: tuple[int, ...], total: int
+    ) -> list[Statement]:
         body: list[Statement] = []
         if len(exec_size) == 1:
             rows: list[Parts] = [["i = int(vc.global_invocation_id().x)"]]
@@ -1009,7 +1214,11 @@ class Writer:
         count = 1
         for each in local_size:
             count *= each
-        rows: list[Parts] = [[f"tile = vc.shared_buffer(vc.i32, {count}, 'tile')"], ["at = vc.local_invocation_id()"], ["group = vc.workgroup_id()"]]
+        rows: list[Parts] = [
+            [f"tile = vc.shared_buffer(vc.i32, {count}, 'tile')"],
+            ["at = vc.local_invocation_id()"],
+            ["group = vc.workgroup_id()"],
+        ]
         lane, live = "", ""
         for axis, (size, local) in enumerate(zip(exec_size, local_size, strict=True)):
             letter = "xyz"[axis]

@@ -88,7 +88,9 @@ class Program:
 
     def description(self) -> str:
         """Return the program, its arguments and its size as text that runs."""
-        names = ", ".join(f"{name}: {self.buffers[place].kind} buffer {place}" for name, place in self.parameters)
+        names = ", ".join(
+            f"{name}: {self.buffers[place].kind} buffer {place}" for name, place in self.parameters
+        )
         data = "\n".join(
             f"# buffer {place}: {buffer.kind} {buffer.data[:12]}{'...' if len(buffer.data) > 12 else ''}"
             for place, buffer in enumerate(self.buffers)
