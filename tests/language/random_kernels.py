@@ -70,6 +70,7 @@ def expected(program: Program) -> list[list[Any]]:
         [place for _, place in program.parameters],
         program.exec_size,
         program.local_size,
+        wraps=program.edge is not None and program.edge.rule == "wraps",
     )
 
 
@@ -95,21 +96,30 @@ def build(program: Program) -> Any:
 
 def difference(program: Program, *, interpreter: bool = True, device: bool = True) -> Difference | None:
     """Compute a program in all ways; what differs, or None. Raises ModelError for a bad program."""
-    wanted = [
-        array(Buffer(buffer.kind, data))
-        for buffer, data in zip(program.buffers, expected(program), strict=True)
-    ]
+    edge = program.edge
+    try:
+        right = expected(program)
+    except source_model.ModelError:
+        if edge is None or edge.fits:
+            raise
+        right = []
+    wanted = [array(Buffer(buffer.kind, data)) for buffer, data in zip(program.buffers, right, strict=False)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kernel = build(program)
             text = str(kernel.get_src().code if hasattr(kernel.get_src(), "code") else kernel.get_src())
     except VkDispatchError as error:
+        if edge is not None and not edge.fits:
+            at_line = f":{len(program.source().splitlines())})" in str(error)
+            return None if at_line else Difference("refused elsewhere", str(error))
         return Difference(f"refused: {type(error).__name__}: {_masked(str(error))}", str(error))
     except Exception as error:
         return Difference(
             f"raised: {type(error).__name__}: {_masked(str(error))}", f"{type(error).__name__}: {error}"
         )
+    if edge is not None and not edge.fits and (edge.rule == "wraps" or not wanted):
+        return Difference(f"accepted: a number that does not fit, {edge.form}", text)
     if len(text) > _LARGE:
         return Difference("large", f"{len(text)} characters of GLSL")
     ways: list[tuple[str, Callable[[Any, Program], list[np.ndarray[Any, Any]]]]] = []
@@ -189,6 +199,24 @@ def _fails(program: Program, cause: str, **ways: bool) -> bool:
     except Exception:
         return False
     return found is not None and found.cause == cause
+
+
+def supported(feature: str) -> bool:
+    """Whether the default device has the types that programs of a feature use."""
+    kinds = {
+        "narrow": ("i8", "i16", "u16"),
+        "wide": ("i64", "u64"),
+        "edges": ("i8", "i16", "i64"),
+        "floats": ("b8",),
+    }
+    info = vd.get_context().device_infos[0]
+    has = {
+        "i8": info.storage_buffer_8_bit_access, "b8": info.storage_buffer_8_bit_access,
+        "i16": info.storage_buffer_16_bit_access and info.int_16_support,
+        "u16": info.storage_buffer_16_bit_access and info.int_16_support,
+        "i64": info.int_64_support, "u64": info.int_64_support,
+    }  # fmt: skip
+    return all(has[kind] for kind in kinds.get(feature, ()))
 
 
 def features_of(seed: int, only: tuple[str, ...]) -> tuple[str, ...]:

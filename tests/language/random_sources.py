@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from .edge_sources import write_edge
 from .source_model import RANGES
 from .source_tree import Block, Buffer, Clause, Line, Parts, Program, Statement, Value
 
 FEATURES = (
-    "base", "reads", "alias", "functions", "narrow", "wide", "floats", "vectors", "shared", "subgroups",
-    "atomics", "edges", "partial", "loops",
+    "base", "reads", "alias", "functions", "conversions", "narrow", "wide", "floats", "vectors", "shared",
+    "subgroups", "atomics", "edges", "partial", "loops",
 )  # fmt: skip
 
 _RANK = ["u16", "i16", "u32", "i32", "u64", "i64"]
@@ -182,16 +183,15 @@ class Writer:
         """An int32 of a small value."""
         if value.types <= _INT:
             return value
-        return Value(
-            (
-                self.pick("int(", "vc.to_int(") if not value.types & {"i64", "u64"} else "vc.to_int(",
-                value,
-                ")",
-            ),
-            _INT,
-            value.low,
-            value.high,
-        )
+        wide = value.types & {"i64", "u64"}
+        return self.converted("vc.to_int(" if wide else self.pick("int(", "vc.to_int("), value, _INT)
+
+    def converted(self, function: str, value: Value, types: frozenset[str]) -> Value:
+        """Convert a value. A bare name only where that is tested, since it may change nothing."""
+        inner: tuple[str | Value, ...] = (value,)
+        if len(value.parts) == 1 and not self.has("conversions"):
+            inner = ("abs(", value, ")") if value.low >= 0 else ("~~", value)
+        return Value((function, *inner, ")"), types, value.low, value.high)
 
     def reduced(self, value: Value) -> Value:
         return self.remainder(value, self.pick(7, 64, 100))
@@ -308,17 +308,8 @@ class Writer:
         if not _holds(kind, value.low, value.high):
             value = self.remainder(value, 1009)
         if kind == "i32":
-            return (
-                self.signed(value)
-                if not _INT == target.types
-                else Value(
-                    ("vc.to_int(" if value.types & {"i64", "u64"} else "int(", value, ")"),
-                    _INT,
-                    value.low,
-                    value.high,
-                )
-            )
-        return Value((explicit[kind], value, ")"), frozenset({kind}), value.low, value.high)
+            return self.converted("vc.to_int(" if value.types & {"i64", "u64"} else "int(", value, _INT)
+        return self.converted(explicit[kind], value, frozenset({kind}))
 
     # -- values: elements
 
@@ -519,10 +510,13 @@ class Writer:
             ("subgroups", 4, self._subgroup),
             ("loops", 3, self._long_loop),
             ("functions", 3, self._nested_function),
-            ("edges", 0, self._edge),
         ):
             if self.has(feature) and (self.in_kernel or feature in ("functions",)):
                 choices.append((weight, rule))
+        if depth > 0:
+            choices.append((1, self._definite))
+        if self.has("loops"):
+            choices += [(2, self._gathered), (1, self._endless)]
         if self.has("shared") and self.uniform and self.in_kernel:
             choices.append((6, self._exchange))
         for _ in range(20):
@@ -828,10 +822,9 @@ class Writer:
             order = "".join(self.random.sample(letters, count))
             return Line([[f"{name}[", self.slot(), f"] = {vector}.{order}"]])
         if form == 8 and kind[0] == "i":
+            changed = self.component(component)
             target = self.declared(Value((), _INT, component.low, component.high))
-            return Line(
-                [[f"touch({vector}, ", self.component(component), ")"], [f"{target} = {vector}.{letter}"]]
-            )
+            return Line([[f"touch({vector}, ", changed, ")"], [f"{target} = {vector}.{letter}"]])
         return None
 
     def component(self, element: Value) -> Value:
@@ -1045,10 +1038,63 @@ class Writer:
             ]
         )
 
-    # -- literals at the edges
+    def _definite(self, depth: int) -> Statement:
+        """A name that gets its value on every way through an if, unless a jump leaves that way."""
+        contract = Value((), _INT, -_SMALL, _SMALL)
+        name = self.fresh("h")
+        clauses = []
+        with self.divergent():
+            heads: list[Parts] = [["if ", self.condition(1), ":"]]
+            if self.chance(0.4):
+                heads.append(["elif ", self.condition(1), ":"])
+            for head in [*heads, ["else:"]]:
+                body = self.block(depth - 1, 1) if self.chance(0.5) else []
+                if self.loops and self.chance(0.3):
+                    test = self.pick("1 < 2", "i == i", "True", str(self.condition(0)))
+                    body.append(Block([Clause([f"if {test}:"], [Line([[self.pick("break", "continue")]])])]))
+                body.append(Line([[f"{name} = ", self.value_for(contract, 1)]]))
+                clauses.append(Clause(head, body))
+        known = Value((name,), contract.types, contract.low, contract.high)
+        self.scope.known.append(known)
+        self.scope.assignable.append(known)
+        return Block(clauses)
 
-    def _edge(self, depth: int) -> Statement | None:
-        return None
+    def _gathered(self, depth: int) -> Statement:
+        """Python's own iterables and comprehensions."""
+        target = Value((), _INT, 0, _SMALL)
+        one, two = self.coerced(self.integer(1), target), self.coerced(self.integer(1), target)
+        name = self.fresh("m")
+        count = self.random.randint(1, 4)
+        form = self.random.randrange(5)
+        if form <= 1:
+            with self.nested():
+                self.scope.known.append(Value((name,), _INT, 0, 4))
+                calls, self.calls = self.calls, 0
+                term = self.coerced(self.integer(1), target)
+                self.calls = calls
+            opening, closing = self.pick(("", ""), ("[", "]"))
+            line: Parts = [f"sum({opening}", term, f" for {name} in range({count}){closing}) % {_SMALL}"]
+            return Line([[f"{self.declared(target)} = ", *line]])
+        total = self.declared(target)
+        if form == 2:
+            head: Parts = [f"for {name}, {name}_too in enumerate((", one, ", ", two, ", 5)):"]
+        elif form == 3:
+            head = [f"for {name}, {name}_too in zip(range({count}), [", one, ", ", two, ", 7]):"]
+        else:
+            head = [f"for {name}_too, {name} in [(1, ", one, "), (2, ", two, ")]:"]
+        body: list[Statement] = [Line([[f"{total} = ({total} * 3 + {name} + {name}_too) % {_SMALL}"]])]
+        if self.chance(0.3):
+            with self.divergent(loop=True):
+                body.append(self._jump(0))
+        return Block([Clause(head, body)], before=[[f"{total} = 0"]])
+
+    def _endless(self, depth: int) -> Statement:
+        fuel = self.fresh("n")
+        rounds = self.random.randint(1, 5)
+        with self.divergent(loop=True):
+            end = Line([[f"{fuel} += 1"], [f"if {fuel} > {rounds}:"], ["    break"]], fixed=True)
+            body: list[Statement] = [end, *self.block(max(0, depth - 1)), self._jump(0)]
+        return Block([Clause([self.pick("while True:", "while 1:")], body)], before=[[f"{fuel} = 0"]])
 
     # -- the program
 
@@ -1248,4 +1294,6 @@ class Writer:
 
 def write(seed: int, features: tuple[str, ...]) -> Program:
     """Write the program of a seed."""
+    if "edges" in features:
+        return write_edge(seed, features)
     return Writer(seed, features).program()

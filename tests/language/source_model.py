@@ -95,7 +95,7 @@ def checked(kind: str, value: Any) -> Any:
         return float(value)
     low, high = RANGES[kind]
     if kind in ("i8", "u8"):
-        return (int(value) - low) % (high - low + 1) + low
+        return wrapped(kind, int(value))
     if not low <= value <= high:
         raise ModelError(f"{value} is no {kind}")
     return int(value)
@@ -125,8 +125,9 @@ class Place:
 class Cells:
     """A buffer or shared array. Reading an element gives a value."""
 
-    def __init__(self, kind: str, data: list[Any]) -> None:
+    def __init__(self, kind: str, data: list[Any], *, wraps: bool = False) -> None:
         self.kind = kind
+        self.wraps = wraps
         self.data = [Vector(each) if isinstance(each, list) else each for each in data]
 
     def _index(self, index: Any) -> int:
@@ -141,6 +142,8 @@ class Cells:
         return Vector(value.values) if isinstance(value, Vector) else value
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if self.wraps:
+            value = wrapped(self.kind, value)
         self.data[self._index(index)] = checked(self.kind, value)
 
     def at(self, index: Any) -> Place:
@@ -192,14 +195,20 @@ def _compare_exchange(place: Place, expected: Any, desired: Any) -> Any:
     return old
 
 
-def _convert(kind: str) -> Callable[[Any], Any]:
+def _convert(kind: str, wraps: bool) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
-        return checked(kind, int(value))
+        return checked(kind, wrapped(kind, int(value)) if wraps else int(value))
 
     return convert
 
 
-def language(ids: Ids, local_size: tuple[int, ...]) -> Any:
+def wrapped(kind: str, value: int) -> int:
+    """Take a number around the range of a type until it is in it."""
+    low, high = RANGES[kind]
+    return (value - low) % (high - low + 1) + low
+
+
+def language(ids: Ids, local_size: tuple[int, ...], wraps: bool) -> Any:
     """Return what stands for `vc`."""
 
     class Language:
@@ -222,7 +231,7 @@ def language(ids: Ids, local_size: tuple[int, ...]) -> Any:
     vc.clip = lambda x, low, high: min(max(x, low), high)
     vc.select = lambda condition, a, b: a if condition else b
     for name, kind in _MADE.items():
-        setattr(vc, name, _convert(kind))
+        setattr(vc, name, _convert(kind, wraps))
     vc.to_float = float
     for count, kind in itertools.product((2, 3, 4), ("ivec", "uvec", "vec")):
         setattr(vc, f"to_{kind}{count}", lambda *values: Vector(values))
@@ -287,18 +296,26 @@ def _round(value: float) -> int:
 
 
 def run(
-    source: str, buffers: list[tuple[str, list[Any]]], arguments: list[int], exec_size: tuple[int, ...],
+    source: str,
+    buffers: list[tuple[str, list[Any]]],
+    arguments: list[int],
+    exec_size: tuple[int, ...],
     local_size: tuple[int, ...],
-) -> list[list[Any]]:  # fmt: skip
-    """Run the function `kernel` of a module for every invocation; returns what the buffers hold then."""
+    *,
+    wraps: bool = False,
+) -> list[list[Any]]:
+    """Run the function `kernel` of a module for every invocation; returns what the buffers hold then.
+
+    A store of what does not fit is an error, or wraps around.
+    """
     tree = ast.parse(source)
     waiting = _waiting(tree)
     # a kernel's own name is not called
     tree = ast.fix_missing_locations(_Rewriter(waiting - {"kernel"}).visit(tree))
     tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
-    cells = [Cells(kind, data) for kind, data in buffers]
+    cells = [Cells(kind, data, wraps=wraps) for kind, data in buffers]
     ids = Ids()
-    namespace: dict[str, Any] = {"vc": language(ids, local_size), "__builtins__": builtins}
+    namespace: dict[str, Any] = {"vc": language(ids, local_size, wraps), "__builtins__": builtins}
     exec(compile(tree, "<model>", "exec"), namespace)
     kernel = namespace["kernel"]
     parameters = [cells[place] for place in arguments]

@@ -67,6 +67,19 @@ class Buffer:
     data: list[Any]
 
 
+@dataclass(frozen=True)
+class Edge:
+    """What holds of a program whose numbers may not fit.
+
+    `rule` is "wraps" where integers wrap around, and "exact" where they must not; `fits` tells that every
+    number fits in the type that it meets, so that nothing may be refused.
+    """
+
+    rule: str
+    fits: bool
+    form: str
+
+
 @dataclass(eq=False)
 class Program:
     """A module of functions, the last of which is the kernel, and how to call it."""
@@ -78,6 +91,7 @@ class Program:
     parameters: list[tuple[str, int]]
     exec_size: tuple[int, ...]
     local_size: tuple[int, ...]
+    edge: Edge | None = None
 
     def source(self) -> str:
         header = "import vkdispatch as vd\nimport vkdispatch.codegen as vc\n"
