@@ -10,7 +10,8 @@ from .source_tree import Block, Buffer, Clause, Edge, Line, Program
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _OPERATORS = ("+", "-", "*", "&", "|", "^")
 _CONVERSIONS = {
-    "i16": "to_int16", "u16": "to_uint16", "i32": "to_int", "u32": "to_uint", "i64": "to_int64", "u64": "to_uint64",
+    "i16": "to_int16", "u16": "to_uint16", "i32": "to_int", "u32": "to_uint",
+    "i64": "to_int64", "u64": "to_uint64",
 }  # fmt: skip
 _KINDS = ("i16", "u16", "i32", "u32", "i64", "u64", "i8", "u8", "i32", "u32")
 

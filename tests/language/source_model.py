@@ -1,8 +1,8 @@
 """Runs the source of a kernel as ordinary Python, one invocation at a time.
 
-Integers are Python's: programs are drawn so that none leaves the range of its type on the device. Workgroups run
-in lockstep from barrier to barrier. A subgroup is one invocation here, so programs may only use subgroups in
-ways whose outcome does not depend on their size.
+Integers are Python's: programs are drawn so that none leaves the range of its type on the device. Workgroups
+run in lockstep from barrier to barrier. A subgroup is one invocation here, so programs may only use subgroups
+in ways whose outcome does not depend on their size.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ class Ids:
     """Numbers of the invocation that runs."""
 
     def __init__(self) -> None:
-        self.place, self.local, self.group = (0, 0, 0), (0, 0, 0), (0, 0, 0)
+        self.place: tuple[int, ...] = (0, 0, 0)
+        self.local: tuple[int, ...] = (0, 0, 0)
+        self.group: tuple[int, ...] = (0, 0, 0)
         self.index = 0
         self.shared: dict[str, Cells] = {}
 
@@ -241,7 +243,8 @@ def language(ids: Ids, local_size: tuple[int, ...], wraps: bool) -> Any:
     for name in ("add", "mul", "min", "max", "and", "or", "xor"):
         setattr(vc, f"subgroup_{name}", lambda x: x)
         setattr(vc, f"subgroup_inclusive_{name}", lambda x: x)
-        setattr(vc, f"subgroup_exclusive_{name}", lambda x, neutral=_NEUTRAL.get(name): neutral)
+    for name, neutral in _NEUTRAL.items():
+        setattr(vc, f"subgroup_exclusive_{name}", lambda x, neutral=neutral: neutral)
     vc.subgroup_elect = lambda: True
     vc.subgroup_all = vc.subgroup_any = bool
     vc.subgroup_all_equal = lambda x: True
@@ -327,9 +330,13 @@ def run(
 
 
 def _run_group(
-    kernel: Callable[..., Any], parameters: list[Cells], ids: Ids, group: tuple[int, ...],
-    size: tuple[int, ...], local: tuple[int, ...],
-) -> None:  # fmt: skip
+    kernel: Callable[..., Any],
+    parameters: list[Cells],
+    ids: Ids,
+    group: tuple[int, ...],
+    size: tuple[int, ...],
+    local: tuple[int, ...],
+) -> None:
     shared: dict[str, Cells] = {}
     running: list[tuple[tuple[Any, ...], Generator[None]]] = []
     for index, backwards in enumerate(itertools.product(*map(range, reversed(local)))):

@@ -11,8 +11,8 @@ import os
 import pytest
 
 from . import source_model
-from .random_kernels import check, supported
 from .random_sources import FEATURES
+from .source_running import check, supported
 from .source_tree import Block, Buffer, Clause, Line, Program, edits
 
 PROGRAMS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "40"))
