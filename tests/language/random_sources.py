@@ -21,6 +21,63 @@ FEATURES = (
 )  # fmt: skip
 
 
+# Functions that programs of a feature may call.
+_FUNCTIONS = (
+    (
+        "reads",
+        """def poke(buffer, place, value):
+    old = buffer[place]
+    buffer[place] = value
+    return old""",
+    ),
+    (
+        "vectors",
+        """def touch(vector, value):
+    vector.x = value""",
+    ),
+    (
+        "shared",
+        """def exchange(tile, lane, other, value):
+    tile[lane] = value
+    vc.barrier()
+    found = tile[other]
+    vc.barrier()
+    return found""",
+    ),
+    (
+        "functions",
+        """def powered(x, n=3):
+    if n == 0:
+        return 1
+    return x * powered(x, n - 1) % 1009""",
+    ),
+    (
+        "functions",
+        """def applied(x, y):
+    def twice(f, z):
+        return f(f(z))
+    if x > y:
+        return twice(lambda z: (z + y) % 100, x)
+    return twice(abs, x)""",
+    ),
+    (
+        "functions",
+        """def counted(x, y):
+    count = 0
+    def bump(by):
+        nonlocal count
+        if by > 3:
+            count += 1
+        return count
+    for n in range(3):
+        if bump(x % 7) > y % 3:
+            return count
+        x = x // 2
+    return bump(y) - 1""",
+    ),
+)
+
+
 class Writer(Features):
     """Writes one program."""
 
@@ -121,27 +178,16 @@ class Writer(Features):
         for _ in range(self.random.randint(0, 2) + self.has("functions")):
             self.helper()
         self.memory(total)
-        if self.has("reads"):
-            text = [
-                "def poke(buffer, place, value):",
-                "    old = buffer[place]",
-                "    buffer[place] = value",
-                "    return old",
+        for feature, text in _FUNCTIONS:
+            if self.barriers if feature == "shared" else self.has(feature):
+                self.functions.append(Line([[row] for row in text.splitlines()]))
+        if self.has("functions"):
+            wide = [Value((), INT, -SMALL, SMALL)] * 2
+            self.made += [
+                ("powered", [Value((), INT, 0, 9)], wide[0]),
+                ("applied", wide, wide[0]),
+                ("counted", wide, wide[0]),
             ]
-            self.functions.append(Line([[each] for each in text]))
-        if self.has("vectors"):
-            text = ["def touch(vector, value):", "    vector.x = value"]
-            self.functions.append(Line([[each] for each in text]))
-        if self.barriers:
-            text = [
-                "def exchange(tile, lane, other, value):",
-                "    tile[lane] = value",
-                "    vc.barrier()",
-                "    found = tile[other]",
-                "    vc.barrier()",
-                "    return found",
-            ]
-            self.functions.append(Line([[each] for each in text]))
         self.scope = Scope()
         self.scope.functions = list(self.made)
         body = self.prologue(exec_size, local_size, total)

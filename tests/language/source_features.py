@@ -102,57 +102,70 @@ class Features(Statements):
         )
 
     def _vectors(self, depth: int) -> Statement | None:
-        names = [each for each in self.owned if not self.is_scalar(each)]
-        name = self.random.choice(names)
-        kind = self.kind(name)
-        count = int(kind[-1])
-        letters = "xyzw"[:count]
+        """Vectors, which names share, and parts of them."""
+        name = self.random.choice([each for each in self.owned if not self.is_scalar(each)])
+        kind, element = self.kind(name), self.elements[name]
         known = [value for value, each in self.scope.vectors if each == kind]
-        component = self.elements[name]
-        form = self.random.randrange(9)
-        if form <= 1 or not known:
-            value = Value((self.fresh("v"),), frozenset({kind}), component.low, component.high)
-            result: Parts = [f"{value} = ", Value((f"{name}[", self.slot(), "]"), frozenset({kind}))]
-            if form == 1:
-                made = ", ".join(str(self.component(component)) for _ in letters)
-                result = [f"{value} = vc.to_{'ivec' if kind[0] == 'i' else 'vec'}{count}({made})"]
-            self.scope.vectors.append((value, kind))
-            return Line([result])
-        vector = self.random.choice(known)
-        letter = self.random.choice(letters)
-        if form == 2:
+        if not known or self.chance(0.25):
+            return self._new_vector(name)
+        vector, other = self.random.choice(known), self.random.choice(known)
+        letters = "xyzw"[: int(kind[-1])]
+        letter, order = self.random.choice(letters), "".join(self.random.sample(letters, len(letters)))
+        place = Value((f"{name}[", self.slot(), "]"), frozenset({kind}))
+        one, two = self.component(element), self.random.randint(1, 5)
+        bound = int(element.high) + 1
+        simple: list[Parts] = [
+            [f"{vector}.{letter} = ", one],
+            [f"{vector}[{letters.index(letter)}] = ", one],
+            [f"{vector}.{order[:2]} = {other}.{order[-2:]}"],
+            [f"{vector}.{order[0]}, {other}.{order[1]} = {other}.{order[1]}, {vector}.{order[0]}"],
+            [place, f".{letter} = ", one],
+            [place, f" = {vector}"],
+            [place, f" = ({vector} + {other} * {two}) % {bound}"],
+            [place, f" = {vector}.{order}"],
+            [place, f" = {vector} if ", self.condition(1), f" else {other}"],
+        ]
+        form = self.random.randrange(len(simple) + 4)
+        if form < len(simple):
+            return Line([simple[form]])
+        if form == len(simple):
+            # a new vector: what other names share stays
             return (
-                Line([[f"{vector}.{letter} = ", self.component(component)]])
-                if self.uniform or self.chance(0.5)
+                Line([[f"{vector} {self.pick('+=', '*=')} {other}"], [f"{vector} %= {bound}"]])
+                if self.uniform
                 else None
             )
-        if form == 3:
-            return Line([[f"{name}[", self.slot(), f"].{letter} = ", self.component(component)]])
-        if form == 4:
-            other = Value((self.fresh("v"),), frozenset({kind}), component.low, component.high)
-            self.scope.vectors.append((other, kind))
-            return Line([[f"{other} = {vector}"]])
-        if form == 5:
-            return Line([[f"{name}[", self.slot(), f"] = {vector}"]])
-        if form == 6:
-            factor = self.random.randint(1, 5)
-            other = self.random.choice(known)
-            bound = int(component.high) + 1 if kind[0] == "i" else 0
-            if not bound:
-                return None
-            return Line([[f"{name}[", self.slot(), f"] = ({vector} + {other} * {factor}) % {bound}"]])
-        if form == 7:
-            order = "".join(self.random.sample(letters, count))
-            return Line([[f"{name}[", self.slot(), f"] = {vector}.{order}"]])
-        if form == 8 and kind[0] == "i":
-            changed = self.component(component)
-            target = self.declared(Value((), INT, component.low, component.high))
-            return Line([[f"touch({vector}, ", changed, ")"], [f"{target} = {vector}.{letter}"]])
-        return None
+        if form == len(simple) + 1:
+            return Line([[place, f".{letter} += ", one], [place, f".{letter} %= {bound}"]])
+        if form == len(simple) + 2:
+            return Line([[place, f" += {vector}"], [place, f" %= {bound}"]])
+        target = self.declared(Value((), INT, element.low, element.high))
+        read = self.pick(
+            f"{vector}.{letter}", f"{vector}[i % {len(letters)}]", f"{vector}.{order}.{letters[0]}"
+        )
+        return Line([[f"touch({vector}, ", one, ")"], [f"{target} = {read}"]])
+
+    def _new_vector(self, name: str) -> Statement:
+        """Bind a name to an element, to a vector that is made, or to one that has a name."""
+        kind, element = self.kind(name), self.elements[name]
+        known = [value for value, each in self.scope.vectors if each == kind]
+        count = int(kind[-1])
+        value: Parts = [f"{name}[", self.slot(), "]"]
+        form = self.random.randrange(4)
+        if form == 0:
+            value = [f"vc.to_ivec{count}("]
+            for place in range(count):
+                value += [", " if place else "", self.component(element)]
+            value.append(")")
+        elif form == 1 and known:
+            value = [str(self.random.choice(known))]
+        if known and self.uniform and not self.loops and self.chance(0.2):
+            return Line([[f"{self.random.choice(known)} = ", *value]])
+        vector = Value((self.fresh("v"),), frozenset({kind}), element.low, element.high)
+        self.scope.vectors.append((vector, kind))
+        return Line([[f"{vector} = ", *value]])
 
     def component(self, element: Value) -> Value:
-        if element.types == FLOAT:
-            return self.coerced(self.float(1), element)
         return self.coerced(self.integer(1), Value((), INT, element.low, element.high))
 
     def _atomic(self, depth: int) -> Statement | None:
