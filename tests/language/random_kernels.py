@@ -30,15 +30,23 @@ def features_of(seed: int, only: tuple[str, ...]) -> tuple[str, ...]:
     return (first,) if seed // len(only) % 3 or second == first else (first, second)
 
 
-def answer_tasks(**options: bool) -> None:
-    """Run the programs whose seeds and features come in, one JSON line each; answer likewise."""
+def answer_tasks(examples: int, **ways: bool) -> None:
+    """Run the programs whose seeds and features come in, one JSON line each; answer likewise.
+
+    So many programs are made smaller for each cause.
+    """
+    seen: Counter[str] = Counter()
     for line in sys.stdin:
         seed, features = json.loads(line)
+        known = {cause for cause, count in seen.items() if count >= examples}
         try:
-            found = check(seed, tuple(features), **options)
+            found = check(seed, tuple(features), leave=known, **ways)
         except Exception as error:
             found = Difference(f"generator: {type(error).__name__}: {masked(str(error))}", str(error))
-        answer = ["", ""] if found is None else [found.cause, found.text]
+        answer = ["", ""]
+        if found is not None:
+            answer = [found.cause, found.text]
+            seen[found.cause] += 1
         print(json.dumps(answer), flush=True)
 
 
@@ -153,20 +161,17 @@ def main() -> int:
     parser.add_argument("--together", action="store_true", help="every program has all of these features")
     parser.add_argument("--no-interpreter", action="store_true")
     parser.add_argument("--no-device", action="store_true")
-    parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument(
         "--timeout", type=float, default=300, help="seconds for a program and making it small"
     )
-    parser.add_argument("--examples", type=int, default=2, help="programs to show for each cause")
+    parser.add_argument("--examples", type=int, default=2, help="programs to make small for each cause")
     parser.add_argument("--lines", type=int, default=100, help="lines of each to show")
     parser.add_argument("--show", action="store_true", help="only write the program of the seed")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     only = tuple(given.only.split(","))
     if given.worker:
-        answer_tasks(
-            interpreter=not given.no_interpreter, device=not given.no_device, small=not given.no_shrink
-        )
+        answer_tasks(given.examples, interpreter=not given.no_interpreter, device=not given.no_device)
         return 0
     tasks = [
         (seed, only if given.together else features_of(seed, only))
@@ -175,8 +180,9 @@ def main() -> int:
     if given.show:
         print(write(*tasks[0]).description())
         return 0
-    flags = ("no_interpreter", "no_device", "no_shrink")
+    flags = ("no_interpreter", "no_device")
     options = [f"--{flag.replace('_', '-')}" for flag in flags if getattr(given, flag)]
+    options.append(f"--examples={given.examples}")
     record = Record(given.examples, given.lines)
     drive(tasks, given.jobs, given.timeout, options, record)
     record.finish(given.count)

@@ -6,7 +6,7 @@ import linecache
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,11 +212,18 @@ def supported(feature: str) -> bool:
     return all(has[kind] for kind in kinds.get(feature, ()))
 
 
-def check(seed: int, features: tuple[str, ...], *, small: bool = True, **ways: bool) -> Difference | None:
-    """Compute the program of a seed; what differs, with a small program that does so too, or None."""
+def check(
+    seed: int, features: tuple[str, ...], *, leave: Container[str] = (), **ways: bool
+) -> Difference | None:
+    """Compute the program of a seed; what differs, with a small program that does so too, or None.
+
+    Programs that fail of one of the causes in `leave` are not made smaller.
+    """
     found = difference(write(seed, features), **ways)
     if found is None:
         return None
-    program = shrink(write(seed, features), found.cause, **ways) if small else write(seed, features)
+    if found.cause in leave:
+        return Difference(found.cause, write(seed, features).description())
+    program = shrink(write(seed, features), found.cause, **ways)
     again = difference(program, **ways) or found
     return Difference(found.cause, f"{program.description()}\n{again.text}")

@@ -21,8 +21,8 @@ _AT_ONCE = 10
 
 # Features of which no program of the first seeds fails. The others wait for the language to be mended: reads
 # that are values (reads, conversions, vectors, shared), captured names (functions), numbers that do not fit
-# (edges), bounds of exec_size before barriers (partial), names that are dead at the end of a round (subgroups,
-# loops).
+# (edges), bounds of exec_size before barriers (partial), names that are dead at the end of a round
+# (subgroups, loops).
 ENABLED = {"alias", "atomics", "base", "floats", "narrow", "wide"}
 
 
