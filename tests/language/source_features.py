@@ -15,6 +15,8 @@ class Features(Statements):
         rules = super().rules(depth)
         if self.has("functions"):
             rules.append((3, self._nested_function))
+        if self.has("conversions"):
+            rules.append((5, self._same_value))
         if self.has("loops"):
             rules += [(2, self._gathered), (1, self._endless)]
         if not self.in_kernel:
@@ -100,6 +102,32 @@ class Features(Statements):
         return Value(
             (f"{name}[", self.slot(), "]"), element.types, element.low, element.high, element.fraction
         )
+
+    def _same_value(self, depth: int) -> Statement | None:
+        """Bind a name to another one's value through what changes nothing, and then change one of the two."""
+        known = [each for each in self.scope.known if each.types in (INT, NATURAL, FLOAT)]
+        if not known:
+            return None
+        old = self.random.choice(known)
+        real = old.types == FLOAT
+        forms = ["+{}", "({}, 0)[0]", "[{}][0]", "(lambda: {})()", "min({0}, {0})", "({0} if 1 < 2 else {0})"]
+        forms += (
+            ["float({})", "1.0 * {}"]
+            if real
+            else ["int({})", "vc.to_int({})", "{} + 0", "1 * {}", "({} | 0)"]
+        )
+        # a name that may be unsigned stays so, or becomes an int32
+        target = old if real else Value((), NATURAL, old.low, old.high) if old.types == NATURAL else old
+        text = self.random.choice([each for each in forms if "|" not in each or old.low >= 0]).format(old)
+        new = self.declared(Value((), target.types, old.low, old.high, old.fraction))
+        changed = self.random.choice([new, old] if old in self.scope.assignable else [new])
+        by = self.pick("0.25", "-0.5") if real else str(self.random.randint(1, 9))
+        rows: list[Parts] = [[f"{new} = {text}"], [f"{changed} += {by}"]]
+        if real:
+            rows.append([f"{changed} = float(int({changed}) % 64)"])
+        else:
+            rows.append([f"{changed} %= {int(old.high) + 1}"])
+        return Line(rows)
 
     def _vectors(self, depth: int) -> Statement | None:
         """Vectors, which names share, and parts of them."""

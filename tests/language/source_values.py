@@ -17,6 +17,8 @@ NATURAL = frozenset({"py", "i32", "u32"})
 FLOAT = frozenset({"f32"})
 BOOL = frozenset({"b8"})
 UNSIGNED = frozenset({"u16", "u32", "u64"})
+# nothing else may stand for the index of an invocation's own element
+INDEX = frozenset({"index"})
 SMALL = 1008
 SLOTS = 4
 FLOAT_BOUND = 64.0
@@ -305,11 +307,11 @@ class Values:
     def slot(self) -> Value:
         """Index of an element of this invocation's own."""
         if self.chance(0.6):
-            return Value((f"i * {SLOTS} + {self.random.randrange(SLOTS)}",), NATURAL, 0, 1 << 20)
+            return Value((f"i * {SLOTS} + {self.random.randrange(SLOTS)}",), INDEX, 0, 1 << 20)
         value = self.integer(1)
         if value.types & {"i64", "u64", "i16", "u16"}:
             value = self.signed(self.reduced(value))
-        return Value((f"i * {SLOTS} + ", self.remainder(value, SLOTS)), NATURAL, 0, 1 << 20)
+        return Value((f"i * {SLOTS} + ", self.remainder(value, SLOTS)), INDEX, 0, 1 << 20)
 
     def element(self) -> Value | None:
         """Read of an element: of a buffer that is read only, or of an own one."""
