@@ -9,6 +9,10 @@ from .source_tree import Block, Buffer, Clause, Edge, Line, Program
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _OPERATORS = ("+", "-", "*", "&", "|", "^")
+_FORMS = (
+    "arithmetic", "arithmetic", "comparison", "comparison", "division", "two", "three", "clip", "choice",
+    "store",
+)  # fmt: skip
 _CONVERSIONS = {
     "i16": "to_int16", "u16": "to_uint16", "i32": "to_int", "u32": "to_uint",
     "i64": "to_int64", "u64": "to_uint64",
@@ -58,14 +62,16 @@ def write_edge(seed: int, features: tuple[str, ...]) -> Program:
 
 def _operation(random: Random, x: str, one: int, two: int) -> tuple[str, str, bool, list[int]]:
     """Form, text, whether the result is that of mathematics, and the numbers in it."""
-    form = random.choice(
-        ["arithmetic", "arithmetic", "comparison", "comparison", "two", "three", "clip", "choice", "store"]
-    )
+    form = random.choice(_FORMS)
     first, second = f"({one})", f"({two})"
     if form in ("arithmetic", "comparison"):
         op = random.choice(_COMPARISONS if form == "comparison" else _OPERATORS)
         sides = [x, first] if random.random() < 0.5 else [first, x]
         return form, f" {op} ".join(sides), form == "comparison", [one]
+    if form == "division":
+        # the least number divided by -1 is undefined on the device
+        divisor = 3 if one in (0, -1) else one
+        return form, f"{x} {random.choice(['//', '%'])} ({divisor})", False, [divisor]
     if form == "two":
         values = random.sample([x, first], 2)
         return form, f"{random.choice(['min', 'max', 'vc.min', 'vc.max'])}({', '.join(values)})", True, [one]

@@ -100,7 +100,7 @@ def difference(program: Program, *, interpreter: bool = True, device: bool = Tru
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kernel = build(program)
-            text = str(kernel.get_src().code if hasattr(kernel.get_src(), "code") else kernel.get_src())
+            text = str(kernel.get_src().code)
     except VkDispatchError as error:
         if edge is not None and not edge.fits:
             at_line = f":{len(program.source().splitlines())})" in str(error)
