@@ -328,7 +328,7 @@ def test_nested_dataclasses_that_do_not_fit() -> None:
         body(out, pair, Outer(5))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"argument 'pair', field 'inner.first'.*shape \(2,\)"):
         body(out, pair, Outer(Scene.Pair((1, 2, 3), 4)))
-    with pytest.raises(TypeError, match="inner.first, inner.second"):
+    with pytest.raises(TypeError, match=r"inner\.first, inner\.second"):
         body(out, pair, 3)
 
 
@@ -343,7 +343,7 @@ class Endless:
 
 
 def test_dataclasses_without_end_are_refused() -> None:
-    with pytest.raises(ValueError, match="'inner' of Endless must be a dtype .* or a dataclass of such"):
+    with pytest.raises(ValueError, match=r"'inner' of Endless must be a dtype .* or a dataclass of such"):
 
         @vd.shader("out.size")
         def body(out: Buff[f32], endless: Endless) -> None:

@@ -109,6 +109,17 @@ def test_truth_values_join_and_steer() -> None:
     np.testing.assert_array_equal(flags.read(0), a | b)
 
 
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_truth_values_of_python_are_stored(value: Any) -> None:
+    @vd.shader("flags.size")
+    def store(flags: Buff[b8]) -> None:
+        flags[vc.global_invocation_id().x] = value
+
+    flags = vd.asbuffer(np.array([True, False]))
+    store(flags)
+    assert flags.read(0).tolist() == [value, value]
+
+
 def test_bytes_that_are_neither_0_nor_1_count_as_true() -> None:
     @vd.shader("out.size")
     def count(x: Buff[b8], out: Buff[i32]) -> None:

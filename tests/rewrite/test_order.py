@@ -110,6 +110,21 @@ def and_or_give_operands(i: Any, state: Any) -> Any:
     return y + (x or x or 50)
 
 
+def default_values(i: Any, state: Any) -> Any:
+    def scaled(x: Any, by: Any = int(state[i]) + min(i, 3), *, more: Any = 5 if i > 3 else 2) -> Any:  # noqa: B008
+        return x * more + by
+
+    smaller = lambda x, limit=min(i, state[i]): min(x, limit)  # noqa: B008, E731
+    state[i] = 7
+    return scaled(3) + scaled(i, 2, more=1) * 3 + smaller(9) * 5
+
+
+def index_of_an_augmented_element(i: Any, state: Any) -> Any:
+    state[i * 2 + (0 if state[i * 2 + 1] % 2 == 0 else 1)] += int(i)
+    state[i * 2 + max(0, 1 - i % 2)] -= max(i, 5)
+    return state[i * 2] + state[i * 2 + 1] * 3
+
+
 def make_counter() -> Any:
     count = 0
 
@@ -259,6 +274,7 @@ PROGRAMS = [
     lists_dicts_and_objects_hold_copies,
     exchanged,
     and_or_give_operands,
+    default_values,
     counters_in_closures,
     results_of_two_types,
     bare_except,
@@ -284,6 +300,7 @@ def test_same_as_python(function: Any) -> None:
 def test_several_elements() -> None:
     check(sorted_in_place, 10)
     check(exchanged_without_control_flow, 23)
+    check(index_of_an_augmented_element, 35)
 
 
 def test_copies_before_the_first_control_flow() -> None:

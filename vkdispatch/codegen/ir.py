@@ -220,7 +220,7 @@ class Expr:
 
     Operation, operands, the payload that `Op` documents, and where it was written. An ELEMENT that is
     written with an index for each axis has these as `axes`, each with the size of the axis: checks tell of
-    them, all else goes by the flat index.
+    them, all else goes by the flat index. A REGISTER that is `read` is what Python read of it, and no place.
     """
 
     op: Op
@@ -229,6 +229,7 @@ class Expr:
     value: Value = None
     loc: Loc | None = None
     axes: tuple[tuple["Expr", "Expr"], ...] = ()
+    read: bool = False
 
 
 @record

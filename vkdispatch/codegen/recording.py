@@ -342,12 +342,12 @@ class Recorder:
         """Return what a register holds here."""
         register = place.value
         assert isinstance(register, Register)
-        if self.aliasing or register.counter or register.fixed:
+        if self.aliasing or place.read or register.counter or register.fixed:
             return place
         known = self._frames[-1].reads
         value = known.get(id(register))
         if value is None:
-            value = known[id(register)] = self.read(Expr(Op.REGISTER, place.dtype, (), register, place.loc))
+            value = known[id(register)] = self.read(replace(place, read=True))
         return value
 
     def _forget_reads(self, register: object = None) -> None:

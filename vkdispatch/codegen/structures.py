@@ -14,7 +14,7 @@ from vkdispatch.codegen.ir import Expr, Storage
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.place_reads import is_place_in
 from vkdispatch.codegen.recording import current
-from vkdispatch.codegen.variables import RegisterValue, ShaderVariable, value_to_store
+from vkdispatch.codegen.variables import ShaderVariable, value_to_store
 
 _set = object.__setattr__
 # ---- places and values -----------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class StructureValue(_Fields):
             return part
         if is_place_in(sys._getframe(1)):
             return ShaderVariable(part)
-        return RegisterValue(current().read_register(part))
+        return ShaderVariable(current().read_register(part))
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = self._vd_field(name)

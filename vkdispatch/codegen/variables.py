@@ -7,6 +7,8 @@ registers are storage: `r += x` changes a register, and a name that holds anythi
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -66,7 +68,16 @@ class ShaderVariable(Operators):
         return current().read_register(expr) if expr.op is Op.REGISTER else expr
 
     def _place(self) -> Expr:
-        """Return the expression to assign to. Raises TypeError where there is none, as for a whole buffer."""
+        """Return the expression to assign to.
+
+        Raises ValueError for what a register held, TypeError where there is none, as for a whole buffer.
+        """
+        if self.expr.read:
+            raise located(
+                ArgumentValueError,
+                "this is the value of a register or field, so assigning to a part would be lost; assign "
+                "to the place itself, or to a copy made by .to_register()",
+            )
         return self.expr
 
     # -- what it is
@@ -103,7 +114,7 @@ class ShaderVariable(Operators):
         """Whether the value is a register."""
         if isinstance(self.expr.value, RawText):
             return self.expr.value.register
-        return self.expr.op is Op.REGISTER
+        return self.expr.op is Op.REGISTER and not self.expr.read
 
     @property
     def parents(self) -> list["ShaderVariable"]:
@@ -334,7 +345,7 @@ class ShaderVariable(Operators):
     def _update(self, symbol: str, result: Any) -> Any:
         place = self.expr
         aliasing = is_tracing() and current().aliasing
-        if isinstance(place.value, Register) and place.value.local:
+        if isinstance(place.value, Register) and (place.value.local or place.read):
             return result
         if (place.op in (Op.REGISTER, Op.RAW) or aliasing) and is_place(place):
             _update_in_place(place, symbol, result.expr)
@@ -364,25 +375,6 @@ class ShaderVariable(Operators):
         """Convert the value. Raises ValueError where there is no such conversion."""
         check_dtype(var_type, "to_dtype")
         return ShaderVariable(ex.construct(var_type, (self._value(),)))
-
-
-class RegisterValue(ShaderVariable):
-    """What a register held at one moment."""
-
-    __slots__ = ()
-
-    def _value(self) -> Expr:
-        return self.expr
-
-    def _place(self) -> Expr:
-        raise located(
-            ArgumentValueError,
-            "this is the value of a field, so assigning to a part of it would be lost; assign to the "
-            "place itself, as in s.field = ... or s.field.x = ..., or to a copy made by .to_register()",
-        )
-
-    def _update(self, symbol: str, result: Any) -> Any:
-        return result
 
 
 class Updated(ShaderVariable):
@@ -494,6 +486,8 @@ def value_to_store(value: object, kind: DType) -> Expr:
     """
     if isinstance(value, ShaderVariable):
         return ex.storable(value._value(), kind)
+    if kind is bool_ and isinstance(value, (bool, np.bool_)):
+        return ex.literal(bool(value), kind)
     if ex.is_number(value) or isinstance(value, complex):
         return ex.storable(value, kind)
     raise located(

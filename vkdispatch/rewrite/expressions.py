@@ -1,6 +1,7 @@
 """Expressions of the syntax tree whose meaning depends on whether Python or the GPU knows a value."""
 
 import ast
+import copy
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -188,6 +189,15 @@ class ExpressionRewriter(ast.NodeTransformer):
         return ast.copy_location(
             ast.NamedExpr(node.target, self._run(node.value, "bind", value, label, fresh)), node
         )
+
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        """Rewrite the default values of parameters, which stay as they are; annotations are no values."""
+        node = copy.copy(node)
+        node.defaults = [self._kept(self.visit(value)) for value in node.defaults]
+        node.kw_defaults = [
+            None if value is None else self._kept(self.visit(value)) for value in node.kw_defaults
+        ]
+        return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         """Rewrite the body of a lambda."""

@@ -469,6 +469,7 @@ class _Statements:
             outer = ExpressionRewriter(make_thunk=self.thunk)
             node = rewrite_function(node, frozenset(self.unit.enclosing))
             node.decorator_list = [outer.visit(decorator) for decorator in node.decorator_list]
+            node.args = outer.visit(node.args)
         self.out.append(node)
 
     def keep(self, node: ast.stmt) -> None:

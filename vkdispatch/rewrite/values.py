@@ -21,23 +21,35 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.analysis import PURE, nodes
-from vkdispatch.codegen.ir import Expr, Register
+from vkdispatch.codegen.ir import Expr, Op, Register
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.numbers import bounds, common_type, fits
 from vkdispatch.codegen.structures import StructureValue
-from vkdispatch.codegen.variables import BoundVariable, RegisterValue, ShaderVariable
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 
 
-class LocalValue(RegisterValue):
+class LocalValue(ShaderVariable):
     """What a local variable of a rewritten kernel holds: a value that never changes, kept in a register.
 
     In-place operators make a new value, as they do with Python's numbers.
     """
 
-    __slots__ = ()
+    __slots__ = ("_held",)
+
+    _held: Expr | None
+
+    def _value(self) -> Expr:
+        held: Expr | None = getattr(self, "_held", None)
+        if held is None:
+            held = replace(self.expr, read=True) if self.expr.op is Op.REGISTER else self.expr
+            object.__setattr__(self, "_held", held)
+        return held
+
+    def _update(self, symbol: str, result: Any) -> Any:
+        return result
 
     def _place(self) -> Expr:
         raise located(
