@@ -30,7 +30,7 @@ from vkdispatch.rewrite.loops import Loop, run_for, run_while
 from vkdispatch.rewrite.order import Early, settled
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
-from vkdispatch.rewrite.state import Variable, read, write
+from vkdispatch.rewrite.state import State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, tracer
 from vkdispatch.rewrite.values import (
     Kind,
@@ -139,9 +139,13 @@ class Frame:
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
+        with active.watched() as state:
+            return self._run_watched(active, body, state)
+
+    def _run_watched(self, active: Tracer, body: Block, state: State) -> Any:
         recorder = active.recorder
         self._forget()
-        mark, state = recorder.mark(), active.capture()
+        mark = recorder.mark()
         # variables of the functions around this one, which a return on the GPU leaves changed
         outer = self._outer = Loop(self, "function", frozenset(), frozenset(), frozenset(), False)
         outer.where = f"the call of {self.name} ({here()})"
@@ -493,6 +497,7 @@ def enter(
     early: bool,
     parameters: tuple[str, ...],
     free: tuple[str, ...],
+    rebound: tuple[str, ...],
     aliases: tuple[str, ...],
     shared: tuple[str, ...],
     mentioned: tuple[str, ...],
@@ -501,5 +506,6 @@ def enter(
     code, closure = cells.__code__, cells.__closure__ or ()
     named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
     module = cells.__globals__
-    scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared, mentioned)
+    names = (frozenset(free), frozenset(rebound), frozenset(aliases))
+    scope = LocalScope(named, *names, module, shared, mentioned)
     return Frame(tracer(), name, early, parameters, scope)

@@ -16,7 +16,7 @@ from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
 from vkdispatch.codegen.location import here, located
 from vkdispatch.rewrite.branches import breaks, tidy, without_last_breaks
-from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry
+from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
 from vkdispatch.rewrite.values import (
@@ -43,6 +43,8 @@ _ATTEMPTS = 40
 # Rounds of a loop while tracing: where each adds to the kernel (a power of two), and at all.
 _MANY_ROUNDS = 1 << 16
 _MOST_ROUNDS = 1 << 22
+# Python knows that the test of a loop is false.
+_ENDED = Signal("ended")
 
 
 class Caller(Protocol):
@@ -363,24 +365,24 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     frame = loop.frame
     if frame.tracer is None:
         return _run_plainly(test, body, orelse)
-    recorder = loop.tracer.recorder
     unrolled = _Unrolled(loop)
+
+    def once(_: None) -> Any:
+        value = test()
+        if is_gpu(value):
+            raise Retry(loop)
+        return body() if value else _ENDED
+
     while True:
         unrolled.count()
-        mark, state = recorder.mark(), loop.tracer.capture(containers=False)
-        try:
-            with frame.entered(Entry("loop", recorder.depth, loop)):
-                value = test()
-                if is_gpu(value):
-                    raise Retry(loop)
-                if not value:
-                    break
-                signal = body()
-        except Retry as retry:
-            if retry.target is not loop:
-                raise
+        mark = loop.tracer.recorder.mark()
+        with loop.tracer.watched(containers=False) as state:
+            signal = _run_round(loop, once, None)
+        if signal is loop:
             loop.tracer.rewind(mark, state)
             return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
+        if signal is _ENDED:
+            break
         if signal is BREAK:
             return None
         if signal is not None and signal is not CONTINUE:
@@ -456,26 +458,35 @@ def run_for(
         except StopIteration:
             break
         unrolled.count()
-        watched = loop.jumps and frame.tracer is not None
-        if watched:
-            mark, state = loop.tracer.recorder.mark(), loop.tracer.capture(containers=False)
-        try:
-            depth = loop.tracer.recorder.depth if frame.tracer is not None else 0
-            with frame.entered(Entry("loop", depth, loop)):
-                signal = body(item)
-        except Retry as retry:
-            if retry.target is not loop:
-                raise
-            loop.tracer.rewind(mark, state)
-            if isinstance(items, range):
-                return _start_range(loop, GpuRange(items[position:]), body, orelse)
-            return _start_rounds(loop, [item, *iterator], body, orelse)
+        if loop.jumps and frame.tracer is not None:
+            mark = loop.tracer.recorder.mark()
+            with loop.tracer.watched(containers=False) as state:
+                signal = _run_round(loop, body, item)
+            if signal is loop:
+                loop.tracer.rewind(mark, state)
+                if isinstance(items, range):
+                    return _start_range(loop, GpuRange(items[position:]), body, orelse)
+                return _start_rounds(loop, [item, *iterator], body, orelse)
+        else:
+            signal = _run_round(loop, body, item)
         position += 1
         if signal is BREAK:
             return None
         if signal is not None and signal is not CONTINUE:
             return signal
     return None if orelse is None else orelse()
+
+
+def _run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:
+    """Run a round while tracing. Returns its signal, or the loop if the GPU decides whether to leave it."""
+    depth = loop.tracer.recorder.depth if loop.frame.tracer is not None else 0
+    try:
+        with loop.frame.entered(Entry("loop", depth, loop)):
+            return body(item)
+    except Retry as retry:
+        if retry.target is not loop:
+            raise
+        return loop
 
 
 def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:

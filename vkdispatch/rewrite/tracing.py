@@ -74,14 +74,13 @@ class Tracer:
         """Local variables of the running functions."""
         return [frame.scope for frame in self.frames]
 
-    def capture(self, *, containers: bool = True) -> State:
-        """Note all local variables, and what Python containers among them hold if that is to be compared."""
-        return capture(self.scopes, containers=containers)
-
     @contextmanager
-    def watched(self) -> Iterator[State]:
-        """Capture variables and containers for a construct; functions called in it add theirs."""
-        state = self.capture()
+    def watched(self, *, containers: bool = True) -> Iterator[State]:
+        """Capture all local variables for a construct; functions called in it add theirs.
+
+        `containers` tells whether what Python containers among them hold is to be compared.
+        """
+        state = capture(self.scopes, containers=containers)
         self.open_states.append(state)
         try:
             yield state
@@ -105,15 +104,16 @@ class Tracer:
         """
         if self.gpu or self.waiting is not None:
             return attempt()
-        mark, state, frames = self.recorder.mark(), self.capture(), list(self.frames)
+        mark, frames = self.recorder.mark(), list(self.frames)
         self.waiting = token = object()
-        try:
-            return attempt()
-        except Retry as retry:
-            if retry.target is not token:
-                raise
-        finally:
-            self.waiting = None
+        with self.watched() as state:
+            try:
+                return attempt()
+            except Retry as retry:
+                if retry.target is not token:
+                    raise
+            finally:
+                self.waiting = None
         self.frames[:] = frames
         self.rewind(mark, state)
         state.restore_containers(strict=False)
