@@ -25,6 +25,19 @@ class ClosureWriter(Writer):
             return self.call(depth - 1)
         return super().value(depth)
 
+    def condition(self, depth: int = 2) -> str:
+        if self.random.random() < 0.15:
+            # what Python knows
+            return self.random.choice(["True", "1 < 2", "2 < 1", "not True"])
+        return super().condition(depth)
+
+    def function(self, head: str, budget: int) -> str:
+        super().function(head, budget)
+        # what is not read in the end may have no value there
+        read = self.random.sample(self.names, self.random.randrange(1, 4))
+        self.lines[-1] = f"    return ({' + 31 * '.join(read)}) % 10007"
+        return "\n".join(self.lines)
+
     def call(self, depth: int = 1) -> str:
         name, count = self.random.choice(self.callable)
         return f"{name}({', '.join(self.value(depth) for _ in range(count))})"

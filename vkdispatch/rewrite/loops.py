@@ -213,8 +213,8 @@ class Loop:
         for carried in self._carried.values():
             write(carried.variable.cell, carried.value)
 
-    def store(self) -> None:
-        """Store the variables for the next round, or for what follows the loop."""
+    def store(self, read_next: frozenset[str] | None = None) -> None:
+        """Store the variables for what comes next, which reads some names: the next round if not said."""
         state = self._state
         assert state is not None
         self._find_others(state)
@@ -224,7 +224,9 @@ class Loop:
             if value is carried.value:
                 continue
             self._touched.add(key)
-            kind = self._met(carried, value)
+            kind = self._met(carried, value, self.head if read_next is None else read_next)
+            if kind is None:
+                continue
             if [dtype_of(leaf) for leaf in flat(kind)] != [place.dtype for place in carried.registers]:
                 self._kinds[key] = kind
                 raise Retry(self)
@@ -244,7 +246,8 @@ class Loop:
             recorder.store(place, expr)
         tidy(recorder.innermost)
 
-    def _met(self, carried: _Carried, value: Any) -> Kind:
+    def _met(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
+        """Type that a variable needs, or None for one whose value no longer matters and cannot be kept."""
         from_start = carried.kind
         name = carried.variable.name
         kind = kind_of(value)
@@ -255,6 +258,8 @@ class Loop:
                 why = str(error)
         else:
             why = "only numbers, GPU values and tuples of them can be kept there"
+        if not self.frame.is_live(carried.variable, read_next):
+            return None
         assert self._state is not None
         before = self._state.values[id(carried.variable.cell)]
         raise located(
@@ -300,7 +305,7 @@ class Loop:
     def jump(self, what: str) -> None:
         """Record a break or continue."""
         recorder = self.tracer.recorder
-        self.store()
+        self.store(self.after if what == "break" else self.head)
         if what == "break":
             self.broken = True
             if self.left is not None:
