@@ -458,6 +458,9 @@ def test_same_as_python(function: Any) -> None:
     agree(function)
 
 
+LIMIT = 4
+
+
 def dead_at_break(i: Any) -> Any:
     h = 2
     n = total = 0
@@ -467,7 +470,7 @@ def dead_at_break(i: Any) -> Any:
         if i % 3 == 1:
             h = 5
         if i % 5 == n:
-            if total >= 0 or True:
+            if LIMIT > 3:
                 break
             h = 9
         h = i
@@ -482,8 +485,7 @@ def dead_at_break_of_rounds(i: Any) -> Any:
         if i % 3 == 1:
             h = 5
         if i % 5 == n:
-            if True:
-                break
+            break
         h = i
     return total
 

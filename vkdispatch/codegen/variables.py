@@ -60,6 +60,18 @@ class ShaderVariable(Operators):
     def _wrap(self, expr: Expr) -> "ShaderVariable":
         return ShaderVariable(expr)
 
+    def _as_index(self) -> Expr:
+        """Return the expression to index with."""
+        return self._value()
+
+    def _as_stored(self, kind: DType) -> Expr:
+        """Return the expression that a store in a place of type `kind` writes."""
+        return ex.storable(self._value(), kind)
+
+    def _extremes(self) -> tuple[int, ...]:
+        """Return the least and greatest of the Python integers that this stands for; () for a GPU value."""
+        return ()
+
     # -- what it is
 
     @property
@@ -321,8 +333,10 @@ class ShaderVariable(Operators):
     def _assign(self, value: object) -> None:
         place = self._value()
         stored = value_to_store(value, place.dtype)
-        if isinstance(place.value, Storage) and ex.is_integer_number(value):
-            ex.check_fits(value, place.value.dtype)
+        if isinstance(place.value, Storage):
+            for number in value._extremes() if isinstance(value, ShaderVariable) else (value,):
+                if ex.is_integer_number(number):
+                    ex.check_fits(number, place.value.dtype)
         if same_place(stored, place):
             # buf[i] += x ends with buf[i] = buf[i]
             return
@@ -444,7 +458,7 @@ def value_to_store(value: object, kind: DType) -> Expr:
     Raises TypeError or ValueError if it cannot.
     """
     if isinstance(value, ShaderVariable):
-        return ex.storable(value._value(), kind)
+        return value._as_stored(kind)
     if ex.is_number(value) or isinstance(value, complex):
         return ex.storable(value, kind)
     raise located(
@@ -492,7 +506,7 @@ def integer_index(index: Any, what: str, error: type[VkDispatchError]) -> int | 
             raise located(ArgumentValueError, f"{what} takes one index, got {len(index)}")
         (index,) = index
     if isinstance(index, ShaderVariable):
-        expr = index._value()
+        expr = index._as_index()
         if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
             return expr
         raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")

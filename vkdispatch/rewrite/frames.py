@@ -26,6 +26,7 @@ from vkdispatch.rewrite.branches import (
     tidy,
     without_last_breaks,
 )
+from vkdispatch.rewrite.counted import record_counted
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
 from vkdispatch.rewrite.order import Early, settled
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
@@ -179,6 +180,22 @@ class Frame:
     def _forget(self) -> None:
         self._kind = self._done = None
         self._result = []
+
+    def remember(self) -> Callable[[], None]:
+        """Note what is known about the result; gives what puts that back."""
+        known = (self._kind, list(self._result), self._done)
+        loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
+
+        def restore() -> None:
+            self._kind, result, self._done = known
+            self._result = list(result)
+            for loop, returned, broken in loops:
+                loop.returned, loop.broken = returned, broken
+
+        return restore
+
+    def _loops(self) -> list[Loop]:
+        return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
 
     def held(self) -> list[Expr]:
         """Return the registers that are declared when the function has been traced."""
@@ -372,7 +389,7 @@ class Frame:
     ) -> Any:
         """Run or record a for loop. Returns a signal or None."""
         loop = Loop(self, "for", frozenset(assigned), frozenset(head), frozenset(after), jumps)
-        return run_for(loop, items, body, target, orelse)
+        return run_for(loop, items, body, target, orelse, record_counted)
 
     # -- jumps
 

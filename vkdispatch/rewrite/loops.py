@@ -14,6 +14,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
+from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.location import here, located
 from vkdispatch.rewrite.branches import breaks, tidy, without_last_breaks
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
@@ -40,9 +41,13 @@ from vkdispatch.rewrite.values import (
 Block = Callable[[], Any]
 # Types of variables only ever widen, so that few rounds find them.
 _ATTEMPTS = 40
-# Rounds of a loop while tracing: where each adds to the kernel (a power of two), and at all.
+# Rounds of a loop while tracing: those that pass without a warning, the most (a power of two) where each adds
+# to the kernel, and the most at all.
+_LONG_LOOP = 1 << 10
 _MANY_ROUNDS = 1 << 16
 _MOST_ROUNDS = 1 << 22
+# Rounds over Python's numbers from which on a loop of the GPU keeps the code short.
+LEAST_COUNTED = 64
 # Python knows that the test of a loop is false.
 _ENDED = Signal("ended")
 
@@ -102,7 +107,8 @@ class Loop:
         self.jumps = jumps
         # whether Python would go round for ever if the GPU alone knew when to stop
         self.endless = noun == "while"
-        self.where = f"the {noun} loop ({here()})"
+        self.loc = here()
+        self.where = f"the {noun} loop ({self.loc})"
         self.returned = False
         self.broken = False
         self._kinds: dict[int, Kind] = {}
@@ -349,7 +355,15 @@ class _Unrolled:
     def count(self) -> None:
         """Count a round. Raises RuntimeError where they are so many that something is wrong."""
         self._rounds += 1
-        if self._rounds & (_MANY_ROUNDS - 1) or self._loop.frame.tracer is None:
+        if self._loop.frame.tracer is None:
+            return
+        if self._rounds == _LONG_LOOP + 1 and self._is_written_out():
+            warn(
+                f"this {self._loop.noun} loop is unrolled: each of more than {_LONG_LOOP:,} rounds is "
+                f"written out in the kernel; {self._advice()}",
+                self._loop.loc,
+            )
+        if self._rounds & (_MANY_ROUNDS - 1):
             return
         records = self._loop.tracer.recorder.recorded != self._recorded
         if records or self._rounds >= _MOST_ROUNDS:
@@ -360,6 +374,23 @@ class _Unrolled:
                 + ": Python alone decides how often it runs; for a loop of the GPU use vc.range, or a "
                 "condition on a value of the GPU, such as vc.new_int_register()",
             )
+
+    def _is_written_out(self) -> bool:
+        """Whether rounds add to the kernel: by statements, or to the values of variables."""
+        if self._loop.tracer.recorder.recorded != self._recorded:
+            return True
+        scope = self._loop.frame.scope
+        values = [read(scope.cells[name]) for name in self._loop.assigned if name in scope.cells]
+        return any(map(_holds_gpu_value, values))
+
+    def _advice(self) -> str:
+        if self._loop.noun == "while":
+            return "for a loop of the GPU use vc.range, or a condition on a value of the GPU"
+        return "vc.range makes a loop of the GPU where Python need not know the numbers"
+
+
+def _holds_gpu_value(value: object) -> bool:
+    return any(map(_holds_gpu_value, value)) if isinstance(value, tuple) else is_gpu(value)
 
 
 # ---- while ---------------------------------------------------------------------------------------
@@ -447,9 +478,17 @@ def _returns(block: Iterable[Statement]) -> bool:
 
 
 def run_for(
-    loop: Loop, items: Any, body: Callable[[Any], Any], target: str | None, orelse: Block | None
+    loop: Loop,
+    items: Any,
+    body: Callable[[Any], Any],
+    target: str | None,
+    orelse: Block | None,
+    record_counted: Callable[[Loop, range, Callable[[Any], Any]], bool | None],
 ) -> Any:
-    """Run a for loop over what Python knows, or record one over a range of the GPU."""
+    """Run a for loop over what Python knows, or record one over a range of the GPU.
+
+    `record_counted` records many rounds over Python's numbers as a loop of the GPU, if it can.
+    """
     frame = loop.frame
     loop.target = target
     if isinstance(items, GpuRange):
@@ -457,7 +496,15 @@ def run_for(
     iterator = iter(items)
     position = 0
     unrolled = _Unrolled(loop)
+    counted: bool | None = False
+    if frame.tracer is not None and isinstance(items, range) and len(items) >= LEAST_COUNTED:
+        counted = record_counted(loop, items, body)
     while True:
+        if counted is None and position == 1:
+            # variables that were Python's numbers have GPU values now
+            counted = record_counted(loop, items[1:], body)
+        if counted:
+            break
         try:
             item = next(iterator)
         except StopIteration:

@@ -95,6 +95,8 @@ class State:
     compares: bool = False
     containers: list[tuple[str, Any, list[Any]]] = field(factory=list)
     _seen: set[object] = field(factory=set)
+    # what to trace again if a function is called that has iterators
+    wary: object | None = None
     # variables of functions that were called since: they end before the construct does
     _newer: dict[int, CellType] = field(factory=dict)
 
@@ -146,6 +148,11 @@ class State:
                 _collect(name, scope.module[name], self.containers, self._seen, _DEEPEST)
         for name, cell in scope.cells.items():
             _collect(name, read(cell), self.containers, self._seen, _DEEPEST)
+
+    @property
+    def has_iterators(self) -> bool:
+        """Whether there are iterators among the containers, which cannot be put back."""
+        return any(isinstance(container, Iterator) for _, container, _ in self.containers)
 
     def check_containers(self, where: str) -> None:
         """Raise RuntimeError if a list, dict, set or object changed since that moment."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Protocol
 
 from vkdispatch.base.errors import VkDispatchError
@@ -20,6 +20,10 @@ class Running(Protocol):
     """A rewritten function that runs."""
 
     scope: Scope
+
+    def remember(self) -> Callable[[], None]:
+        """Note what it has to say about its result; gives what puts that back."""
+        ...
 
     def held(self) -> list[Expr]:
         """Return the registers that it keeps for its end."""
@@ -45,7 +49,8 @@ class Tracer:
     `gpu` tells whether the kernel has control flow that the GPU decides, so that local variables hold copies,
     as Python's do, and `reached` whether that has begun. `kernel_next` tells that the next function is the
     kernel itself, `waiting` what is traced again if it reaches such control flow, `open_states` those of open
-    constructs, and `abandoned` where an exception has left a construct of the GPU.
+    constructs, `abandoned` where an exception has left a construct of the GPU, `attempts` the loops over
+    Python's numbers that are tried as loops of the GPU, and `failures` how often that was in vain.
     """
 
     recorder: Recorder
@@ -57,6 +62,8 @@ class Tracer:
     waiting: object | None = None
     open_states: list[State] = field(factory=list)
     abandoned: Loc | None = None
+    attempts: list[object] = field(factory=list)
+    failures: dict[CodeType, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:
         """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
@@ -123,9 +130,11 @@ class Tracer:
 
     def enter(self, frame: Running) -> None:
         """Begin a call of a rewritten function."""
-        self.frames.append(frame)
         for state in self.open_states:
             state.admit(frame.scope)
+            if state.wary is not None and state.has_iterators:
+                raise Retry(state.wary)
+        self.frames.append(frame)
 
     def enter_gpu(self, live: set[str] | None = None) -> None:
         """Prepare for control flow on the GPU: variables that hold unevaluated reads get copies of their own.
