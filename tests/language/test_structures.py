@@ -633,9 +633,7 @@ def test_parts_of_values_are_not_assigned() -> None:
         p[2] = s
 
     for body in (named, indexed):
-        with pytest.raises(
-            ValueError, match=r"assigning to a part of it would be lost.*\(test_structures\.py"
-        ):
+        with pytest.raises(ValueError, match=r"assigning to a part would be lost.*\(test_structures\.py"):
             vd.shader(1)(body)
     with pytest.raises(
         NameError, match=r"Particle of a kernel> \(a whole structure is assigned by s\[:\] = "

@@ -456,3 +456,54 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_same_as_python(function: Any) -> None:
     agree(function)
+
+
+LIMIT = 4
+
+
+def dead_at_break(i: Any) -> Any:
+    h = 2
+    n = total = 0
+    while n < i % 7:
+        n += 1
+        total += h
+        if i % 3 == 1:
+            h = 5
+        if i % 5 == n:
+            if LIMIT > 3:
+                break
+            h = 9
+        h = i
+    return total * 100 + n
+
+
+def dead_at_break_of_rounds(i: Any) -> Any:
+    h = 2
+    total = 0
+    for n in [1, 2, 3, 4]:
+        total += h
+        if i % 3 == 1:
+            h = 5
+        if i % 5 == n:
+            break
+        h = i
+    return total
+
+
+def dead_at_continue(i: Any) -> Any:
+    h = 2
+    total = 0
+    for n in range(i % 9):
+        if n > 2:
+            h = 5
+        if i % 5 == n:
+            h = "of another kind"
+            break
+        total += h if n else 3
+        h = i
+    return total
+
+
+@pytest.mark.parametrize("function", [dead_at_break, dead_at_break_of_rounds, dead_at_continue])
+def test_variables_that_no_longer_matter(function: Any) -> None:
+    agree(function, 64)

@@ -106,6 +106,9 @@ class BufferVariable(BoundVariable):
     def _at(self, index: Any) -> Expr:
         if isinstance(index, slice):
             raise located(ArgumentValueError, "a buffer in a kernel is indexed by element, not by a slice")
+        for extreme in _extreme_indices(index):
+            # what is wrong with these numbers is an error here
+            self._at(extreme)
         entries = _entries(index)
         axes: tuple[tuple[Expr, Expr], ...] = ()
         position = entries[0]
@@ -184,10 +187,23 @@ def _warn_of_columns_first(index: Expr) -> None:
     )
 
 
+def _extreme_indices(index: Any) -> list[Any]:
+    """Return an index that stands for numbers of Python with the least and the greatest of them."""
+    parts = index if isinstance(index, tuple) else (index,)
+    extremes = [part._extremes() if isinstance(part, ShaderVariable) else () for part in parts]
+    if not any(extremes):
+        return []
+    ends = [
+        tuple(found[end] if found else part for found, part in zip(extremes, parts, strict=True))
+        for end in (0, 1)
+    ]
+    return [end if isinstance(index, tuple) else end[0] for end in ends]
+
+
 def _entries(index: Any) -> list[int | Expr]:
     """Return the indices given to a buffer: one for a flat index, else one for each axis."""
     if isinstance(index, ShaderVariable):
-        value = index._value()
+        value = index._as_index()
         if is_vector(value.dtype) and is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
             _warn_of_columns_first(value)
             return [ex.component(value, axis) for axis in range(value.dtype.child_count)]

@@ -41,6 +41,7 @@ from vkdispatch.codegen.layout import GROUP_COUNT
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.reads import settle_reads
 from vkdispatch.codegen.recording import Recorder, current, refuse_placeholders, set_current
+from vkdispatch.codegen.unfold import unfold_conditionals
 from vkdispatch.codegen.variables import check_dtype
 
 _EXEC_COUNT = "exec_count"
@@ -194,6 +195,7 @@ class ShaderBuilder(Recorder):
         self.check_placeholders()
         _check_texts(kernel)
         _warn_of_returns(kernel)
+        kernel = unfold_conditionals(kernel, self.new_name)
         self.show_warnings()
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
         body = without_asserts(kernel.body)

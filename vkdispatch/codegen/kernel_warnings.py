@@ -5,6 +5,8 @@ They are collected during the trace, since parts of a trace may be undone and tr
 
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from vkdispatch.base.errors import KernelWarning
 from vkdispatch.base.record import record
@@ -38,6 +40,17 @@ def warn(message: str, loc: Loc | None = None) -> None:
         show_warnings([warned])
     else:
         _state.collected.append(warned)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Forget what is warned about meanwhile."""
+    before = _state.collected
+    _state.collected = []
+    try:
+        yield
+    finally:
+        _state.collected = before
 
 
 def show_warnings(collected: list[Warned]) -> None:

@@ -80,6 +80,18 @@ class ShaderVariable(Operators):
             )
         return self.expr
 
+    def _as_index(self) -> Expr:
+        """Return the expression to index with."""
+        return self._value()
+
+    def _as_stored(self, kind: DType) -> Expr:
+        """Return the expression that a store in a place of type `kind` writes."""
+        return ex.storable(self._value(), kind)
+
+    def _extremes(self) -> tuple[int, ...]:
+        """Return the least and greatest of the Python integers that this stands for; () for a GPU value."""
+        return ()
+
     # -- what it is
 
     @property
@@ -485,7 +497,7 @@ def value_to_store(value: object, kind: DType) -> Expr:
     Raises TypeError or ValueError if it cannot.
     """
     if isinstance(value, ShaderVariable):
-        return ex.storable(value._value(), kind)
+        return value._as_stored(kind)
     if kind is bool_ and isinstance(value, (bool, np.bool_)):
         return ex.literal(bool(value), kind)
     if ex.is_number(value) or isinstance(value, complex):
@@ -501,8 +513,10 @@ def assign(place: Expr, value: object) -> None:
     update = value if isinstance(value, Updated) and same_place(value.before, place) else None
     if update is not None:
         _check_update(place, update.symbol, update.expr)
-    if isinstance(place.value, Storage) and ex.is_number(value):
-        ex.check_stored(value, component_type(place.value.dtype))
+    if isinstance(place.value, Storage):
+        for number in value._extremes() if isinstance(value, ShaderVariable) else (value,):
+            if ex.is_number(number):
+                ex.check_stored(number, component_type(place.value.dtype))
     stored = value_to_store(value, place.dtype)
     if is_constant(root_of(place)):
         raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
@@ -618,7 +632,7 @@ def integer_index(index: Any, what: str, error: type[VkDispatchError]) -> int | 
             raise located(ArgumentValueError, f"{what} takes one index, got {len(index)}")
         (index,) = index
     if isinstance(index, ShaderVariable):
-        expr = index._value()
+        expr = index._as_index()
         if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
             return expr
         raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")

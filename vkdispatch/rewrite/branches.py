@@ -152,7 +152,8 @@ def unlocked(value: Any) -> Any:
     """Return a value in a register of its variable's as one whose components can be assigned to."""
     if isinstance(value, tuple):
         return tuple(map(unlocked, value)) if type(value) is tuple else value
-    return ShaderVariable(value.expr) if isinstance(value, LocalValue) and value.can_index else value
+    shared = isinstance(value, LocalValue) and is_gpu(value) and value.can_index
+    return ShaderVariable(value.expr) if shared else value
 
 
 def _known(first: Any, second: Any) -> Kind | None:

@@ -26,10 +26,11 @@ from vkdispatch.rewrite.branches import (
     tidy,
     without_last_breaks,
 )
+from vkdispatch.rewrite.counted import record_counted
 from vkdispatch.rewrite.loops import Loop, run_for, run_while
 from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Returned
 from vkdispatch.rewrite.state import Scope as LocalScope
-from vkdispatch.rewrite.state import Variable, read, write
+from vkdispatch.rewrite.state import State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, tracer
 from vkdispatch.rewrite.values import (
     Kind,
@@ -147,9 +148,13 @@ class Frame:
 
     def _run_inlined(self, active: Tracer, body: Block) -> Any:
         """Run a function that may return early: on the GPU this leaves a loop of one round."""
+        with active.watched() as state:
+            return self._run_watched(active, body, state)
+
+    def _run_watched(self, active: Tracer, body: Block, state: State) -> Any:
         recorder = active.recorder
         self._forget()
-        mark, state = recorder.mark(), active.capture()
+        mark = recorder.mark()
         # variables of the functions around this one, which a return on the GPU leaves changed
         outer = self._outer = Loop(self, "function", frozenset(), frozenset(), frozenset(), False)
         outer.where = f"the call of {self.name} ({here()})"
@@ -183,6 +188,22 @@ class Frame:
     def _forget(self) -> None:
         self._kind = self._done = None
         self._result = []
+
+    def remember(self) -> Callable[[], None]:
+        """Note what is known about the result; gives what puts that back."""
+        known = (self._kind, list(self._result), self._done)
+        loops = [(loop, loop.returned, loop.broken) for loop in self._loops()]
+
+        def restore() -> None:
+            self._kind, result, self._done = known
+            self._result = list(result)
+            for loop, returned, broken in loops:
+                loop.returned, loop.broken = returned, broken
+
+        return restore
+
+    def _loops(self) -> list[Loop]:
+        return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
 
     def held(self) -> list[Expr]:
         """Return the registers that are declared when the function has been traced."""
@@ -366,7 +387,7 @@ class Frame:
     ) -> Any:
         """Run or record a for loop. Returns a signal or None."""
         loop = Loop(self, "for", frozenset(assigned), frozenset(head), frozenset(after), jumps)
-        return run_for(loop, items, body, target, orelse)
+        return run_for(loop, items, body, target, orelse, record_counted)
 
     # -- jumps
 
@@ -494,6 +515,7 @@ def enter(
     early: bool,
     parameters: tuple[str, ...],
     free: tuple[str, ...],
+    rebound: tuple[str, ...],
     aliases: tuple[str, ...],
     shared: tuple[str, ...],
     mentioned: tuple[str, ...],
@@ -502,5 +524,6 @@ def enter(
     code, closure = cells.__code__, cells.__closure__ or ()
     named: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
     module = cells.__globals__
-    scope = LocalScope(named, frozenset(free), frozenset(aliases), module, shared, mentioned)
+    names = (frozenset(free), frozenset(rebound), frozenset(aliases))
+    scope = LocalScope(named, *names, module, shared, mentioned)
     return Frame(tracer(), name, early, parameters, scope)

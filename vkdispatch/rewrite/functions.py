@@ -17,11 +17,12 @@ from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import runtime
+from vkdispatch.rewrite.counters import LoopIndex
 from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.operators import REPLACED, known
 from vkdispatch.rewrite.source import Source, compile_function, find_source
 from vkdispatch.rewrite.straight import Call, calls_of
-from vkdispatch.rewrite.tracing import Tracer, last_place, need_tracer, tracer
+from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, need_tracer, tracer
 from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
 from vkdispatch.rewrite.walking import walk
 
@@ -68,7 +69,7 @@ def callee(function: Any) -> Any:
     if kind is types.BuiltinMethodType and isinstance(function.__self__, _CONTAINERS):
         return _keeping(function)
     try:
-        replaced = _REPLACED.get(function)
+        replaced = _CALLED.get(function)
     except TypeError:
         replaced = None
     if replaced is not None:
@@ -101,9 +102,39 @@ def _reduce(function: Any, *args: Any) -> Any:
     return functools.reduce(callee(function), *args)
 
 
+def _once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a function whose effects show only if it runs in each round of a loop."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        active = tracer()
+        if active is not None and active.attempts:
+            raise Retry(active.attempts[-1])
+        return function(*args, **kwargs)
+
+    return run
+
+
+def _of_type(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a function that looks at a value's type."""
+
+    def run(*args: Any) -> Any:
+        if args and isinstance(args[0], LoopIndex):
+            args[0].ask()
+        return function(*args)
+
+    return run
+
+
 _CONTAINERS = (list, dict, set, deque)
 _FILLING = frozenset(("append", "appendleft", "extend", "insert", "add", "update", "setdefault"))
-_REPLACED = {**REPLACED, builtins.map: _map, builtins.filter: _filter, functools.reduce: _reduce}
+_REPLACED = {
+    **REPLACED,
+    builtins.map: _map,
+    builtins.filter: _filter,
+    functools.reduce: _reduce,
+    **{function: _once(function) for function in (builtins.print, builtins.input, builtins.next)},
+}
+_CALLED = {**_REPLACED, **{function: _of_type(function) for function in (builtins.isinstance, builtins.type)}}
 
 
 def _of_object(value: Any) -> Any:

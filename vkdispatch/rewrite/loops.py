@@ -14,10 +14,11 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.functions.ranges import GpuRange
 from vkdispatch.codegen.ir import Break, Continue, Expr, If, Return, Statement, While, walk
+from vkdispatch.codegen.kernel_warnings import warn
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.reads import acts
 from vkdispatch.rewrite.branches import breaks, tidy, unlocked, without_last_breaks
-from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry
+from vkdispatch.rewrite.signals import BREAK, CONTINUE, GONE, Entry, Signal
 from vkdispatch.rewrite.state import Scope, State, Variable, read, write
 from vkdispatch.rewrite.tracing import Retry, Tracer
 from vkdispatch.rewrite.values import (
@@ -42,9 +43,15 @@ from vkdispatch.rewrite.values import (
 Block = Callable[[], Any]
 # Types of variables only ever widen, so that few rounds find them.
 _ATTEMPTS = 40
-# Rounds of a loop while tracing: where each adds to the kernel (a power of two), and at all.
+# Rounds of a loop while tracing: those that pass without a warning, the most (a power of two) where each adds
+# to the kernel, and the most at all.
+_LONG_LOOP = 1 << 10
 _MANY_ROUNDS = 1 << 16
 _MOST_ROUNDS = 1 << 22
+# Rounds over Python's numbers from which on a loop of the GPU keeps the code short.
+LEAST_COUNTED = 64
+# Python knows that the test of a loop is false.
+_ENDED = Signal("ended")
 
 
 class Caller(Protocol):
@@ -102,7 +109,8 @@ class Loop:
         self.jumps = jumps
         # whether Python would go round for ever if the GPU alone knew when to stop
         self.endless = noun == "while"
-        self.where = f"the {noun} loop ({here()})"
+        self.loc = here()
+        self.where = f"the {noun} loop ({self.loc})"
         self.returned = False
         self.broken = False
         self._kinds: dict[int, Kind] = {}
@@ -218,8 +226,8 @@ class Loop:
         for carried in self._carried.values():
             write(carried.variable.cell, carried.value)
 
-    def store(self) -> None:
-        """Store the variables for the next round, or for what follows the loop."""
+    def store(self, read_next: frozenset[str] | None = None) -> None:
+        """Store the variables for what comes next, which reads some names: the next round if not said."""
         state = self._state
         assert state is not None
         self._find_others(state)
@@ -229,7 +237,9 @@ class Loop:
             if value is carried.value:
                 continue
             self._touched.add(key)
-            kind = self._met(carried, value)
+            kind = self._met(carried, value, self.head if read_next is None else read_next)
+            if kind is None:
+                continue
             if [dtype_of(leaf) for leaf in flat(kind)] != [place.dtype for place in carried.registers]:
                 self._kinds[key] = kind
                 raise Retry(self)
@@ -249,7 +259,8 @@ class Loop:
             recorder.store(place, expr)
         tidy(recorder.innermost)
 
-    def _met(self, carried: _Carried, value: Any) -> Kind:
+    def _met(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
+        """Type that a variable needs, or None for one whose value no longer matters and cannot be kept."""
         from_start = carried.kind
         name = carried.variable.name
         kind = kind_of(value)
@@ -260,6 +271,8 @@ class Loop:
                 why = str(error)
         else:
             why = "only numbers, GPU values and tuples of them can be kept there"
+        if not self.frame.is_live(carried.variable, read_next):
+            return None
         assert self._state is not None
         before = self._state.values[id(carried.variable.cell)]
         raise located(
@@ -308,7 +321,7 @@ class Loop:
     def jump(self, what: str) -> None:
         """Record a break or continue."""
         recorder = self.tracer.recorder
-        self.store()
+        self.store(self.after if what == "break" else self.head)
         if what == "break":
             self.broken = True
             if self.left is not None:
@@ -352,7 +365,15 @@ class _Unrolled:
     def count(self) -> None:
         """Count a round. Raises RuntimeError where they are so many that something is wrong."""
         self._rounds += 1
-        if self._rounds & (_MANY_ROUNDS - 1) or self._loop.frame.tracer is None:
+        if self._loop.frame.tracer is None:
+            return
+        if self._rounds == _LONG_LOOP + 1 and self._is_written_out():
+            warn(
+                f"this {self._loop.noun} loop is unrolled: each of more than {_LONG_LOOP:,} rounds is "
+                f"written out in the kernel; {self._advice()}",
+                self._loop.loc,
+            )
+        if self._rounds & (_MANY_ROUNDS - 1):
             return
         records = self._loop.tracer.recorder.recorded != self._recorded
         if records or self._rounds >= _MOST_ROUNDS:
@@ -364,6 +385,23 @@ class _Unrolled:
                 "condition on a value of the GPU, such as vc.new_int_register()",
             )
 
+    def _is_written_out(self) -> bool:
+        """Whether rounds add to the kernel: by statements, or to the values of variables."""
+        if self._loop.tracer.recorder.recorded != self._recorded:
+            return True
+        scope = self._loop.frame.scope
+        values = [read(scope.cells[name]) for name in self._loop.assigned if name in scope.cells]
+        return any(map(_holds_gpu_value, values))
+
+    def _advice(self) -> str:
+        if self._loop.noun == "while":
+            return "for a loop of the GPU use vc.range, or a condition on a value of the GPU"
+        return "vc.range makes a loop of the GPU where Python need not know the numbers"
+
+
+def _holds_gpu_value(value: object) -> bool:
+    return any(map(_holds_gpu_value, value)) if isinstance(value, tuple) else is_gpu(value)
+
 
 # ---- while ---------------------------------------------------------------------------------------
 
@@ -373,24 +411,24 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
     frame = loop.frame
     if frame.tracer is None:
         return _run_plainly(test, body, orelse)
-    recorder = loop.tracer.recorder
     unrolled = _Unrolled(loop)
+
+    def once(_: None) -> Any:
+        value = test()
+        if is_gpu(value):
+            raise Retry(loop)
+        return body() if value else _ENDED
+
     while True:
         unrolled.count()
-        mark, state = recorder.mark(), loop.tracer.capture(containers=False)
-        try:
-            with frame.entered(Entry("loop", recorder.depth, loop)):
-                value = test()
-                if is_gpu(value):
-                    raise Retry(loop)
-                if not value:
-                    break
-                signal = body()
-        except Retry as retry:
-            if retry.target is not loop:
-                raise
+        mark = loop.tracer.recorder.mark()
+        with loop.tracer.watched(containers=False) as state:
+            signal = _run_round(loop, once, None)
+        if signal is loop:
             loop.tracer.rewind(mark, state)
             return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
+        if signal is _ENDED:
+            break
         if signal is BREAK:
             return None
         if signal is not None and signal is not CONTINUE:
@@ -450,9 +488,17 @@ def _returns(block: Iterable[Statement]) -> bool:
 
 
 def run_for(
-    loop: Loop, items: Any, body: Callable[[Any], Any], target: str | None, orelse: Block | None
+    loop: Loop,
+    items: Any,
+    body: Callable[[Any], Any],
+    target: str | None,
+    orelse: Block | None,
+    record_counted: Callable[[Loop, range, Callable[[Any], Any]], bool | None],
 ) -> Any:
-    """Run a for loop over what Python knows, or record one over a range of the GPU."""
+    """Run a for loop over what Python knows, or record one over a range of the GPU.
+
+    `record_counted` records many rounds over Python's numbers as a loop of the GPU, if it can.
+    """
     frame = loop.frame
     loop.target = target
     if isinstance(items, GpuRange):
@@ -460,32 +506,49 @@ def run_for(
     iterator = iter(items)
     position = 0
     unrolled = _Unrolled(loop)
+    counted: bool | None = False
+    if frame.tracer is not None and isinstance(items, range) and len(items) >= LEAST_COUNTED:
+        counted = record_counted(loop, items, body)
     while True:
+        if counted is None and position == 1:
+            # variables that were Python's numbers have GPU values now
+            counted = record_counted(loop, items[1:], body)
+        if counted:
+            break
         try:
             item = next(iterator)
         except StopIteration:
             break
         unrolled.count()
-        watched = loop.jumps and frame.tracer is not None
-        if watched:
-            mark, state = loop.tracer.recorder.mark(), loop.tracer.capture(containers=False)
-        try:
-            depth = loop.tracer.recorder.depth if frame.tracer is not None else 0
-            with frame.entered(Entry("loop", depth, loop)):
-                signal = body(item)
-        except Retry as retry:
-            if retry.target is not loop:
-                raise
-            loop.tracer.rewind(mark, state)
-            if isinstance(items, range):
-                return _start_range(loop, GpuRange(items[position:]), body, orelse)
-            return _start_rounds(loop, [item, *iterator], body, orelse)
+        if loop.jumps and frame.tracer is not None:
+            mark = loop.tracer.recorder.mark()
+            with loop.tracer.watched(containers=False) as state:
+                signal = _run_round(loop, body, item)
+            if signal is loop:
+                loop.tracer.rewind(mark, state)
+                if isinstance(items, range):
+                    return _start_range(loop, GpuRange(items[position:]), body, orelse)
+                return _start_rounds(loop, [item, *iterator], body, orelse)
+        else:
+            signal = _run_round(loop, body, item)
         position += 1
         if signal is BREAK:
             return None
         if signal is not None and signal is not CONTINUE:
             return signal
     return None if orelse is None else orelse()
+
+
+def _run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:
+    """Run a round while tracing. Returns its signal, or the loop if the GPU decides whether to leave it."""
+    depth = loop.tracer.recorder.depth if loop.frame.tracer is not None else 0
+    try:
+        with loop.frame.entered(Entry("loop", depth, loop)):
+            return body(item)
+    except Retry as retry:
+        if retry.target is not loop:
+            raise
+        return loop
 
 
 def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:

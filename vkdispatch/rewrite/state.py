@@ -42,13 +42,14 @@ def write(cell: CellType, value: object) -> None:
 class Scope:
     """The cells of one running function by name.
 
-    `free` are those that belong to functions around it, `aliases` the names that stay names of places,
-    `shared` the module's variables that the function assigns, `mentioned` those that it reads, and `reasons`
-    tell why a variable has no value.
+    `free` are those that belong to functions around it, `rebound` those of them that it or its own functions
+    assign, `aliases` the names that stay names of places, `shared` the module's variables that the function
+    assigns, `mentioned` those that it reads, and `reasons` tell why a variable has no value.
     """
 
     cells: dict[str, CellType]
     free: frozenset[str] = frozenset()
+    rebound: frozenset[str] = frozenset()
     aliases: frozenset[str] = frozenset()
     module: dict[str, Any] = field(factory=dict)
     shared: tuple[str, ...] = ()
@@ -87,12 +88,17 @@ class _Global:
 
 @record(eq=False, frozen=False)
 class State:
-    """All local variables at one moment, and what the Python containers among them held."""
+    """All local variables at one moment, and what the containers among them held if it `compares` them."""
 
     variables: dict[int, Variable]
     values: Values
+    compares: bool = False
     containers: list[tuple[str, Any, list[Any]]] = field(factory=list)
     _seen: set[object] = field(factory=set)
+    # what to trace again if a function is called that has iterators
+    wary: object | None = None
+    # variables of functions that were called since: they end before the construct does
+    _newer: dict[int, CellType] = field(factory=dict)
 
     def changed(self) -> dict[int, Any]:
         """Variables that have another value by now, with that value."""
@@ -120,10 +126,14 @@ class State:
     def admit(self, scope: Scope) -> None:
         """Add what a function that has just been called can change besides its own local variables."""
         for name, cell in scope.cells.items():
-            if name in scope.free and id(cell) not in self.variables:
-                self.variables[id(cell)] = Variable(name, cell, scope)
-                self.values[id(cell)] = read(cell)
-        self.watch(scope)
+            key = id(cell)
+            if name not in scope.free:
+                self._newer[key] = cell
+            elif name in scope.rebound and key not in self.variables and key not in self._newer:
+                self.variables[key] = Variable(name, cell, scope)
+                self.values[key] = read(cell)
+        if self.compares:
+            self.watch(scope)
 
     def watch(self, scope: Scope) -> None:
         """Note what the containers of a function hold, and the module's variables that it assigns."""
@@ -138,6 +148,11 @@ class State:
                 _collect(name, scope.module[name], self.containers, self._seen, _DEEPEST)
         for name, cell in scope.cells.items():
             _collect(name, read(cell), self.containers, self._seen, _DEEPEST)
+
+    @property
+    def has_iterators(self) -> bool:
+        """Whether there are iterators among the containers, which cannot be put back."""
+        return any(isinstance(container, Iterator) for _, container, _ in self.containers)
 
     def check_containers(self, where: str) -> None:
         """Raise RuntimeError if a list, dict, set or object changed since that moment."""
@@ -154,7 +169,7 @@ class State:
 def capture(scopes: list[Scope], *, containers: bool) -> State:
     """Note the value of every local variable of the running functions, and of their containers if asked."""
     known = variables(scopes)
-    state = State(known, {key: read(variable.cell) for key, variable in known.items()})
+    state = State(known, {key: read(variable.cell) for key, variable in known.items()}, containers)
     if containers:
         for scope in scopes:
             state.watch(scope)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Protocol
 
 from vkdispatch.base.errors import UsageError, VkDispatchError
@@ -20,6 +20,10 @@ class Running(Protocol):
     """A rewritten function that runs."""
 
     scope: Scope
+
+    def remember(self) -> Callable[[], None]:
+        """Note what it has to say about its result; gives what puts that back."""
+        ...
 
     def held(self) -> list[Expr]:
         """Return the registers that it keeps for its end."""
@@ -45,7 +49,8 @@ class Tracer:
     `gpu` tells whether the kernel has control flow that the GPU decides, so that local variables hold copies,
     as Python's do, and `reached` whether that has begun. `kernel_next` tells that the next function is the
     kernel itself, `waiting` what is traced again if it reaches such control flow, `open_states` those of open
-    constructs, and `abandoned` where an exception has left a construct of the GPU.
+    constructs, `abandoned` where an exception has left a construct of the GPU, `attempts` the loops over
+    Python's numbers that are tried as loops of the GPU, and `failures` how often that was in vain.
     """
 
     recorder: Recorder
@@ -59,6 +64,8 @@ class Tracer:
     abandoned: Loc | None = None
     # registers that hold what was read from a buffer, by identity
     element_copies: set[int] = field(factory=set)
+    attempts: list[object] = field(factory=list)
+    failures: dict[CodeType, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:
         """Note that an exception leaves a construct of the GPU: whoever catches it cannot go on."""
@@ -76,14 +83,13 @@ class Tracer:
         """Local variables of the running functions."""
         return [frame.scope for frame in self.frames]
 
-    def capture(self, *, containers: bool = True) -> State:
-        """Note all local variables, and what Python containers among them hold if that is to be compared."""
-        return capture(self.scopes, containers=containers)
-
     @contextmanager
-    def watched(self) -> Iterator[State]:
-        """Capture variables and containers for a construct; functions called in it add theirs."""
-        state = self.capture()
+    def watched(self, *, containers: bool = True) -> Iterator[State]:
+        """Capture all local variables for a construct; functions called in it add theirs.
+
+        `containers` tells whether what Python containers among them hold is to be compared.
+        """
+        state = capture(self.scopes, containers=containers)
         self.open_states.append(state)
         try:
             yield state
@@ -107,15 +113,16 @@ class Tracer:
         """
         if self.gpu or self.waiting is not None:
             return attempt()
-        mark, state, frames = self.recorder.mark(), self.capture(), list(self.frames)
+        mark, frames = self.recorder.mark(), list(self.frames)
         self.waiting = token = object()
-        try:
-            return attempt()
-        except Retry as retry:
-            if retry.target is not token:
-                raise
-        finally:
-            self.waiting = None
+        with self.watched() as state:
+            try:
+                return attempt()
+            except Retry as retry:
+                if retry.target is not token:
+                    raise
+            finally:
+                self.waiting = None
         self.frames[:] = frames
         self.rewind(mark, state)
         state.restore_containers(strict=False)
@@ -125,9 +132,11 @@ class Tracer:
 
     def enter(self, frame: Running) -> None:
         """Begin a call of a rewritten function."""
-        self.frames.append(frame)
         for state in self.open_states:
             state.admit(frame.scope)
+            if state.wary is not None and state.has_iterators:
+                raise Retry(state.wary)
+        self.frames.append(frame)
 
     def enter_gpu(self, live: set[str] | None = None) -> None:
         """Prepare for control flow on the GPU: variables that hold unevaluated reads get copies of their own.
@@ -209,7 +218,8 @@ class Tracer:
 
     def note_update(self, value: Any, result: Any) -> None:
         """Note `name += x` of a name that holds a copy of what was read from memory."""
-        if isinstance(value, LocalValue) and is_gpu(result) and id(value.expr.value) in self.element_copies:
+        copied = isinstance(value, LocalValue) and is_gpu(value) and is_gpu(result)
+        if copied and id(value.expr.value) in self.element_copies:
             self.recorder.note_update(result.expr)
 
     def copied(self, value: Any, label: str | None, *, fresh: bool, steady_too: bool) -> Any:

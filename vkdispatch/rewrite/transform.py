@@ -61,7 +61,7 @@ def has_control_flow(inners: Iterable[ast.AST]) -> bool:
             return True
         if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
             return True
-        if isinstance(inner, ast.Global):
+        if isinstance(inner, (ast.Global, ast.Nonlocal)):
             return True
         if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
             return True
@@ -133,7 +133,7 @@ class _Unit:
             prologue.append(ast.If(constant(0), [nothing], []))
         every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
         cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
-        sets = (self.free, self.aliases, self.globals)
+        sets = (self.free, self.free & _rebound(node.body), self.aliases, self.globals)
         names = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
         mentioned = tuple(sorted(names - self.enclosing - self.free - self.globals))
         facts = (
@@ -188,6 +188,12 @@ def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -
     if "type_params" in ast.FunctionDef._fields:
         function.type_params = []  # type: ignore[attr-defined]
     return function
+
+
+def _rebound(body: Sequence[ast.stmt]) -> set[str]:
+    """Names that a function or those inside it declare nonlocal."""
+    inners = (inner for statement in body for inner in walk(statement))
+    return {name for inner in inners if isinstance(inner, ast.Nonlocal) for name in inner.names}
 
 
 def _stored_through(inners: Iterable[ast.AST]) -> set[str]:

@@ -9,6 +9,7 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     complex64,
+    component_type,
     float32,
     int32,
     int64,
@@ -72,6 +73,29 @@ class LocalValue(ShaderVariable):
 _INTEGERS = (int32, uint32, int64, uint64)
 
 
+class PythonNumber(LocalValue):
+    """Stands for a number that Python knows, and that differs from round to round of a recorded loop.
+
+    It mixes with other values as Python's numbers do. Whoever asks for more than `extremes` and `as_expr`
+    can tell makes the loop unroll.
+    """
+
+    __slots__ = ()
+
+    @property
+    def extremes(self) -> tuple[int | float, int | float]:
+        """The least and the greatest number that it stands for."""
+        raise NotImplementedError
+
+    def as_expr(self, kind: DType) -> Expr:
+        """Expression of a scalar type that holds all of the numbers exactly."""
+        raise NotImplementedError
+
+    def is_same(self, other: "PythonNumber") -> bool:
+        """Whether both stand for the same numbers in every round."""
+        raise NotImplementedError
+
+
 class Unbound:
     """Stands for a variable without a value."""
 
@@ -84,7 +108,7 @@ UNBOUND = Unbound()
 
 def is_gpu(value: object) -> bool:
     """Whether a value is known on the GPU alone."""
-    return isinstance(value, ShaderVariable) and not isinstance(value, BoundVariable)
+    return isinstance(value, ShaderVariable) and not isinstance(value, (BoundVariable, PythonNumber))
 
 
 def is_local(expr: Expr) -> bool:
@@ -104,9 +128,13 @@ def registers_in(expr: Expr) -> set[int]:
 
 @record
 class Weak:
-    """A Python number, which takes the type of the GPU value that it meets."""
+    """A Python number, which takes the type of the GPU value that it meets.
+
+    Of one that differs from round to round it is the greatest, and `least` the least.
+    """
 
     value: bool | int | float | complex
+    least: int | float | None = None
 
 
 @record
@@ -133,6 +161,9 @@ class Mismatch(Exception):
 
 def kind_of(value: object) -> Kind | None:
     """Type that a value has in registers, or None if it is no number, GPU value or tuple of them."""
+    if isinstance(value, PythonNumber):
+        least, greatest = value.extremes
+        return Weak(greatest, least)
     if isinstance(value, ShaderVariable):
         return None if isinstance(value, BoundVariable) else Typed(value._value().dtype)
     if isinstance(value, np.bool_):
@@ -192,7 +223,10 @@ def join(first: Kind, second: Kind) -> Kind:
     typed, weak = (first, second) if isinstance(first, Typed) else (second, first)
     assert isinstance(typed, Typed)
     assert isinstance(weak, Weak)
-    return Typed(_adopted(weak.value, typed.dtype))
+    kind = _adopted(weak.value, typed.dtype)
+    if weak.least is not None and _adopted(weak.least, typed.dtype) is not kind:
+        raise Mismatch(f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value}")
+    return Typed(kind)
 
 
 def _join_numbers(first: Weak, second: Weak) -> Kind:
@@ -274,6 +308,8 @@ def flat(kind: Kind) -> list[Weak | Typed]:
 
 def as_expr(value: Any, kind: DType) -> Expr:
     """Expression of type `kind` for a number or GPU value."""
+    if isinstance(value, PythonNumber):
+        return ex.cast(value.as_expr(component_type(kind)), kind)
     if isinstance(value, ShaderVariable):
         # for a statement that is recorded at once
         return ex.cast(value.expr, kind)
@@ -296,6 +332,12 @@ def same(values: Sequence[object]) -> bool:
     first = values[0]
     for other in values[1:]:
         if other is first:
+            continue
+        if isinstance(first, PythonNumber) or isinstance(other, PythonNumber):
+            if not isinstance(first, PythonNumber) or not isinstance(other, PythonNumber):
+                return False
+            if not first.is_same(other):
+                return False
             continue
         if isinstance(first, ShaderVariable) and isinstance(other, ShaderVariable):
             if first.expr is other.expr:

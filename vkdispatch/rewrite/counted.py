@@ -1,0 +1,272 @@
+"""Loops over a range of Python's numbers, recorded as one loop of the GPU where that means the same.
+
+The body is traced twice with a stand-in for the number: once with the values that variables have before the
+loop, as in its first round, and once with registers in their place. If neither needs the number, both say the
+same, and the variables have the same types at the end of both, then so would every round of an unrolled loop.
+"""
+
+import functools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.dtype import int32
+from vkdispatch.base.record import record
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.ir import Register, Statement
+from vkdispatch.rewrite.alike import Comparison
+from vkdispatch.rewrite.counters import loop_index
+from vkdispatch.rewrite.loops import Loop
+from vkdispatch.rewrite.signals import Entry
+from vkdispatch.rewrite.state import State, read, write
+from vkdispatch.rewrite.tracing import Retry, Tracer
+from vkdispatch.rewrite.values import UNBOUND, Kind, Typed, as_expr, flat, kind_of, leaves
+
+Body = Callable[[Any], Any]
+_LIMIT = 1 << 31
+
+
+# Failed attempts after which a loop that is reached again and again is not tried any more.
+_MOST_FAILURES = 3
+
+
+def record_counted(loop: Loop, numbers: range, body: Body) -> bool | None:
+    """Record the rounds of a loop over Python's numbers as a loop of the GPU, if that means the same.
+
+    Otherwise nothing has happened, and the result is False; None if a round that is unrolled may help, as
+    variables may have GPU values then.
+    """
+    code = body.__code__
+    failures = loop.tracer.failures
+    if loop.target is None or not _counts_in_int32(numbers) or failures.get(code, 0) >= _MOST_FAILURES:
+        return False
+    made = _Attempt(loop, numbers, body).made()
+    if made is False and not loop.tracer.attempts:
+        failures[code] = failures.get(code, 0) + 1
+    return made
+
+
+def _counts_in_int32(numbers: range) -> bool:
+    ends = (numbers.start, numbers.stop)
+    return all(abs(end) + abs(numbers.step) < _LIMIT for end in ends)
+
+
+@record
+class _Trace:
+    """A trace of the body: its own registers, what it records, and the variables that it changes."""
+
+    registers: list[Register]
+    statements: tuple[Statement, ...]
+    changed: dict[int, Any]
+
+
+class _CountedLoop(Loop):
+    """A loop whose carried variables are known in advance."""
+
+    def __init__(self, loop: Loop, depth: int) -> None:
+        super().__init__(loop.frame, loop.noun, loop.assigned, loop.head, loop.after, loop.jumps)
+        self.loc, self.where, self.target, self.depth = loop.loc, loop.where, loop.target, depth
+
+    def jump(self, what: str) -> None:
+        """Leave it to the loop that is run round by round until a jump is met."""
+        raise Retry(self)
+
+    def _find_others(self, state: State) -> None:
+        """Do nothing: they are known."""
+
+    def value_at_head(self, key: int, state: State) -> Any:
+        """Value of a variable where a round begins."""
+        carried = self._carried.get(key)
+        return state.values[key] if carried is None else carried.value
+
+    def _is_carried(self, key: int, variable: Any, value: Any) -> bool:
+        return key in self._kinds
+
+    def carry(self, state: State, kinds: dict[int, Kind]) -> None:
+        """Put variables in registers of their types."""
+        self._state, self._kinds = state, dict(kinds)
+        self.begin(state)
+
+    @property
+    def starts(self) -> dict[int, tuple[object, Any]]:
+        """What the registers hold at first, and their types."""
+        assert self._state is not None
+        found: dict[int, tuple[object, Any]] = {}
+        for key, carried in self._carried.items():
+            parts = leaves(self._state.values[key], carried.kind)
+            for place, (part, _) in zip(carried.registers, parts, strict=True):
+                found[id(place.value)] = (part, place.dtype)
+        return found
+
+
+class _Attempt:
+    """One try."""
+
+    def __init__(self, loop: Loop, numbers: range, body: Body) -> None:
+        self._tracer: Tracer = loop.tracer
+        self._loop = _CountedLoop(loop, len(self._tracer.attempts))
+        self._numbers = numbers
+        self._body = body
+
+    def made(self) -> bool | None:
+        """Whether the loop is recorded now; None if it may be later."""
+        tracer = self._tracer
+        mark, before = tracer.recorder.mark(), (tracer.gpu, tracer.reached, tracer.abandoned)
+        waiting, tracer.waiting = tracer.waiting, None
+        done: bool | None = False
+        tracer.attempts.append(self._loop)
+        try:
+            with tracer.watched() as state:
+                restore, restore_draws = _remember(tracer), _remember_draws(state)
+                try:
+                    state.wary = self._loop
+                    done = False if state.has_iterators else self._record()
+                except Retry as retry:
+                    if retry.target is not self._loop:
+                        raise
+                except Exception:
+                    # if it is the user's, it comes again
+                    done = False
+                if not done or (waiting is not None and not before[0]):
+                    tracer.rewind(mark, state)
+                    state.restore_containers(strict=False)
+                    restore()
+                    restore_draws()
+                    tracer.gpu, tracer.reached, tracer.abandoned = before
+        finally:
+            tracer.attempts.pop()
+            tracer.waiting = waiting
+        if done and waiting is not None and not before[0]:
+            # it is the first loop of the GPU: the kernel is traced once more, knowing that
+            raise Retry(waiting)
+        return done
+
+    def _record(self) -> bool | None:
+        loop, tracer, recorder = self._loop, self._tracer, self._tracer.recorder
+        tracer.enter_gpu(set(loop.assigned | loop.head | loop.after))
+        with tracer.watched() as state:
+            mark, restore = recorder.mark(), _remember(tracer)
+            loop.carry(state, {})
+            first = self._trace(state)
+            kinds = self._kinds(state, first)
+            state.check_containers(loop.where)
+            if kinds is None or not (first.statements or kinds):
+                return False
+            tracer.rewind(mark, state)
+            restore()
+            loop.carry(state, kinds)
+            second = self._trace(state)
+            if not self._agree(state, kinds, first, second):
+                return None
+            loop.store()
+            recorder.close()
+            self._finish(state, second)
+        return True
+
+    def _trace(self, state: State) -> _Trace:
+        recorder, loop, numbers = self._tracer.recorder, self._loop, self._numbers
+        start, stop = ex.literal(numbers.start, int32), ex.literal(numbers.stop, int32)
+        counter = recorder.open_for(start, stop, ex.literal(numbers.step, int32), loop.target)
+        assert isinstance(counter.value, Register)
+        self._index = loop_index(loop, counter, numbers)
+        with loop.frame.entered(Entry("gpu loop", recorder.depth, loop)):
+            signal = self._body(self._index)
+        if signal is not None:
+            raise Retry(loop)
+        registers = [counter.value]
+        for place in (place for frame in self._tracer.frames for place in frame.held()):
+            assert isinstance(place.value, Register)
+            registers.append(place.value)
+        changed = {
+            key: now
+            for key, variable in state.variables.items()
+            if (now := read(variable.cell)) is not loop.value_at_head(key, state)
+        }
+        return _Trace(registers, tuple(recorder.innermost), changed)
+
+    def _kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
+        """Types of the variables that the loop carries, or None if Python's numbers or objects change."""
+        kinds: dict[int, Kind] = {}
+        for key, value in trace.changed.items():
+            variable = state.variables[key]
+            if value is self._index or not self._loop.live(variable):
+                continue
+            kind = kind_of(value)
+            if state.values[key] is UNBOUND or kind is None:
+                return None
+            if not all(isinstance(leaf, Typed) for leaf in flat(kind)):
+                return None
+            kinds[key] = kind
+        return kinds
+
+    def _agree(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
+        """Whether a round that begins with registers does what the first round does."""
+        if self._kinds(state, second) != kinds:
+            return False
+        if len(first.registers) != len(second.registers):
+            return False
+        pairs = zip(first.registers, second.registers, strict=True)
+        comparison = Comparison(self._loop.starts, pairs)
+        if not comparison.blocks(first.statements, second.statements):
+            return False
+        for key, kind in kinds.items():
+            ends = (leaves(trace.changed[key], kind) for trace in (first, second))
+            for (one, leaf), (other, _) in zip(*ends, strict=True):
+                assert isinstance(leaf, Typed)
+                if not comparison.expressions(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
+                    return False
+        return True
+
+    def _finish(self, state: State, trace: _Trace) -> None:
+        """Give the variables the values that they have behind the loop."""
+        self._loop.finish(state)
+        for key, value in trace.changed.items():
+            if value is self._index:
+                write(state.variables[key].cell, self._numbers[-1])
+        if self._loop.returned:
+            self._loop.frame.leave_if_done()
+
+
+def _remember(tracer: Tracer) -> Callable[[], None]:
+    """Note what the running functions have to say about their results; gives what puts that back."""
+    undo = [frame.remember() for frame in tracer.frames]
+
+    def restore() -> None:
+        for each in undo:
+            each()
+
+    return restore
+
+
+# ---- Python's random numbers, which are drawn while tracing ---------------------------------------
+
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+
+
+def _remember_draws(state: State) -> Callable[[], None]:
+    """Note how far generators of random numbers have come; gives what puts that back."""
+    values = [read(variable.cell) for variable in state.variables.values()]
+    scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
+    values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
+    # those behind the functions of the modules
+    values += [random._inst, np.random.mtrand._rand]
+    found = {id(value): value for value in values if isinstance(value, _GENERATORS)}
+    undo = [_restorer(generator) for generator in found.values()]
+
+    def restore() -> None:
+        for each in undo:
+            each()
+
+    return restore
+
+
+def _restorer(generator: Any) -> Callable[[], None]:
+    """Note the state of a generator; gives what puts it back."""
+    if isinstance(generator, np.random.Generator):
+        bits, before = generator.bit_generator, generator.bit_generator.state
+        return lambda: setattr(bits, "state", before)
+    if isinstance(generator, np.random.RandomState):
+        return functools.partial(generator.set_state, generator.get_state())
+    return functools.partial(generator.setstate, generator.getstate())

@@ -1,0 +1,506 @@
+"""The index of a loop over Python's numbers that is recorded as one loop of the GPU.
+
+It behaves as the number would: beside a GPU value it takes that one's type, and beside another number it
+stays a number, of which the least and greatest are known. Where its meaning in one round cannot be that in
+all rounds - Python asks for the number, or a type does not hold it exactly - the loop is unrolled.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_type,
+    float16,
+    float32,
+    float64,
+    int32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_signed_dtype,
+    is_vector,
+)
+from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.ir import Expr, Op, ShaderFlags
+from vkdispatch.codegen.kernel_warnings import without_warnings
+from vkdispatch.codegen.location import here
+from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.rewrite.tracing import Retry
+from vkdispatch.rewrite.values import LocalValue, PythonNumber
+
+# Whole numbers up to these are exact, and the smallest fractions of them.
+_EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_OPERATE: dict[str, Callable[[Any, Any], Any]] = {
+    **_COMPARE,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_set = object.__setattr__
+
+
+class Span:
+    """Numbers from `low` to `high`, all whole multiples of 2 ** -shift.
+
+    Python's ints if `whole`, else floats; `expr` is an int32 or a float32 accordingly, and exact.
+    """
+
+    __slots__ = ("expr", "high", "low", "shift", "whole")
+
+    def __init__(self, low: Fraction, high: Fraction, shift: int, whole: bool, expr: Expr) -> None:
+        self.low = low
+        self.high = high
+        self.shift = shift
+        self.whole = whole
+        self.expr = expr
+
+    @property
+    def known(self) -> Fraction | None:
+        """The number, if it is one."""
+        return self.low if self.low == self.high else None
+
+    def fits(self, kind: DType) -> bool:
+        """Whether a scalar type holds all of the numbers exactly."""
+        if is_integer_dtype(kind):
+            bits = 8 * kind.item_size
+            least = -(1 << (bits - 1)) if is_signed_dtype(kind) else 0
+            return self.whole and least <= self.low and self.high < least + (1 << bits)
+        digits, finest = _EXACT.get(kind, (0, 0))
+        most = max(-self.low, self.high) * (1 << self.shift)
+        return bool(digits) and self.shift <= finest and most <= 1 << digits
+
+
+class LoopIndex(PythonNumber):
+    """A number made of the index of a recorded loop; `owner` is whom to ask to unroll it."""
+
+    __slots__ = ("owner", "span")
+
+    owner: object
+    span: Span
+
+    def __init__(self, owner: object, span: Span) -> None:
+        _set(self, "owner", owner)
+        _set(self, "span", span)
+        _set(self, "is_conjugate", False)
+
+    def ask(self) -> NoReturn:
+        """Unroll the loop: Python's number is needed."""
+        raise Retry(self.owner)
+
+    @property
+    def expr(self) -> Expr:  # type: ignore[override]
+        """There is none that would be right whatever it meets."""
+        self.ask()
+
+    def _value(self) -> Expr:
+        self.ask()
+
+    # -- what codegen and the rewriter ask
+
+    @property
+    def extremes(self) -> tuple[int | float, int | float]:
+        """The least and the greatest number that it stands for."""
+        number = int if self.span.whole else float
+        return number(self.span.low), number(self.span.high)
+
+    def as_expr(self, kind: DType) -> Expr:
+        """Expression of a scalar type that holds all of the numbers exactly."""
+        if not is_scalar(kind) or kind is bool_ or not self.span.fits(kind):
+            self.ask()
+        return ex.cast(self.span.expr, kind)
+
+    def is_same(self, other: PythonNumber) -> bool:
+        """Whether both are one number in every round."""
+        return isinstance(other, LoopIndex) and other.span.expr is self.span.expr
+
+    def _extremes(self) -> tuple[int, ...]:
+        return (int(self.span.low), int(self.span.high)) if self.span.whole else ()
+
+    def _as_index(self) -> Expr:
+        if not self.span.whole or self.span.low < 0:
+            self.ask()
+        return self.span.expr
+
+    def _as_stored(self, kind: DType) -> Expr:
+        if is_complex(kind):
+            self.ask()
+        return ex.cast(self.as_expr(component_type(kind)), kind)
+
+    # -- operators
+
+    def _combine(self, symbol: str, other: object, reflected: bool = False) -> Any:
+        if isinstance(other, ShaderVariable) and not isinstance(other, PythonNumber):
+            return self._beside(symbol, other, reflected)
+        theirs = _span_of(other)
+        if theirs is None:
+            if symbol in ("==", "!=") and not isinstance(other, (complex, np.generic, np.ndarray)):
+                return NotImplemented
+            self.ask()
+        mine = self.span
+        left, right = (theirs, mine) if reflected else (mine, theirs)
+        if symbol in _COMPARE:
+            known = _compared(symbol, left, right)
+            return self.ask() if known is None else known
+        found = _COMBINED[symbol](left, right)
+        if found is None or not found.fits(int32 if found.whole else float32):
+            self.ask()
+        if found.known is not None and (found.whole or found.known):
+            return int(found.known) if found.whole else float(found.known)
+        owner = self.owner
+        if isinstance(other, LoopIndex) and getattr(other.owner, "depth", 0) < getattr(owner, "depth", 0):
+            # the outer loop has to unroll first, which may be enough
+            owner = other.owner
+        return LoopIndex(owner, found)
+
+    def _beside(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
+        """Compute with a GPU value, as Python's number in any round would."""
+        if isinstance(value, BoundVariable):
+            self.ask()
+        kind = value.var_type
+        scalar = component_type(kind)
+        if not (is_scalar(kind) or is_vector(kind)) or scalar is bool_ or symbol not in _OPERATE:
+            self.ask()
+        whole, integers = self.span.whole, is_integer_dtype(scalar)
+        if integers and not whole and symbol in _COMPARE:
+            self.ask()
+        if symbol in ("//", "%") and not reflected:
+            # k // x
+            pass
+        elif symbol == "//" and integers and is_signed_dtype(scalar) and not _divides_as_python():
+            # whether it truncates depends on the number
+            self.ask()
+        adopted = scalar if is_float_dtype(scalar) or (integers and whole) else float32
+        rule = _OPERATE[symbol]
+        typed = LocalValue(self.as_expr(adopted))
+        result = rule(value, typed) if reflected else rule(typed, value)
+        with without_warnings():
+            for number in self.extremes:
+                known = rule(value, number) if reflected else rule(number, value)
+                if not isinstance(known, ShaderVariable) or known.var_type is not result.var_type:
+                    self.ask()
+        return result
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Refuse NumPy's scalars, which are no numbers of Python."""
+        self.ask()
+
+    def __add__(self, other: object) -> Any:
+        return self._combine("+", other)
+
+    def __radd__(self, other: object) -> Any:
+        return self._combine("+", other, reflected=True)
+
+    def __sub__(self, other: object) -> Any:
+        return self._combine("-", other)
+
+    def __rsub__(self, other: object) -> Any:
+        return self._combine("-", other, reflected=True)
+
+    def __mul__(self, other: object) -> Any:
+        return self._combine("*", other)
+
+    def __rmul__(self, other: object) -> Any:
+        return self._combine("*", other, reflected=True)
+
+    def __truediv__(self, other: object) -> Any:
+        return self._combine("/", other)
+
+    def __rtruediv__(self, other: object) -> Any:
+        return self._combine("/", other, reflected=True)
+
+    def __floordiv__(self, other: object) -> Any:
+        return self._combine("//", other)
+
+    def __rfloordiv__(self, other: object) -> Any:
+        return self._combine("//", other, reflected=True)
+
+    def __mod__(self, other: object) -> Any:
+        return self._combine("%", other)
+
+    def __rmod__(self, other: object) -> Any:
+        return self._combine("%", other, reflected=True)
+
+    def __lshift__(self, other: object) -> Any:
+        return self._combine("<<", other)
+
+    def __rlshift__(self, other: object) -> Any:
+        return self._combine("<<", other, reflected=True)
+
+    def __rshift__(self, other: object) -> Any:
+        return self._combine(">>", other)
+
+    def __rrshift__(self, other: object) -> Any:
+        return self._combine(">>", other, reflected=True)
+
+    def __and__(self, other: object) -> Any:
+        return self._combine("&", other)
+
+    def __rand__(self, other: object) -> Any:
+        return self._combine("&", other, reflected=True)
+
+    def __or__(self, other: object) -> Any:
+        return self._combine("|", other)
+
+    def __ror__(self, other: object) -> Any:
+        return self._combine("|", other, reflected=True)
+
+    def __xor__(self, other: object) -> Any:
+        return self._combine("^", other)
+
+    def __rxor__(self, other: object) -> Any:
+        return self._combine("^", other, reflected=True)
+
+    def __pow__(self, other: object) -> Any:
+        if type(other) is not int or not 0 <= other <= 4:
+            self.ask()
+        result: Any = 1
+        for _ in range(other):
+            result = self * result
+        return result
+
+    def __rpow__(self, other: object) -> Any:
+        self.ask()
+
+    def __neg__(self) -> Any:
+        if not self.span.whole:
+            # 0.0 would lose its sign
+            self.ask()
+        return self._combine("-", 0, reflected=True)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __invert__(self) -> Any:
+        return self._combine("-", -1, reflected=True)
+
+    def __abs__(self) -> Any:
+        if self.span.low >= 0:
+            return self
+        return -self if self.span.high <= 0 else self.ask()
+
+    def __lt__(self, other: object) -> Any:
+        return self._combine("<", other)
+
+    def __le__(self, other: object) -> Any:
+        return self._combine("<=", other)
+
+    def __gt__(self, other: object) -> Any:
+        return self._combine(">", other)
+
+    def __ge__(self, other: object) -> Any:
+        return self._combine(">=", other)
+
+    def __eq__(self, other: object) -> Any:
+        return self._combine("==", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._combine("!=", other)
+
+    def __bool__(self) -> bool:
+        return True if self.span.low > 0 or self.span.high < 0 else self.ask()
+
+    def __hash__(self) -> int:
+        self.ask()
+
+    def __index__(self) -> int:
+        self.ask()
+
+    def __int__(self) -> int:
+        self.ask()
+
+    def __float__(self) -> float:
+        self.ask()
+
+    def __complex__(self) -> complex:
+        self.ask()
+
+    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+    __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
+    __ilshift__, __irshift__, __iand__, __ior__, __ixor__ = __lshift__, __rshift__, __and__, __or__, __xor__
+
+
+def loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
+    """Make the index of a loop of the GPU whose counter, an int32, takes these numbers."""
+    ends = sorted((numbers[0], numbers[-1]))
+    return LoopIndex(owner, Span(Fraction(ends[0]), Fraction(ends[1]), 0, True, counter))
+
+
+def _divides_as_python() -> bool:
+    return bool(current().flags & ShaderFlags.PYTHON_DIVISION)
+
+
+def _span_of(value: object) -> Span | None:
+    """Span of a number of Python, or None for anything else."""
+    if isinstance(value, LoopIndex):
+        return value.span
+    if type(value) in (int, bool):
+        number = Fraction(int(value))  # type: ignore[call-overload]
+        return (
+            Span(number, number, 0, True, ex.literal(int(number), int32)) if abs(number) < 1 << 31 else None
+        )
+    if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
+        number = Fraction(value)
+        return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, float32))
+    return None
+
+
+def _compared(symbol: str, left: Span, right: Span) -> bool | None:
+    """Return what a comparison gives in every round, or None."""
+    if left.high < right.low:
+        return symbol in ("<", "<=", "!=")
+    if left.low > right.high:
+        return symbol in (">", ">=", "!=")
+    if left.high == right.low and symbol in ("<=", ">"):
+        return symbol == "<="
+    if left.low == right.high and symbol in (">=", "<"):
+        return symbol == ">="
+    return None
+
+
+def _binary(symbol: str, left: Span, right: Span, low: Fraction, high: Fraction, shift: int) -> Span | None:
+    whole = left.whole and right.whole
+    kind = int32 if whole else float32
+    if not whole and not (left.fits(kind) and right.fits(kind)):
+        return None
+    args = (ex.cast(left.expr, kind), ex.cast(right.expr, kind))
+    return Span(low, high, shift, whole, Expr(Op.BINARY, kind, args, symbol, here()))
+
+
+def _add(left: Span, right: Span) -> Span | None:
+    return _binary(
+        "+", left, right, left.low + right.low, left.high + right.high, max(left.shift, right.shift)
+    )
+
+
+def _subtract(left: Span, right: Span) -> Span | None:
+    shift = max(left.shift, right.shift)
+    if left.known == 0 and left.whole and right.whole:
+        return Span(-right.high, -right.low, shift, True, ex.negate(right.expr))
+    return _binary("-", left, right, left.low - right.high, left.high - right.low, shift)
+
+
+def _multiply(left: Span, right: Span) -> Span | None:
+    for one, other in ((left, right), (right, left)):
+        if one.known == 1 and one.whole:
+            return other
+    corners = [a * b for a, b in product((left.low, left.high), (right.low, right.high))]
+    return _binary("*", left, right, min(corners), max(corners), left.shift + right.shift)
+
+
+def _divide(left: Span, right: Span) -> Span | None:
+    """Divide by a power of two, which is exact."""
+    divisor = right.known
+    if not divisor:
+        return None
+    inverse = 1 / divisor
+    if inverse.denominator & (inverse.denominator - 1) or abs(inverse.numerator) & (
+        abs(inverse.numerator) - 1
+    ):
+        return None
+    shift = inverse.denominator.bit_length() - 1
+    return _multiply(
+        left,
+        Span(inverse, inverse, shift, False, ex.literal(float(inverse), float32)),
+    )
+
+
+def _positive(left: Span, right: Span) -> int | None:
+    """Divisor of whole numbers, if it is one positive number."""
+    divisor = right.known
+    return int(divisor) if left.whole and right.whole and divisor is not None and divisor > 0 else None
+
+
+def _quotient(left: Span, right: Span) -> Span | None:
+    divisor = _positive(left, right)
+    if divisor is None:
+        return None
+    rule = ex.floor_divide if left.low >= 0 else floor_quotient
+    low, high = left.low // divisor, left.high // divisor
+    return Span(Fraction(low), Fraction(high), 0, True, rule(left.expr, divisor)) if divisor > 1 else left
+
+
+def _remainder(left: Span, right: Span) -> Span | None:
+    divisor = _positive(left, right)
+    if divisor is None:
+        return None
+    if left.low // divisor == left.high // divisor:
+        low, high = left.low % divisor, left.high % divisor
+    else:
+        low, high = Fraction(0), Fraction(divisor - 1)
+    rule = ex.modulo if left.low >= 0 else floor_remainder
+    return Span(low, high, 0, True, rule(left.expr, divisor))
+
+
+def _shift_left(left: Span, right: Span) -> Span | None:
+    amount = right.known
+    if not (left.whole and right.whole) or amount is None or not 0 <= amount < 31:
+        return None
+    factor = 1 << int(amount)
+    return _multiply(left, Span(Fraction(factor), Fraction(factor), 0, True, ex.literal(factor, int32)))
+
+
+def _shift_right(left: Span, right: Span) -> Span | None:
+    amount = right.known
+    if not (left.whole and right.whole) or amount is None or amount < 0:
+        return None
+    bits = min(int(amount), 31)
+    low, high = int(left.low) >> bits, int(left.high) >> bits
+    expr = Expr(Op.BINARY, int32, (left.expr, ex.literal(bits, int32)), ">>", here())
+    return Span(Fraction(low), Fraction(high), 0, True, expr)
+
+
+def _bits(symbol: str) -> Callable[[Span, Span], Span | None]:
+    """Make the rule of a bitwise operator, of numbers that are not negative."""
+
+    def combine(left: Span, right: Span) -> Span | None:
+        if not (left.whole and right.whole) or left.low < 0 or right.low < 0:
+            return None
+        ones = (1 << max(int(left.high), int(right.high)).bit_length()) - 1
+        high = min(left.high, right.high) if symbol == "&" else Fraction(ones)
+        low = max(left.low, right.low) if symbol == "|" else Fraction(0)
+        return Span(low, high, 0, True, Expr(Op.BINARY, int32, (left.expr, right.expr), symbol, here()))
+
+    return combine
+
+
+_COMBINED: dict[str, Callable[[Span, Span], Span | None]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "//": _quotient,
+    "%": _remainder,
+    "<<": _shift_left,
+    ">>": _shift_right,
+    "&": _bits("&"),
+    "|": _bits("|"),
+    "^": _bits("^"),
+}
