@@ -1,7 +1,5 @@
 """Division with Python's meaning: the quotient is rounded down, the remainder has the sign of the divisor."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from vkdispatch.base.dtype import (
@@ -18,7 +16,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.helpers import HALF_REMAINDER
+from vkdispatch.codegen.helpers import HALF_MODULO, HALF_QUOTIENT
 from vkdispatch.codegen.ir import Expr, Op
 from vkdispatch.codegen.location import located
 
@@ -27,7 +25,7 @@ def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a // b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("//", a, b)
     if component_type(kind) is float16:
-        return _of_halves(kind, dividend, divisor, _half_quotient)
+        return _of_halves(kind, dividend, divisor, HALF_QUOTIENT)
     if is_float_dtype(kind):
         return ex.call("floor", kind, ex.divide(dividend, divisor))
     if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
@@ -40,7 +38,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a % b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("%", a, b)
     if component_type(kind) is float16:
-        return _of_halves(kind, dividend, divisor, _half_modulo)
+        return _of_halves(kind, dividend, divisor, HALF_MODULO)
     if is_float_dtype(kind):
         return ex.call("mod", kind, ex.cast(dividend, kind), ex.cast(divisor, kind))
     if not is_signed_dtype(component_type(kind)):
@@ -81,15 +79,15 @@ def _corrected(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
 # ---- halves, whose quotients and remainders round too much ---------------------------------------
 
 
-def _of_halves(kind: DType, a: Expr, b: Expr, rule: Callable[[Expr, Expr], Expr]) -> Expr:
-    """Apply a rule for float32 scalars to halves, component by component."""
+def _of_halves(kind: DType, a: Expr, b: Expr, function: str) -> Expr:
+    """Call a function of float32 scalars with halves, component by component."""
     if is_scalar(kind):
-        return ex.cast(rule(_single(a), _single(b)), kind)
+        return ex.cast(ex.call(function, float32, _single(a), _single(b)), kind)
     parts = [
         [value if is_scalar(value.dtype) else ex.component(value, i) for value in (a, b)]
         for i in range(kind.child_count)
     ]
-    return ex.construct(kind, [ex.cast(rule(_single(x), _single(y)), float16) for x, y in parts])
+    return ex.construct(kind, [_of_halves(float16, x, y, function) for x, y in parts])
 
 
 def _single(value: Expr) -> Expr:
@@ -97,21 +95,3 @@ def _single(value: Expr) -> Expr:
         # a number takes part as a half
         return ex.literal(float(np.float16(value.value)), float32)
     return ex.cast(value, float32)
-
-
-def _half_remainder(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Remainder with the sign of the dividend, and whether that is not the sign of the divisor."""
-    rest = ex.call(HALF_REMAINDER, float32, a, b)
-    signs = ex.compare("!=", ex.compare("<", rest, 0), ex.compare("<", b, 0))
-    return rest, ex.logical("&&", (ex.compare("!=", rest, 0), signs))
-
-
-def _half_quotient(a: Expr, b: Expr) -> Expr:
-    rest, differ = _half_remainder(a, b)
-    quotient = ex.call("roundEven", float32, ex.divide(ex.add("-", a, rest), b))
-    return ex.select(differ, ex.add("-", quotient, 1), quotient)
-
-
-def _half_modulo(a: Expr, b: Expr) -> Expr:
-    rest, differ = _half_remainder(a, b)
-    return ex.select(differ, ex.add("+", rest, b), rest)

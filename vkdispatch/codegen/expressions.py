@@ -204,8 +204,10 @@ def meet(values: Sequence[Operand], what: str, *, floating: bool = False) -> tup
         isinstance(value, Expr) or is_integer_number(value) for value in values
     ):
         kind = promote(kind, float32, what)
-    if floating:
+    if floating and is_integer_dtype(kind):
         kind = make_floating_dtype(kind)
+        # truth values are numbers first
+        values = [cast(v, int32) if isinstance(v, Expr) and v.dtype is bool_ else v for v in values]
     return kind, [_fit(value, kind, what) for value in values]
 
 

@@ -11,7 +11,31 @@ from vkdispatch.codegen.ir import Expr, Op
 
 UMUL_HIGH = "umul_high"
 WRAPPED = "wrapped"
-HALF_REMAINDER = "half_remainder"
+HALF_MODULO = "half_modulo"
+HALF_QUOTIENT = "half_quotient"
+
+
+def _of_halves(name: str, result: str) -> str:
+    """Make a function of two halves, given as floats, from their remainder with the sign of the first."""
+    # the quotients by 2**26, 2**13 and 1 times the divisor have so few bits that all products are exact
+    return f"""
+{{0}} {name}({{0}} a, {{0}} b) {{{{
+    {{0}} rest = abs(a);
+    for ({{0}} scale = 67108864.0; scale >= 1.0 && abs(b) <= 65504.0; scale *= 0.0001220703125) {{{{
+        {{0}} part = abs(b) * scale;
+        rest -= floor(rest / part) * part;
+        // the division may be off by one
+        if (rest < 0.0)
+            rest += part;
+        else if (rest >= part)
+            rest -= part;
+    }}}}
+    rest = a < 0.0 ? -rest : rest;
+    bool differ = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+    return {result};
+}}}}
+"""
+
 
 _TEXTS = {
     UMUL_HIGH: """
@@ -27,25 +51,8 @@ _TEXTS = {
     return value;
 }}
 """,
-    # the quotients of halves by 2**26, 2**13 and 1 times the divisor have so few bits that products are exact
-    HALF_REMAINDER: """
-{0} half_remainder({0} a, {0} b) {{
-    {0} rest = abs(a);
-    {0} divisor = abs(b);
-    if (divisor > 65504.0)
-        return a;
-    for ({0} scale = 67108864.0; scale >= 1.0; scale *= 0.0001220703125) {{
-        {0} part = divisor * scale;
-        rest -= floor(rest / part) * part;
-        // the division may be off by one
-        if (rest < 0.0)
-            rest += part;
-        else if (rest >= part)
-            rest -= part;
-    }}
-    return a < 0.0 ? -rest : rest;
-}}
-""",
+    HALF_MODULO: _of_halves("half_modulo", "differ ? rest + b : rest"),
+    HALF_QUOTIENT: _of_halves("half_quotient", "roundEven((a - rest) / b) - {0}(differ)"),
 }
 
 # Functions of `codegen.mathematics`, written in float32 and in float64.

@@ -76,8 +76,8 @@ def _umul_high(a: Array, b: Array) -> Array:
     return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
 
 
-def _half_remainder(a: Array, b: Array) -> Array:
-    return _by_component(np.fmod)(a.astype(np.float16), b.astype(np.float16))
+def _of_halves(rule: Rule) -> Rule:
+    return lambda a, b: _by_component(rule)(a.astype(np.float16), b.astype(np.float16))
 
 
 def _atan(y: Array, x: Array | None = None) -> Array:
@@ -192,7 +192,8 @@ _RULES: dict[str, Rule] = {
     **mathematics.RULES,
     "umul_high": _umul_high,
     "wrapped": lambda value: value,
-    "half_remainder": _half_remainder,
+    "half_modulo": _of_halves(np.remainder),
+    "half_quotient": _of_halves(np.floor_divide),
     **{name: _in_own_precision(rule) for name, rule in _ROUNDED.items()},
     **{name: _by_component(rule) for name, rule in _PLAIN.items()},
     "atan": _atan,

@@ -13,7 +13,7 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, compute_type, float16, float32, uint32, uvec4
+from vkdispatch.base.dtype import DType, compute_type, float16, float32, int32, uint32, uvec4
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices.arithmetic import zero
@@ -39,7 +39,7 @@ def packing_kernel(source: Source) -> ShaderFunction:
 
     def body(target: Any, *arguments: Any) -> None:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
-        with vc.if_block(index < target.shape.w):
+        with vc.if_block(index.to_dtype(int32) < target.shape.w):
             value = source.value(arguments, index)
             narrow = compute_type(source.out_type)
             target[index] = value if value.var_type is narrow else value.to_dtype(narrow)

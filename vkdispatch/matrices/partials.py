@@ -12,7 +12,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base.dtype import uint32
+from vkdispatch.base.dtype import int32, uint32
 from vkdispatch.base.record import record
 from vkdispatch.matrices.arithmetic import combined, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, store_sum
@@ -42,7 +42,7 @@ def partials_kernel(form: PartialsForm) -> ShaderFunction:
         own = (lane % form.lanes).to_register("lane")
         index = (vc.workgroup_id().x * elements + lane // form.lanes).to_register("index")
         total = zero(factors.kind).to_register("total")
-        inside = index < result.shape.w
+        inside = index.to_dtype(int32) < result.shape.w
         with vc.if_block(inside), vc.for_block(own, count, form.lanes) as part:
             value = parts[part * result.shape.w + index]
             total[:] = combined(total, value, logical=factors.logical)

@@ -6,6 +6,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.dtype import int32
 from vkdispatch.matrices.arithmetic import add_product, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables, store_sum
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -22,7 +23,7 @@ def small_kernel(factors: Factors) -> ShaderFunction:
         number, length = known.number, known.length
         rows, columns = number["rows"], number["columns"]
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
-        with vc.if_block(index < known.result.shape.w):
+        with vc.if_block(index.to_dtype(int32) < known.result.shape.w):
             column = (index % columns).to_register("column")
             rest = (index // columns).to_register("rest")
             row, batch = (rest % rows).to_register("row"), (rest // rows).to_register("batch")

@@ -294,10 +294,10 @@ class _Tracing:
         size = self._result.shape.w
         if self._vectors is None:
             for place, value in enumerate(values):
-                with vc.if_block(start + place < size):
+                with vc.if_block((start + place).to_dtype(int32) < size):
                     self._element(start + place, value)
             return
-        with vc.if_block(start + form.together <= size):
+        with vc.if_block((start + form.together).to_dtype(int32) <= size):
             stored = [self._mapped(start + place, value) for place, value in enumerate(values)]
             words = _packed(form.sink.out_type, stored)
             width = self._vectors.var_type.item_size // 4
@@ -307,7 +307,7 @@ class _Tracing:
                 self._vectors[place] = vector
         with vc.else_block():
             for place, value in enumerate(values):
-                with vc.if_block(start + place < size):
+                with vc.if_block((start + place).to_dtype(int32) < size):
                     self._element(start + place, value)
 
     def _mapped(self, index: Any, value: Any) -> Any:

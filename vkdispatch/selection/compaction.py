@@ -401,7 +401,7 @@ def _writing(writer: Writer, group: int) -> ShaderFunction:
                         found = writer.value(own, index) if value is None else value
                         writer.write(own, start + rank, index, found)
                     if writer.numbers:
-                        with vc.if_block(offset < inside):
+                        with vc.if_block(offset < inside.to_dtype(dtype.int32)):
                             writer.number(own, start + rank + flag, tile * tile_size + offset)
 
         def _step(number: Any) -> tuple[Any, Any, Any]:

@@ -254,7 +254,7 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
     with vc.for_block(0, rounds) as number:
         begin = first + number * (form.group * form.each)
         indices = [begin + i * form.group for i in range(form.each)]
-        safe = [vc.select(index < size, index, 0) for index in indices]
+        safe = [vc.select(index.to_dtype(dtype.int32) < size, index, 0) for index in indices]
         wanted = [_number(form.values.value(own[1], index), form.kind).to_register() for index in safe]
         bases = [_zero_position(array_length) for _ in indices]
         left = (array_length + 0).to_register("search_left")
@@ -276,7 +276,7 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
                 inside = vc.all(base < array_length, before(each, value))
                 base[:] = vc.select(inside, base + 1, base)
         for index, base in zip(indices, bases, strict=True):
-            with vc.if_block(index < size):
+            with vc.if_block(index.to_dtype(dtype.int32) < size):
                 form.sink.store(places, rest, index, base.to_dtype(dtype.int64))
 
 

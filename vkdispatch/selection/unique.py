@@ -244,7 +244,7 @@ class Heads(Writer):
         """See `Writer`."""
         own, rest = self._split(variables)
         values = own["unique_values"]
-        with vc.if_block(place < values.shape.w):
+        with vc.if_block(place.to_dtype(dtype.int32) < values.shape.w):
             self.sink.store(values, rest, place, value)
             if self.asked.index:
                 own["unique_index"][place] = self._position(own, index).to_dtype(dtype.int64)
