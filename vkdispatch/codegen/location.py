@@ -3,7 +3,6 @@
 import linecache
 import os
 import sys
-from itertools import islice
 from types import CodeType, FrameType
 from typing import TypeVar
 
@@ -15,6 +14,22 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _own_files: set[str] = set()
 
 _Error = TypeVar("_Error", bound=VkDispatchError)
+
+
+_Position = tuple[int | None, int | None, int | None, int | None]
+_MOST_CODES = 32
+# By identity: hashing a code object looks through all of it.
+_positions_of: dict[int, tuple[CodeType, list[_Position]]] = {}
+
+
+def _positions(code: CodeType) -> list[_Position]:
+    """Lines and columns of each instruction, which are decoded from the first one on."""
+    known = _positions_of.get(id(code))
+    if known is None:
+        if len(_positions_of) >= _MOST_CODES:
+            _positions_of.clear()
+        known = _positions_of[id(code)] = (code, list(code.co_positions()))
+    return known[1]
 
 
 class Loc:
@@ -39,8 +54,10 @@ class Loc:
         """Line number from 1."""
         return self._position()[0] or self.code.co_firstlineno
 
-    def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
-        return next(islice(self.code.co_positions(), self.offset // 2, None), (None, None, None, None))
+    def _position(self) -> _Position:
+        found = _positions(self.code)
+        index = self.offset // 2
+        return found[index] if index < len(found) else (None, None, None, None)
 
     def excerpt(self) -> str:
         """Return the source line with carets under the expression, or "" where there is no source."""
