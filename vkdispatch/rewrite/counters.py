@@ -29,14 +29,15 @@ from vkdispatch.base.dtype import (
     is_signed_dtype,
     is_vector,
 )
+from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, Op, ShaderFlags
 from vkdispatch.codegen.kernel_warnings import without_warnings
-from vkdispatch.codegen.location import here
+from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.rewrite.tracing import Retry
+from vkdispatch.rewrite.tracing import Retry, tracer
 from vkdispatch.rewrite.values import LocalValue, PythonNumber
 
 # Whole numbers up to these are exact, and the smallest fractions of them.
@@ -113,6 +114,13 @@ class LoopIndex(PythonNumber):
 
     def ask(self) -> NoReturn:
         """Unroll the loop: Python's number is needed."""
+        active = tracer()
+        if active is None or not any(attempt is self.owner for attempt in active.attempts):
+            raise located(
+                UsageError,
+                "the index of a loop that became one of the GPU was kept where only Python sees it; put it "
+                "in a local variable",
+            )
         raise Retry(self.owner)
 
     @property
@@ -278,6 +286,9 @@ class LoopIndex(PythonNumber):
     def __rxor__(self, other: object) -> Any:
         return self._combine("^", other, reflected=True)
 
+    def __divmod__(self, other: object) -> Any:
+        return self // other, self % other
+
     def __pow__(self, other: object) -> Any:
         if type(other) is not int or not 0 <= other <= 4:
             self.ask()
@@ -305,6 +316,9 @@ class LoopIndex(PythonNumber):
         if self.span.low >= 0:
             return self
         return -self if self.span.high <= 0 else self.ask()
+
+    def __round__(self, digits: object = None) -> Any:
+        return self if self.span.whole and digits is None else self.ask()
 
     def __lt__(self, other: object) -> Any:
         return self._combine("<", other)
