@@ -550,6 +550,46 @@ def test_element_that_does_not_hold_the_index() -> None:
                 out[0] = k
 
 
+def test_component_by_index() -> None:
+    with pytest.raises(IndexError, match="index 4 is out of range"):
+
+        @vd.shader(exec_size=1)
+        def kernel(out: Buff[f32]) -> None:
+            v = vc.new_vec4_register(1.0)
+            for k in range(70):
+                out[k] = v[k]
+
+
+class Settings:
+    last: Any = None
+
+
+def test_index_kept_where_nobody_looks() -> None:
+    with pytest.raises(RuntimeError, match="was kept where only Python sees it"):
+
+        @vd.shader(exec_size=1)
+        def kernel(out: Buff[f32]) -> None:
+            for k in range(70):
+                Settings.last = k
+                out[k] = 1.0
+            out[0] = TABLE[Settings.last]
+
+
+def test_asserts_and_prints_of_the_gpu() -> None:
+    @vd.shader(exec_size=1, check="asserts")
+    def kernel(out: Buff[i32], x: Buff[i32]) -> None:
+        for k in range(70):
+            assert x[k] == k, "wrong"
+            out[k] = k
+
+    out, x = vd.Buffer(70, vd.int32), vd.asbuffer(np.arange(70, dtype=np.int32))
+    kernel(out, x)
+    assert loop_count(kernel) == 1
+    x.write(np.arange(1, 71, dtype=np.int32))
+    with pytest.raises(AssertionError, match="wrong"):
+        kernel(out, x)
+
+
 def test_errors_of_the_body() -> None:
     with pytest.raises(ZeroDivisionError):
 

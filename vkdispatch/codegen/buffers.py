@@ -208,7 +208,13 @@ def _entries(index: Any) -> list[int | Expr]:
             _warn_of_columns_first(value)
             return [ex.component(value, axis) for axis in range(value.dtype.child_count)]
     if not isinstance(index, tuple) or len(index) == 1:
-        return [integer_index(index, "a buffer", ArgumentTypeError)]
+        return [_entry(index)]
     if not 2 <= len(index) <= 3:
         raise located(ArgumentValueError, f"a buffer takes one to three indices, got {len(index)}")
-    return [integer_index(entry, "a buffer", ArgumentTypeError) for entry in index]
+    return list(map(_entry, index))
+
+
+def _entry(index: Any) -> int | Expr:
+    if isinstance(index, ShaderVariable) and index._extremes():
+        return index._as_index()
+    return integer_index(index, "a buffer", ArgumentTypeError)

@@ -26,6 +26,22 @@ _NAMES = frozenset(
 _Error = TypeVar("_Error", bound=VkDispatchError)
 
 
+_Position = tuple[int | None, int | None, int | None, int | None]
+_MOST_CODES = 32
+# By identity: hashing a code object looks through all of it.
+_positions_of: dict[int, tuple[CodeType, list[_Position]]] = {}
+
+
+def _positions(code: CodeType) -> list[_Position]:
+    """Lines and columns of each instruction, which are decoded from the first one on."""
+    known = _positions_of.get(id(code))
+    if known is None:
+        if len(_positions_of) >= _MOST_CODES:
+            _positions_of.clear()
+        known = _positions_of[id(code)] = (code, list(code.co_positions()))
+    return known[1]
+
+
 class Loc:
     """An expression in the user's Python: the code object and the instruction that was running there.
 
@@ -48,8 +64,10 @@ class Loc:
         """Line number from 1."""
         return self._position()[0] or self.code.co_firstlineno
 
-    def _position(self) -> tuple[int | None, int | None, int | None, int | None]:
-        return next(islice(self.code.co_positions(), self.offset // 2, None), (None, None, None, None))
+    def _position(self) -> _Position:
+        found = _positions(self.code)
+        index = self.offset // 2
+        return found[index] if index < len(found) else (None, None, None, None)
 
     def follows_name(self) -> bool:
         """Whether the instruction before this one reads a variable."""

@@ -118,6 +118,8 @@ class _Search:
         self._clock = 0
         # when each memory was last changed on the way to the current statement
         self._changed: dict[_Memory, int] = {}
+        # what was there before each change, to take a branch back
+        self._log: list[tuple[_Memory, int]] = []
         self._effects: dict[int, frozenset[_Memory]] = {}
         self._summaries: dict[int, _Summary] = {}
 
@@ -148,21 +150,27 @@ class _Search:
         self.block(statement.body)
 
     def _branches(self, blocks: Iterable[Block]) -> None:
-        before, after = self._changed, self._changed
+        ends: dict[_Memory, int] = {}
         for block in blocks:
-            self._changed = dict(before)
+            begin = len(self._log)
             self.block(block)
-            if self._changed != before:
-                after = {key: max(time, after.get(key, 0)) for key, time in self._changed.items()} | {
-                    key: time for key, time in after.items() if key not in self._changed
-                }
-        self._changed = after
+            for memory, _ in self._log[begin:]:
+                ends[memory] = max(ends.get(memory, 0), self._changed[memory])
+            while len(self._log) > begin:
+                memory, before = self._log.pop()
+                self._changed[memory] = before
+        for memory, time in ends.items():
+            self._set(memory, time)
 
     def _change(self, memories: Iterable[_Memory]) -> None:
         for memory in memories:
             self._clock += 1
-            self._changed[memory] = self._clock
+            self._set(memory, self._clock)
             self._any_stale |= memory in self._watched
+
+    def _set(self, memory: _Memory, time: int) -> None:
+        self._log.append((memory, self._changed.get(memory, 0)))
+        self._changed[memory] = time
 
     def _effects_of(self, block: Block) -> frozenset[_Memory]:
         """Find what a block may change, once."""

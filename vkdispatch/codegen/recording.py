@@ -105,6 +105,8 @@ class Recorder:
         self._names: set[str] = set()
         # the names in order, to take back the last ones
         self._named: list[str] = []
+        # of a name that is wanted again and again, the last number that is taken
+        self._copies: dict[str, int] = {}
         self._counter = 0
         self._arguments: list[Argument] = []
         self._resources: list[Storage | ImageBinding] = []
@@ -144,10 +146,12 @@ class Recorder:
         base = name = legal_name(wanted, member=member)
         if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
             base = name = base + "_"
-        copies = 0
-        while name in self._names:
-            copies += 1
-            name = f"{base}_{copies}"
+        if name in self._names:
+            copies = self._copies.get(base, 0)
+            while name in self._names:
+                copies += 1
+                name = f"{base}_{copies}"
+            self._copies[base] = copies
         self._add_name(name)
         return name
 
@@ -598,8 +602,12 @@ class Recorder:
         """Forget all that was recorded since a mark."""
         for variable, before in reversed(self._localized[mark.sizes["_localized"] :]):
             object.__setattr__(variable, "expr", before)
-        for name in self._named[mark.sizes["_named"] :]:
-            self._names.discard(name)
+        gone = self._named[mark.sizes["_named"] :]
+        self._names.difference_update(gone)
+        for name in gone:
+            # what is wanted next finds the same number
+            self._copies.pop(name.rpartition("_")[0], None)
+            self._copies.pop(name, None)
         for name, size in mark.sizes.items():
             now = getattr(self, name)
             if isinstance(now, list):

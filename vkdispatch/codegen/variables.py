@@ -81,7 +81,7 @@ class ShaderVariable(Operators):
         return self.expr
 
     def _as_index(self) -> Expr:
-        """Return the expression to index with."""
+        """Return the expression to index a buffer with."""
         return self._value()
 
     def _as_stored(self, kind: DType) -> Expr:
@@ -632,7 +632,7 @@ def integer_index(index: Any, what: str, error: type[VkDispatchError]) -> int | 
             raise located(ArgumentValueError, f"{what} takes one index, got {len(index)}")
         (index,) = index
     if isinstance(index, ShaderVariable):
-        expr = index._as_index()
+        expr = index._value()
         if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
             return expr
         raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")

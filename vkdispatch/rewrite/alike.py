@@ -10,6 +10,7 @@ from vkdispatch.base.dtype import DType, bool_, is_float_dtype, is_scalar, to_nu
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import (
     Argument,
+    Assert,
     Comment,
     Declare,
     Effect,
@@ -62,6 +63,10 @@ class Comparison:
 
     def _statements(self, first: Statement, second: Statement) -> bool:
         if type(first) is not type(second) or _facts(first) != _facts(second):
+            return False
+        # the condition of an assert may use what its body declares
+        both = isinstance(first, Assert) and isinstance(second, Assert)
+        if both and not self.blocks(*blocks_of(first), *blocks_of(second)):
             return False
         mine, theirs = expressions_of(first), expressions_of(second)
         if len(mine) != len(theirs) or not all(map(self.expressions, mine, theirs)):
@@ -197,6 +202,8 @@ def _facts(statement: Statement) -> tuple[object, ...]:
         return (tuple(values for values, _ in statement.cases), statement.default is None)
     if isinstance(statement, Effect):
         return (statement.function,)
+    if isinstance(statement, Assert):
+        return (statement.message,)
     if isinstance(statement, Print):
         return (statement.format, statement.style)
     if isinstance(statement, (Comment, RawStatement)):

@@ -8,9 +8,8 @@ all rounds - Python asks for the number, or a type does not hold it exactly - th
 import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 from itertools import product
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -29,15 +28,19 @@ from vkdispatch.base.dtype import (
     is_signed_dtype,
     is_vector,
 )
+from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.ir import Expr, Op, ShaderFlags
 from vkdispatch.codegen.kernel_warnings import without_warnings
-from vkdispatch.codegen.location import here
+from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.rewrite.tracing import Retry
+from vkdispatch.rewrite.tracing import Retry, tracer
 from vkdispatch.rewrite.values import LocalValue, PythonNumber
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 # Whole numbers up to these are exact, and the smallest fractions of them.
 _EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
@@ -67,6 +70,13 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _set = object.__setattr__
 
 
+def fraction(value: int | float) -> "Fraction":
+    """Return a number as a fraction; the module is imported when the first loop needs it."""
+    from fractions import Fraction
+
+    return Fraction(value)
+
+
 class Span:
     """Numbers from `low` to `high`, all whole multiples of 2 ** -shift.
 
@@ -75,7 +85,7 @@ class Span:
 
     __slots__ = ("expr", "high", "low", "shift", "whole")
 
-    def __init__(self, low: Fraction, high: Fraction, shift: int, whole: bool, expr: Expr) -> None:
+    def __init__(self, low: "Fraction", high: "Fraction", shift: int, whole: bool, expr: Expr) -> None:
         self.low = low
         self.high = high
         self.shift = shift
@@ -83,7 +93,7 @@ class Span:
         self.expr = expr
 
     @property
-    def known(self) -> Fraction | None:
+    def known(self) -> "Fraction | None":
         """The number, if it is one."""
         return self.low if self.low == self.high else None
 
@@ -113,6 +123,13 @@ class LoopIndex(PythonNumber):
 
     def ask(self) -> NoReturn:
         """Unroll the loop: Python's number is needed."""
+        active = tracer()
+        if active is None or not any(attempt is self.owner for attempt in active.attempts):
+            raise located(
+                UsageError,
+                "the index of a loop that became one of the GPU was kept where only Python sees it; put it "
+                "in a local variable",
+            )
         raise Retry(self.owner)
 
     @property
@@ -278,6 +295,9 @@ class LoopIndex(PythonNumber):
     def __rxor__(self, other: object) -> Any:
         return self._combine("^", other, reflected=True)
 
+    def __divmod__(self, other: object) -> Any:
+        return self // other, self % other
+
     def __pow__(self, other: object) -> Any:
         if type(other) is not int or not 0 <= other <= 4:
             self.ask()
@@ -305,6 +325,9 @@ class LoopIndex(PythonNumber):
         if self.span.low >= 0:
             return self
         return -self if self.span.high <= 0 else self.ask()
+
+    def __round__(self, digits: object = None) -> Any:
+        return self if self.span.whole and digits is None else self.ask()
 
     def __lt__(self, other: object) -> Any:
         return self._combine("<", other)
@@ -350,7 +373,7 @@ class LoopIndex(PythonNumber):
 def loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
     """Make the index of a loop of the GPU whose counter, an int32, takes these numbers."""
     ends = sorted((numbers[0], numbers[-1]))
-    return LoopIndex(owner, Span(Fraction(ends[0]), Fraction(ends[1]), 0, True, counter))
+    return LoopIndex(owner, Span(fraction(ends[0]), fraction(ends[1]), 0, True, counter))
 
 
 def _divides_as_python() -> bool:
@@ -362,12 +385,12 @@ def _span_of(value: object) -> Span | None:
     if isinstance(value, LoopIndex):
         return value.span
     if type(value) in (int, bool):
-        number = Fraction(int(value))  # type: ignore[call-overload]
+        number = fraction(int(value))  # type: ignore[call-overload]
         return (
             Span(number, number, 0, True, ex.literal(int(number), int32)) if abs(number) < 1 << 31 else None
         )
     if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
-        number = Fraction(value)
+        number = fraction(value)
         return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, float32))
     return None
 
@@ -385,7 +408,9 @@ def _compared(symbol: str, left: Span, right: Span) -> bool | None:
     return None
 
 
-def _binary(symbol: str, left: Span, right: Span, low: Fraction, high: Fraction, shift: int) -> Span | None:
+def _binary(
+    symbol: str, left: Span, right: Span, low: "Fraction", high: "Fraction", shift: int
+) -> Span | None:
     whole = left.whole and right.whole
     kind = int32 if whole else float32
     if not whole and not (left.fits(kind) and right.fits(kind)):
@@ -444,7 +469,7 @@ def _quotient(left: Span, right: Span) -> Span | None:
         return None
     rule = ex.floor_divide if left.low >= 0 else floor_quotient
     low, high = left.low // divisor, left.high // divisor
-    return Span(Fraction(low), Fraction(high), 0, True, rule(left.expr, divisor)) if divisor > 1 else left
+    return Span(fraction(low), fraction(high), 0, True, rule(left.expr, divisor)) if divisor > 1 else left
 
 
 def _remainder(left: Span, right: Span) -> Span | None:
@@ -454,7 +479,7 @@ def _remainder(left: Span, right: Span) -> Span | None:
     if left.low // divisor == left.high // divisor:
         low, high = left.low % divisor, left.high % divisor
     else:
-        low, high = Fraction(0), Fraction(divisor - 1)
+        low, high = fraction(0), fraction(divisor - 1)
     rule = ex.modulo if left.low >= 0 else floor_remainder
     return Span(low, high, 0, True, rule(left.expr, divisor))
 
@@ -464,7 +489,7 @@ def _shift_left(left: Span, right: Span) -> Span | None:
     if not (left.whole and right.whole) or amount is None or not 0 <= amount < 31:
         return None
     factor = 1 << int(amount)
-    return _multiply(left, Span(Fraction(factor), Fraction(factor), 0, True, ex.literal(factor, int32)))
+    return _multiply(left, Span(fraction(factor), fraction(factor), 0, True, ex.literal(factor, int32)))
 
 
 def _shift_right(left: Span, right: Span) -> Span | None:
@@ -474,7 +499,7 @@ def _shift_right(left: Span, right: Span) -> Span | None:
     bits = min(int(amount), 31)
     low, high = int(left.low) >> bits, int(left.high) >> bits
     expr = Expr(Op.BINARY, int32, (left.expr, ex.literal(bits, int32)), ">>", here())
-    return Span(Fraction(low), Fraction(high), 0, True, expr)
+    return Span(fraction(low), fraction(high), 0, True, expr)
 
 
 def _bits(symbol: str) -> Callable[[Span, Span], Span | None]:
@@ -484,8 +509,8 @@ def _bits(symbol: str) -> Callable[[Span, Span], Span | None]:
         if not (left.whole and right.whole) or left.low < 0 or right.low < 0:
             return None
         ones = (1 << max(int(left.high), int(right.high)).bit_length()) - 1
-        high = min(left.high, right.high) if symbol == "&" else Fraction(ones)
-        low = max(left.low, right.low) if symbol == "|" else Fraction(0)
+        high = min(left.high, right.high) if symbol == "&" else fraction(ones)
+        low = max(left.low, right.low) if symbol == "|" else fraction(0)
         return Span(low, high, 0, True, Expr(Op.BINARY, int32, (left.expr, right.expr), symbol, here()))
 
     return combine

@@ -3,10 +3,12 @@
 import ast
 import copy
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from vkdispatch.rewrite.walking import children, walk
 
+_LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.unaryop)
+_POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _Node = TypeVar("_Node", bound=ast.AST)
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -44,12 +46,17 @@ def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
 
 def placed(node: _Node, at: ast.AST) -> _Node:
     """Give a node that has no position yet, and those like it in it, the position of the user's node."""
-    if "lineno" in node._attributes:
-        if hasattr(node, "lineno"):
-            return node
-        ast.copy_location(node, at)
-    for child in children(node):
-        placed(child, at)
+    position = at.__dict__
+    where = {name: position[name] for name in _POSITION if name in position}
+    stack: list[ast.AST] = [node]
+    while stack:
+        inner = stack.pop()
+        if inner._attributes:
+            held = inner.__dict__
+            if "lineno" in held:
+                continue
+            held.update(where)
+        stack += children(inner)
     return node
 
 
@@ -74,6 +81,21 @@ class ExpressionRewriter(ast.NodeTransformer):
     ) -> None:
         self._make_thunk = make_thunk
         self._in_scope = in_scope
+
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite a node, most of which have nothing inside."""
+        return node if isinstance(node, _LEAVES) else super().visit(node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Rewrite what is inside a node."""
+        held = node.__dict__
+        for name in node._fields:
+            value = held.get(name)
+            if isinstance(value, list):
+                value[:] = [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
+            elif isinstance(value, ast.AST):
+                held[name] = self.visit(value)
+        return node
 
     def _later(self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None) -> ast.expr:
         """Make a function of an operand that is evaluated only if needed."""

@@ -218,7 +218,7 @@ def _looked_at(code: types.CodeType, module: dict[str, Any]) -> _Code:
     inners = walk(node)
     if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in inners):
         return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
-    if isinstance(node, ast.FunctionDef) and is_generator(node):
+    if isinstance(node, ast.FunctionDef) and is_generator(node, inners):
         return _Code(None, "{name!r} is a generator, and runs as it is")
     calls = {_called(inner.func) for inner in inners if isinstance(inner, ast.Call)}
     return _Code(source, "", tuple(calls), has_control_flow(inners))
@@ -228,8 +228,8 @@ def _rewritten(code: types.CodeType, source: Source) -> tuple[types.CodeType | N
     """Rewrite a function; returns its new code, or None and why there is none."""
     rewritten: ast.FunctionDef | ast.Lambda
     try:
-        # the tree is kept for others, and the rewriting changes it
-        fresh = _copy(source.node)
+        # the rewriting changes the tree
+        fresh = _copy(source.node) if source.shared else source.node
         if isinstance(fresh, ast.FunctionDef):
             rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
         else:

@@ -25,22 +25,25 @@ class _Targets:
     continued: Names = _NOTHING
 
 
-def liveness(body: Sequence[ast.stmt]) -> Liveness:
-    """Analyse the body of a function. Names that nested functions mention are read everywhere."""
+def liveness(body: Sequence[ast.stmt], inners: Iterable[ast.AST]) -> Liveness:
+    """Analyse the body of a function, of which `inners` are all nodes.
+
+    Names that nested functions mention are read everywhere.
+    """
     result = Liveness()
-    _Analysis(result, _captured(body)).block(body, _NOTHING, _Targets())
+    _Analysis(result, _captured(inners)).block(body, _NOTHING, _Targets())
     return result
 
 
-def _captured(body: Iterable[ast.AST]) -> Names:
+def _captured(inners: Iterable[ast.AST]) -> Names:
     names: set[str] = set()
-    for root in body:
-        for node in walk(root):
-            if isinstance(node, _SCOPES):
-                names.update(inner.id for inner in walk(node) if isinstance(inner, ast.Name))
-                for inner in walk(node):
-                    if isinstance(inner, (ast.Nonlocal, ast.Global)):
-                        names.update(inner.names)
+    for node in inners:
+        if isinstance(node, _SCOPES):
+            for inner in walk(node):
+                if isinstance(inner, ast.Name):
+                    names.add(inner.id)
+                elif isinstance(inner, (ast.Nonlocal, ast.Global)):
+                    names.update(inner.names)
     return frozenset(names)
 
 
@@ -48,15 +51,14 @@ def read_names(node: ast.AST | None) -> Names:
     """Names that an expression or statement reads, nested scopes included."""
     if node is None:
         return _NOTHING
-    return frozenset(
-        inner.id
-        for inner in walk(node)
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, (ast.Load, ast.Del))
-    ) | frozenset(
-        inner.target.id
-        for inner in walk(node)
-        if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name)
-    )
+    names: set[str] = set()
+    for inner in walk(node):
+        if isinstance(inner, ast.Name):
+            if not isinstance(inner.ctx, ast.Store):
+                names.add(inner.id)
+        elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+            names.add(inner.target.id)
+    return frozenset(names)
 
 
 def bound_names(roots: Iterable[ast.AST]) -> set[str]:

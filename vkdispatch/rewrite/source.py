@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from vkdispatch.base.record import record
+from vkdispatch.rewrite.expressions import placed
 from vkdispatch.rewrite.walking import children
 
 # What compile() may inherit from the file of a function: `from __future__ import annotations` and its like.
@@ -19,10 +20,15 @@ FunctionNode = ast.FunctionDef | ast.Lambda
 
 @record
 class Source:
-    """A function's tree. `class_name` is the class around it, by which Python mangles private names."""
+    """A function's tree.
+
+    `class_name` is the class around it, by which Python mangles private names; `shared` tells whether the
+    tree is a part of its file's.
+    """
 
     node: FunctionNode
     class_name: str | None
+    shared: bool = True
 
 
 @record
@@ -110,7 +116,7 @@ def _alone(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> So
         node = body[0]
         if len(body) > 1 or not isinstance(node, ast.FunctionDef):
             return None
-        source = Source(node, _class_of(code))
+        source = Source(node, _class_of(code), shared=False)
         imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
         compiled = compile_function(node, code, source.class_name, imported=imported)
     except (SyntaxError, ValueError, RecursionError):
@@ -232,8 +238,16 @@ def compile_function(
         if hasattr(factory, "type_params"):
             outer.type_params = []  # type: ignore[attr-defined]
     imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in imported]
-    module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
-    compiled = compile(module, code.co_filename, "exec", flags=future_flags(code), dont_inherit=True)
+    module = ast.Module([*imports, outer], [])
+    for new in (*imports, outer, factory, *names):
+        placed(new, node)
+    flags = future_flags(code)
+    try:
+        compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
+    except TypeError:
+        # positions are missing somewhere inside
+        ast.fix_missing_locations(module)
+        compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     return _inner(compiled)
 
 

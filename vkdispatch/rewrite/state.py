@@ -3,6 +3,7 @@
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from operator import is_
 from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
@@ -12,22 +13,27 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.values import UNBOUND, same
+from vkdispatch.rewrite.values import UNBOUND, LocalValue, Unbound, same
 
 # Python objects whose own code is not a kernel's business.
 _FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
 _DEEPEST = 4
 _PLAIN = (ShaderVariable, int, float, str, bytes, type, FunctionType, ModuleType, BuiltinFunctionType)
+# Types of values that hold nothing else and do not change.
+_ATOMS = frozenset(
+    (int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue, ShaderVariable, FunctionType)
+)
 # Bytes of an array that are looked at.
 _MOST_BYTES = 1 << 20
 
 
+_EMPTY = CellType()
+
+
 def read(cell: CellType) -> Any:
     """Value of a local variable, or UNBOUND."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return UNBOUND
+    # cells are compared by their contents only if both have any
+    return UNBOUND if cell == _EMPTY else cell.cell_contents
 
 
 def write(cell: CellType, value: object) -> None:
@@ -55,6 +61,16 @@ class Scope:
     shared: tuple[str, ...] = ()
     mentioned: tuple[str, ...] = ()
     reasons: dict[str, str] = field(factory=dict)
+    _variables: "dict[int, Variable]" = field(factory=dict)
+
+    @property
+    def variables(self) -> "dict[int, Variable]":
+        """Its variables by the identity of their cells; not to be changed."""
+        if not self._variables:
+            self._variables.update(
+                (id(cell), Variable(name, cell, self)) for name, cell in self.cells.items()
+            )
+        return self._variables
 
 
 @record(frozen=False)
@@ -72,9 +88,9 @@ Values = dict[int, Any]
 def variables(scopes: list[Scope]) -> dict[int, Variable]:
     """Every local variable of the running functions, by the identity of its cell."""
     found: dict[int, Variable] = {}
-    for scope in reversed(scopes):
-        for name, cell in scope.cells.items():
-            found.setdefault(id(cell), Variable(name, cell, scope))
+    for scope in scopes:
+        # those of the inner ones take precedence, and stand first
+        found = {**scope.variables, **found, **scope.variables} if found else {**scope.variables}
     return found
 
 
@@ -102,17 +118,17 @@ class State:
 
     def changed(self) -> dict[int, Any]:
         """Variables that have another value by now, with that value."""
-        result = {}
-        for key, variable in self.variables.items():
-            now = read(variable.cell)
-            if now is not self.values[key]:
-                result[key] = now
-        return result
+        values = self.values
+        return {
+            key: now
+            for key, variable in self.variables.items()
+            if (now := UNBOUND if variable.cell == _EMPTY else variable.cell.cell_contents) is not values[key]
+        }
 
     def restore(self) -> None:
         """Give every variable the value of that moment."""
-        for key, variable in self.variables.items():
-            write(variable.cell, self.values[key])
+        for key in self.changed():
+            write(self.variables[key].cell, self.values[key])
 
     def restore_containers(self, *, strict: bool = True) -> None:
         """Give lists, dicts, sets, arrays and objects what they held at that moment.
@@ -147,7 +163,9 @@ class State:
             if name in scope.module:
                 _collect(name, scope.module[name], self.containers, self._seen, _DEEPEST)
         for name, cell in scope.cells.items():
-            _collect(name, read(cell), self.containers, self._seen, _DEEPEST)
+            value = read(cell)
+            if type(value) not in _ATOMS:
+                _collect(name, value, self.containers, self._seen, _DEEPEST)
 
     @property
     def has_iterators(self) -> bool:
@@ -169,7 +187,11 @@ class State:
 def capture(scopes: list[Scope], *, containers: bool) -> State:
     """Note the value of every local variable of the running functions, and of their containers if asked."""
     known = variables(scopes)
-    state = State(known, {key: read(variable.cell) for key, variable in known.items()}, containers)
+    values = {
+        key: UNBOUND if variable.cell == _EMPTY else variable.cell.cell_contents
+        for key, variable in known.items()
+    }
+    state = State(known, values, containers)
     if containers:
         for scope in scopes:
             state.watch(scope)
@@ -188,7 +210,7 @@ def _collect(
         seen.add(id(value))
         noun = type(value).__name__ if type(value).__module__ in ("builtins", "numpy") else "object"
         found.append((f"the {noun} {label!r}", value, inner))
-    if depth:
+    if depth and not _ATOMS.issuperset(map(type, inner)):
         for part in inner[:512]:
             _collect(label, part, found, seen, depth - 1)
 
@@ -282,4 +304,4 @@ def _is_foreign(kind: type) -> bool:
 def _alike(now: list[Any] | None, before: list[Any]) -> bool:
     if now is None or len(now) != len(before):
         return False
-    return all(a is b or same((a, b)) for a, b in zip(now, before, strict=True))
+    return all(map(is_, now, before)) or all(a is b or same((a, b)) for a, b in zip(now, before, strict=True))

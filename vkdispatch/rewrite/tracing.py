@@ -13,7 +13,7 @@ from vkdispatch.codegen.recording import Mark, Recorder, current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.foreign import is_foreign
 from vkdispatch.rewrite.state import Scope, State, capture, members_of, read, variables, write
-from vkdispatch.rewrite.values import LocalValue, is_gpu, is_local, is_steady
+from vkdispatch.rewrite.values import LocalValue, Unbound, is_gpu, is_local, is_steady
 
 
 class Running(Protocol):
@@ -31,6 +31,8 @@ class Running(Protocol):
 
 
 _DEEPEST = 4
+# Types of values that stay as they are.
+_STEADY = frozenset((int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue))
 _LEAVES = (Op.LITERAL, Op.ARGUMENT, Op.BUILTIN)
 
 
@@ -151,6 +153,8 @@ class Tracer:
             if variable.scope is own and live is not None and variable.name not in live:
                 continue
             value = read(variable.cell)
+            if type(value) in _STEADY:
+                continue
             self._keep_inside(value, _DEEPEST)
             if variable.name in variable.scope.aliases:
                 continue
@@ -172,7 +176,9 @@ class Tracer:
                 self._keep_inside(part, depth - 1)
             return
         place = value if isinstance(value, (list, dict)) else members_of(value)
-        if place is None:
+        if place is None or _STEADY.issuperset(
+            map(type, place if isinstance(place, list) else place.values())
+        ):
             return
         for key, part in list(enumerate(place) if isinstance(place, list) else place.items()):
             self._keep_inside(part, depth - 1)

@@ -77,9 +77,11 @@ def has_control_flow(inners: Iterable[ast.AST]) -> bool:
     return False
 
 
-def is_generator(node: ast.FunctionDef) -> bool:
-    """Whether a function yields or awaits: such functions stay as they are."""
-    return any(isinstance(inner, _GENERATORS) for inner in own_nodes(node.body))
+def is_generator(node: ast.FunctionDef, inners: Iterable[ast.AST]) -> bool:
+    """Whether a function of these nodes yields or awaits: such functions stay as they are."""
+    return any(isinstance(inner, _GENERATORS) for inner in inners) and any(
+        isinstance(inner, _GENERATORS) for inner in own_nodes(node.body)
+    )
 
 
 def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.FunctionDef:
@@ -98,7 +100,10 @@ class _Unit:
     def __init__(self, node: ast.FunctionDef, enclosing: frozenset[str]) -> None:
         self.node = node
         declared: dict[type[ast.stmt], set[str]] = {ast.Global: set(), ast.Nonlocal: set()}
-        for inner in own_nodes(node.body):
+        head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
+        inners = [inner for statement in node.body for inner in walk(statement)]
+        own = list(own_nodes(node.body))
+        for inner in own:
             if isinstance(inner, (ast.Global, ast.Nonlocal)):
                 declared[type(inner)].update(inner.names)
         self.globals = declared[ast.Global]
@@ -108,21 +113,23 @@ class _Unit:
         self.parameters = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)]
         self.assigned = bound_names(node.body) - self.globals - self.nonlocals
         local = self.assigned | set(self.parameters)
-        mentioned = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
-        self.free = (mentioned & enclosing - local) | self.nonlocals
+        self.mentioned = {inner.id for inner in inners if isinstance(inner, ast.Name)}
+        self.mentioned.update(
+            inner.id for root in head for inner in walk(root) if isinstance(inner, ast.Name)
+        )
+        self.free = (self.mentioned & enclosing - local) | self.nonlocals
+        self.rebound = self.free & _rebound(inners)
+        # whether it may return before its end
+        self.early = any(isinstance(inner, ast.Return) and inner is not node.body[-1] for inner in own)
         self.enclosing = enclosing | local
-        self.liveness: Liveness = liveness(node.body)
-        self.aliases = _stored_through(walk(node))
+        self.liveness: Liveness = liveness(node.body, inners)
+        self.aliases = _stored_through(inners)
         # what is open around a statement: loops, and blocks that Python runs code at the end of
         self.around: list[str] = []
         self._count = 0
 
     def rewritten(self) -> ast.FunctionDef:
         node, body = self.node, self.node.body
-        early = any(isinstance(inner, ast.Return) for inner in own_nodes(body[:-1])) or (
-            not isinstance(body[-1], ast.Return)
-            and any(isinstance(inner, ast.Return) for inner in own_nodes(body[-1:]))
-        )
         new_names = sorted(self.assigned - set(self.parameters))
         prologue: list[ast.stmt] = []
         if self.globals:
@@ -133,16 +140,10 @@ class _Unit:
             prologue.append(ast.If(constant(0), [nothing], []))
         every = sorted(self.enclosing & (self.assigned | set(self.parameters)) | self.free)
         cells = plain_def("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
-        sets = (self.free, self.free & _rebound(node.body), self.aliases, self.globals)
-        names = {inner.id for inner in walk(node) if isinstance(inner, ast.Name)}
-        mentioned = tuple(sorted(names - self.enclosing - self.free - self.globals))
-        facts = (
-            node.name,
-            early,
-            tuple(self.parameters),
-            *(tuple(sorted(names)) for names in sets),
-            mentioned,
-        )
+        sets = (self.free, self.rebound, self.aliases, self.globals)
+        mentioned = tuple(sorted(self.mentioned - self.enclosing - self.free - self.globals))
+        lists = (tuple(sorted(names)) for names in sets)
+        facts = (node.name, self.early, tuple(self.parameters), *lists, mentioned)
         frame = call(load("_vd_rt"), "enter", load("_vd_cells"), *map(constant, facts))
         prologue += [cells, ast.Assign([store("_vd_f")], frame)]
         block = self.block("_vd_body", body, node)
@@ -190,9 +191,8 @@ def plain_def(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -
     return function
 
 
-def _rebound(body: Sequence[ast.stmt]) -> set[str]:
+def _rebound(inners: Iterable[ast.AST]) -> set[str]:
     """Names that a function or those inside it declare nonlocal."""
-    inners = (inner for statement in body for inner in walk(statement))
     return {name for inner in inners if isinstance(inner, ast.Nonlocal) for name in inner.names}
 
 
@@ -471,7 +471,7 @@ class _Statements:
     on_TryStar = on_Try  # noqa: N815
 
     def on_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
-        if not is_generator(node):
+        if not is_generator(node, walk(node)):
             outer = ExpressionRewriter(make_thunk=self.thunk)
             node = rewrite_function(node, frozenset(self.unit.enclosing))
             node.decorator_list = [outer.visit(decorator) for decorator in node.decorator_list]

@@ -5,11 +5,20 @@ Contexts (`ast.Load` and its like), which hold nothing, are left out.
 
 import ast
 
+# Most nodes, with nothing below.
+_LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue))
+_NOTHING: list[ast.AST] = []
+
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """Nodes directly below a node, in order."""
-    found: list[ast.AST] = []
+    """Nodes directly below a node, in order; the list is not to be changed."""
+    if type(node) in _LEAVES:
+        return _NOTHING
     held = node.__dict__
+    if not held:
+        # an operator
+        return _NOTHING
+    found: list[ast.AST] = []
     for name in node._fields:
         value = held.get(name)
         if isinstance(value, list):
