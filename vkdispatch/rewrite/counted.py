@@ -6,7 +6,7 @@ same, and the variables have the same types at the end of both, then so would ev
 """
 
 import functools
-import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -242,17 +242,21 @@ def _remember(tracer: Tracer) -> Callable[[], None]:
 
 # ---- Python's random numbers, which are drawn while tracing ---------------------------------------
 
-_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
-
 
 def _remember_draws(state: State) -> Callable[[], None]:
     """Note how far generators of random numbers have come; gives what puts that back."""
     values = [read(variable.cell) for variable in state.variables.values()]
     scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
     values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
-    # those behind the functions of the modules
-    values += [random._inst, np.random.mtrand._rand]
-    found = {id(value): value for value in values if isinstance(value, _GENERATORS)}
+    kinds: list[type] = []
+    # both modules are slow to import; who draws has them, and each has a generator behind its functions
+    if "random" in sys.modules:
+        kinds.append(sys.modules["random"].Random)
+        values.append(sys.modules["random"]._inst)
+    if "numpy.random" in sys.modules:
+        kinds += [np.random.Generator, np.random.RandomState]
+        values.append(np.random.mtrand._rand)
+    found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
     undo = [_restorer(generator) for generator in found.values()]
 
     def restore() -> None:
@@ -264,9 +268,9 @@ def _remember_draws(state: State) -> Callable[[], None]:
 
 def _restorer(generator: Any) -> Callable[[], None]:
     """Note the state of a generator; gives what puts it back."""
-    if isinstance(generator, np.random.Generator):
+    if hasattr(generator, "bit_generator"):
         bits, before = generator.bit_generator, generator.bit_generator.state
         return lambda: setattr(bits, "state", before)
-    if isinstance(generator, np.random.RandomState):
+    if hasattr(generator, "set_state"):
         return functools.partial(generator.set_state, generator.get_state())
     return functools.partial(generator.setstate, generator.getstate())
