@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, to_numpy_dtype
 from vkdispatch.base.record import record
 
 Array = npt.NDArray[Any]
@@ -415,21 +415,36 @@ def errors_of(name: str, column: Column, count: int, seed: int = 0) -> Errors:
     function = FUNCTIONS[name]
     draw = function.ordinary_arguments if column.ordinary else function.arguments
     arguments = draw(column.host, count, seed)
-    return compare(name, arguments, results_of(name, arguments, column))
+    results = results_of(name, arguments, column)
+    return compare(name, arguments, results, flushes=flushes_subnormals(column.kind))
 
 
-def compare(name: str, arguments: tuple[Array, ...], results: Array) -> Errors:
-    """Compare results of a function with mpmath."""
+def flushes_subnormals(kind: DType) -> bool:
+    """Whether the device takes subnormal numbers of a type for zero, as Vulkan allows."""
+    number = np.finfo(to_numpy_dtype(kind)).smallest_subnormal
+    out, source = vd.Buffer((1,), kind), vd.asbuffer(np.array([number * 64]))
+
+    def kernel(out: Any, source: Any) -> None:
+        out[0] = source[0] * 1.5
+
+    vd.shader(1, arg_type_annotations=[vc.Buffer[kind]] * 2)(kernel)(out, source)  # type: ignore[valid-type]
+    return not out.read(0)[0]
+
+
+def compare(name: str, arguments: tuple[Array, ...], results: Array, *, flushes: bool = False) -> Errors:
+    """Compare results of a function with mpmath; of subnormal numbers only if the device has them."""
     function, limits = FUNCTIONS[name], np.finfo(results.dtype)
     with mpmath.workprec(BITS):
         found = [
-            _error(function, [float(value) for value in row], float(got), limits)
+            _error(function, [float(value) for value in row], float(got), limits, flushes)
             for *row, got in zip(*arguments, results, strict=True)
         ]
     return Errors(arguments, results, np.array(found))
 
 
-def _error(function: Function, row: list[float], got: float, limits: Any) -> float:
+def _error(function: Function, row: list[float], got: float, limits: Any, flushes: bool) -> float:
+    if flushes and any(0 < abs(value) < limits.tiny for value in row):
+        return 0.0
     if any(map(math.isnan, row)):
         # NumPy knows pow(nan, 0) = pow(1, nan) = 1 and hypot(inf, nan) = inf
         if function.truth is _power and (row[1] == 0 or row[0] == 1):
@@ -439,6 +454,8 @@ def _error(function: Function, row: list[float], got: float, limits: Any) -> flo
         return 0.0 if math.isnan(got) else math.inf
     negative = row[0] < 0
     want = function.truth(*map(mpf, row)) if 0 not in row else _at_zero(function, row)
+    if flushes and 0 < abs(want) < limits.tiny:
+        return 0.0
     return ulps(got, want, limits, function.floor if negative else 0.0)
 
 

@@ -167,7 +167,7 @@ def test_every_kind_of_field(form: str, monkeypatch: pytest.MonkeyPatch) -> None
         q[i].inner.small = p[i].inner.small + 100
         q[i].inner.large *= 2
         q[i].byte += 200
-        q[i].wave = p[i].wave * p[i].wave
+        q[i].wave = p[i].wave + p[i].wave
         q[i].turn[1].z = p[i].real
         q[i].where.zx = p[i].where.xy
 
@@ -177,7 +177,7 @@ def test_every_kind_of_field(form: str, monkeypatch: pytest.MonkeyPatch) -> None
     expected["inner"]["small"] = (before["inner"]["small"].astype(int) + 100).astype(np.int8)
     expected["inner"]["large"] *= 2
     expected["byte"] = before["byte"] + 200
-    expected["wave"] = before["wave"] * before["wave"]
+    expected["wave"] = before["wave"] * 2
     expected["turn"][:, 1, 2] = before["real"]
     expected["where"][:, 2] = before["where"][:, 0]
     expected["where"][:, 0] = before["where"][:, 1]
@@ -225,6 +225,10 @@ def test_what_moves_elements_takes_structures() -> None:
     copied = vd.Buffer(12, Particle)
     vd.copyto(copied, buffer)
     assert np.array_equal(copied.read(0), array)
+    graph, recorded = vd.CommandGraph(), vd.Buffer(12, Particle)
+    vd.copyto(recorded, buffer, graph=graph)
+    graph.submit()
+    assert np.array_equal(recorded.read(0), array)
     with pytest.raises(TypeError, match="do not go together"):
         vd.concatenate([buffer, vd.asbuffer(np.zeros(3, np.float32))])
     for refusing in (vd.cumsum, vd.sum, vd.max, vd.sort, vd.unique):

@@ -8,6 +8,7 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.location import Loc, located
 from vkdispatch.codegen.reads import acts
 from vkdispatch.codegen.recording import current
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite.values import describe
 
 
@@ -19,7 +20,8 @@ def check_result(function: Callable[..., Any], result: object) -> None:
     if result is None:
         return
     code = getattr(function, "__code__", None)
-    if code is not None and code.co_name == "<lambda>" and acts(current().innermost):
+    is_lambda = code is not None and code.co_name == "<lambda>"
+    if is_lambda and (acts(current().innermost) or not isinstance(result, ShaderVariable)):
         return
     raise located(
         ArgumentTypeError,

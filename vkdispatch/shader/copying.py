@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Array, Buffer
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.abbreviations import Buff
 from vkdispatch.codegen.functions.invocation import global_invocation_id
 from vkdispatch.codegen.recording import is_tracing
@@ -75,6 +76,7 @@ def _check_alike(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
         )
 
 
+_WORDS = (uint32, uint16, uint8)
 _kernels: dict[DType, ShaderFunction] = {}
 
 
@@ -89,10 +91,14 @@ def _copying(kind: DType) -> ShaderFunction:
         i = global_invocation_id().x
         dst[i] = src[i]
 
+    # structures are copied as words
+    word = next(word for word in _WORDS if kind.item_size % word.item_size == 0)
+    unit = word if is_structure(kind) else kind
+    count = kind.item_size // unit.item_size
     annotation: Any = Buff
     decorate = shader(
-        "dst.size",
-        arg_type_annotations=[annotation[kind]] * 2,
+        lambda args: args.dst.size * count,
+        arg_type_annotations=[annotation[unit]] * 2,
         arg_names=["dst", "src"],
         rewrite=False,
     )
