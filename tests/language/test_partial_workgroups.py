@@ -453,3 +453,22 @@ def check_random(seed: int) -> None:
 def test_random_kernels(start: int) -> None:
     for seed in range(start, min(start + 5, FIRST + KERNELS)):
         check_random(seed)
+
+
+def test_registers_used_behind_a_subgroup_operation() -> None:
+    @vd.shader((7, 4), local_size=(8, 2))
+    def kernel(out: Buff[i32], source: Buff[i32]) -> None:
+        i = vc.global_invocation_id().to_dtype(vd.ivec3)
+        place = i.x + 7 * i.y
+        if place == 1000:
+            out[0] = -1
+        before = source[place] * 3
+        one = vc.subgroup_shuffle(vc.to_int(1), vc.subgroup_invocation_id())
+        before += one
+        vc.barrier()
+        out[place] = before
+
+    source = np.arange(28, dtype=np.int32)
+    out = vd.Buffer((28,), i32)
+    kernel(out, vd.asbuffer(source))
+    assert out.read(0).tolist() == (source * 3 + 1).tolist()

@@ -14,6 +14,7 @@ their workgroup, which lies within the limit if any does: it puts what it has de
 """
 
 from collections import Counter
+from itertools import pairwise
 
 from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uvec3
 from vkdispatch.base.record import replace
@@ -164,6 +165,34 @@ class _Guards:
 
     def _flush(self, apart: list[Statement], out: list[Statement]) -> None:
         """Write what only invocations within the limit do."""
+        for piece in self._pieces(apart):
+            self._flush_piece(piece, out)
+        apart.clear()
+
+    def _pieces(self, apart: list[Statement]) -> list[list[Statement]]:
+        """Split statements behind each fixed register that is used behind its piece: a guard ends there."""
+        changed = {register for statement in apart for register in _assigned(statement)}
+        ends = {0, len(apart)}
+        while True:
+            pieces = [apart[first:last] for first, last in pairwise(sorted(ends))]
+            more = set(ends)
+            first = 0
+            for piece in pieces:
+                uses = Counter(register for each in walk(tuple(piece)) for register in _own_registers(each))
+                for position, statement in enumerate(piece, first + 1):
+                    if (
+                        isinstance(statement, Declare)
+                        and statement.register.fixed
+                        and self._uses[statement.register] > uses[statement.register]
+                        and not self._needs_no_guard(statement, changed, [])
+                    ):
+                        more.add(position)
+                first += len(piece)
+            if more == ends:
+                return pieces
+            ends = more
+
+    def _flush_piece(self, apart: list[Statement], out: list[Statement]) -> None:
         uses = Counter(register for each in walk(tuple(apart)) for register in _own_registers(each))
         guarded: list[Statement] = []
         changed: set[Register] = set()
@@ -177,7 +206,6 @@ class _Guards:
             else:
                 guarded.append(statement)
         self._guard(guarded, out)
-        apart.clear()
 
     def _guard(self, guarded: list[Statement], out: list[Statement]) -> None:
         """Write statements under a guard, but for comments at their end."""
