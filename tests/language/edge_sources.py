@@ -35,7 +35,7 @@ def write_edge(seed: int, features: tuple[str, ...]) -> Program:
     """Write the program of a seed.
 
     Arithmetic wraps around in the value's type; comparisons and extremes are exact. What has a number that
-    does not fit in the type may be refused; arithmetic must be.
+    does not fit in the type may be refused; products, quotients and stores must be.
     """
     random = Random(f"edge {seed}")
     kind = random.choice(_KINDS)
@@ -67,7 +67,8 @@ def _operation(random: Random, x: str, one: int, two: int) -> tuple[str, str, bo
     if form in ("arithmetic", "comparison"):
         op = random.choice(_COMPARISONS if form == "comparison" else _OPERATORS)
         sides = [x, first] if random.random() < 0.5 else [first, x]
-        return form, f" {op} ".join(sides), form == "comparison", [one]
+        kept = form == "comparison" or op == "*"
+        return form if kept else "sum or mask", f" {op} ".join(sides), form == "comparison", [one]
     if form == "division":
         # the least number divided by -1 is undefined on the device
         divisor = 3 if one in (0, -1) else one

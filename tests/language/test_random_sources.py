@@ -19,18 +19,10 @@ PROGRAMS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "30"))
 FIRST = int(os.environ.get("VKDISPATCH_RANDOM_SEED", "0"))
 _AT_ONCE = 10
 
-# Features of which no program of the first seeds fails. The others wait for the language to be mended: reads
-# that are values (reads, conversions, vectors, shared), captured names (functions), numbers that do not fit
-# (edges), bounds of exec_size before barriers (partial), names that are dead at the end of a round
-# (subgroups, loops).
-ENABLED = {"alias", "atomics", "base", "floats", "narrow", "wide"}
-
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + PROGRAMS, _AT_ONCE))
 @pytest.mark.parametrize("feature", FEATURES)
 def test_same_as_python(feature: str, start: int) -> None:
-    if feature not in ENABLED:
-        pytest.skip("the language does not do this as Python does yet")
     if not supported(feature):
         pytest.skip("the device lacks types of such programs")
     for seed in range(start, min(start + _AT_ONCE, FIRST + PROGRAMS)):
