@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .closures import program
+from . import closures, rounds
 from .running import agree, on_gpu
 
 FIRST = int(os.environ.get("VKDISPATCH_FIRST_PROGRAM", "0"))
@@ -190,7 +191,8 @@ def test_closure(function: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + PROGRAMS))
-def test_random_program(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [closures.program, rounds.program], ids=["closures", "rounds"])
+def test_random_program(program: Callable[[int], str], seed: int, tmp_path: Path) -> None:
     path = tmp_path / f"closures_{seed}.py"
     path.write_text(program(seed))
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -112,7 +112,7 @@ def in_steps(n: int, i: Any, x: Any, u: Any) -> Any:
 def from_below_zero(n: int, i: Any, x: Any, u: Any) -> Any:
     total = 0.0
     for k in range(-40, n - 40):
-        total = total * 0.5 + (k // 3) * x[i] + k % 7 + (-k) + (k >> 2)
+        total = total * 0.5 + (k // 3) * x[i] + k % 7 + (-k) + (k >> 2) + abs(k)
     return total
 
 

@@ -300,7 +300,7 @@ def test_deep_expressions_and_many_accesses() -> None:
     def kernel(data: Buff[f32], out: Buff[f32]) -> None:
         i = vc.global_invocation_id().x
         total = data[i]
-        for step in range(1, 100):
+        for step in list(range(1, 100)):
             total = total + data[(i + step) % 4]
         out[i] = total
 

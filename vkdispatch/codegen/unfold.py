@@ -39,8 +39,8 @@ from vkdispatch.codegen.location import Loc
 
 _CONDITIONAL = (Op.SELECT, Op.LOGICAL)
 # Operations, as written out, from which on operands are too large, and where these repeat few of them.
-_LARGE = 512
-_REPETITIVE = 96
+_LARGE = 2048
+_REPETITIVE = 512
 _REPEATS = 4
 
 

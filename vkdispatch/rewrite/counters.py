@@ -324,7 +324,12 @@ class LoopIndex(PythonNumber):
     def __abs__(self) -> Any:
         if self.span.low >= 0:
             return self
-        return -self if self.span.high <= 0 else self.ask()
+        if self.span.high <= 0:
+            return -self
+        if not self.span.whole:
+            self.ask()
+        most = max(-self.span.low, self.span.high)
+        return LoopIndex(self.owner, Span(Fraction(0), most, 0, True, ex.absolute(self.span.expr)))
 
     def __round__(self, digits: object = None) -> Any:
         return self if self.span.whole and digits is None else self.ask()
