@@ -329,7 +329,7 @@ class LoopIndex(PythonNumber):
         if not self.span.whole:
             self.ask()
         most = max(-self.span.low, self.span.high)
-        return LoopIndex(self.owner, Span(Fraction(0), most, 0, True, ex.absolute(self.span.expr)))
+        return LoopIndex(self.owner, Span(fraction(0), most, 0, True, ex.absolute(self.span.expr)))
 
     def __round__(self, digits: object = None) -> Any:
         return self if self.span.whole and digits is None else self.ask()
