@@ -284,6 +284,10 @@ class Frame:
         """Return the value for a local variable whose components are assigned to."""
         return value if self.tracer is None else self.tracer.own(value, label)
 
+    def holds(self, value: Any) -> bool:
+        """Whether a variable holds other values, as a list or object does."""
+        return self.tracer is not None and not isinstance(value, ShaderVariable)
+
     def for_place(self, owner: Any, value: Any) -> Any:
         """Return the value for an element or attribute of `owner`."""
         if self.tracer is None or isinstance(owner, ShaderVariable):

@@ -15,6 +15,7 @@ from vkdispatch.rewrite.expressions import (
     ExpressionRewriter,
     call,
     constant,
+    has_calls,
     load,
     placed,
     store,
@@ -549,7 +550,9 @@ class _Statements:
         while isinstance(root, _PLACES):
             root = root.value
         if isinstance(node, _PLACES) and isinstance(node.value, _PLACES) and isinstance(root, ast.Name):
-            held = call(load("_vd_f"), "own", load(root.id), constant(root.id))
+            owner = load(root.id) if has_calls(node.value) else copy.deepcopy(node.value)
+            own = call(load("_vd_f"), "own", self.expr(owner), constant(root.id))
+            held = ast.BoolOp(ast.And(), [call(load("_vd_f"), "holds", load(root.id)), own])
             self.out.append(placed(ast.Expr(held), node))
         return self.expr(node)
 
