@@ -92,22 +92,17 @@ def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
 
     `new_name` makes the name of a register.
     """
-    search = _Search(_assigned_registers(body))
-    search.block(body)
+    search = _Search()
+    search.start(body)
     return _Rebuilding(search, new_name).block(body)
-
-
-def _assigned_registers(body: Block) -> set[int]:
-    """Identities of the registers that statements assign to, or a part of them."""
-    places = [statement.place for statement in walk(body) if isinstance(statement, Store)]
-    return {id(root_of(place).value) for place in places}
 
 
 class _Search:
     """Goes through a kernel in program order, and gives candidates that change before a use a register."""
 
-    def __init__(self, assigned: set[int]) -> None:
-        self.assigned = assigned
+    def __init__(self) -> None:
+        # what any statement of the kernel may change
+        self.changes: frozenset[_Memory] = _NO_MEMORY
         # what the registers of local variables stand for that nothing assigns to
         self.names: dict[int, Expr] = {}
         self.candidates: dict[int, _Candidate] = {}
@@ -123,18 +118,27 @@ class _Search:
         self._effects: dict[int, frozenset[_Memory]] = {}
         self._summaries: dict[int, _Summary] = {}
 
+    def start(self, body: Block) -> None:
+        """Look at a whole kernel."""
+        self.changes = self._effects_of(body)
+        self.block(body)
+
     def block(self, block: Block) -> None:
         """Look at statements in order."""
         for statement in block:
-            if isinstance(statement, Read):
-                self._read(statement)
+            kind = type(statement)
+            if kind is Read:
+                self._read(statement)  # type: ignore[arg-type]
                 continue
             if isinstance(statement, (While, For)):
                 self._loop(statement)
                 continue
             if self._any_stale:
                 self._use(evaluated(statement))
-            if isinstance(statement, (If, Switch)):
+            if kind is Declare or kind is Store:
+                # most statements are
+                pass
+            elif isinstance(statement, (If, Switch)):
                 self._branches(blocks_of(statement))
             elif isinstance(statement, (Scope, Assert)):
                 self.block(statement.body)
@@ -178,8 +182,11 @@ class _Search:
         if known is None:
             found: set[_Memory] = set()
             for statement in block:
+                kind = type(statement)
+                if kind is Read:
+                    continue
                 found.update(_effects_of_statement(statement))
-                for inner in blocks_of(statement):
+                for inner in () if kind is Declare or kind is Store else blocks_of(statement):
                     found |= self._effects_of(inner)
             known = self._effects[id(block)] = frozenset(found)
         return known
@@ -189,11 +196,14 @@ class _Search:
     def _read(self, statement: Read) -> None:
         value, register = statement.value, statement.register
         if register is not None:
-            if id(register) in self.assigned:
+            if register in self.changes:
                 self._use((value,))
                 return
             self.names[id(register)] = value
         if id(value) in self.candidates:
+            return
+        if value.op is Op.REGISTER and value.value not in self.changes and _ANYTHING not in self.changes:
+            # as most registers are
             return
         # a declaration here would use them
         self._use(value.args)
@@ -313,11 +323,13 @@ def _memory_of(thing: object) -> _Memory:
 
 def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
     """Memory that a statement itself may change."""
+    if isinstance(statement, Declare):
+        if statement.value.op is not Op.ATOMIC:
+            return ()
+        return (_memory_of(root_of(statement.value.args[0]).value),)
     if isinstance(statement, Store):
         root = root_of(statement.place)
         return (_ANYTHING,) if root.op is Op.RAW else (_memory_of(root.value),)
-    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
-        return (_memory_of(root_of(statement.value.args[0]).value),)
     if isinstance(statement, ImageStore):
         return (_memory_of(statement.image),)
     if isinstance(statement, MatrixLoad):
@@ -334,7 +346,7 @@ class _Rebuilding:
 
     def __init__(self, search: _Search, new_name: Callable[[], str]) -> None:
         self._new_name = new_name
-        self._assigned = search.assigned
+        self._changes = search.changes
         self._names = search.names
         self._staying = {key for key, candidate in search.of_statement.items() if candidate.stays}
         self._expressions: dict[int, Expr] = {}
@@ -344,6 +356,10 @@ class _Rebuilding:
         """Rebuild the statements of a block."""
         out: list[Statement] = []
         for statement in block:
+            kind = type(statement)
+            if kind is Declare and self._all_inline:
+                out.append(statement)
+                continue
             if isinstance(statement, Read):
                 out += self._read(statement)
                 continue
@@ -353,7 +369,7 @@ class _Rebuilding:
 
     def _read(self, statement: Read) -> Block:
         value, register = statement.value, statement.register
-        if register is not None and id(register) in self._assigned:
+        if register is not None and register in self._changes:
             return (Declare(register, self._expr(value), statement.loc),)
         if id(statement) not in self._staying:
             return ()

@@ -351,7 +351,9 @@ class Recorder:
         known = self._frames[-1].reads
         value = known.get(id(register))
         if value is None:
-            value = known[id(register)] = self.read(replace(place, read=True))
+            value = known[id(register)] = self.read(
+                Expr(Op.REGISTER, place.dtype, (), register, place.loc, (), True)
+            )
         return value
 
     def _forget_reads(self, register: object = None) -> None:
