@@ -93,7 +93,9 @@ FUNCTIONS: dict[str, Text] = {
 """,
     "erf_near": """
 @real @erf_near(@real x) {
-    precise @real y = x + x * @erf_series(x * x);
+    // by 2**24, for devices that take subnormal numbers for zero
+    precise @real s = 16777216.0 * x;
+    precise @real y = (s + s * @erf_series(x * x)) * 5.9604644775390625e-08;
     return y;
 }
 """,
