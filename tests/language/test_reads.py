@@ -228,6 +228,37 @@ def test_registers_still_write() -> None:
     assert out.read(0).tolist() == [2, 5, 5, 15]
 
 
+def test_what_an_atomic_returns_is_a_value() -> None:
+    def change(u: Any) -> Any:
+        u += 1
+        return u
+
+    @vd.shader("p.size")
+    def kernel(p: Buff[i32], out: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        before = vc.atomic_add(p[i], 5)
+        same = before
+        before += 10
+        if i < 1000:
+            out[i] = change(same) * 100 + before * 10 + same
+
+    p, out = vd.asbuffer(np.arange(7, dtype=np.int32)), vd.Buffer((7,), i32)
+    kernel(p, out)
+    assert out.read(0).tolist() == [(k + 1) * 100 + (k + 10) * 10 + k for k in range(7)]
+
+
+def test_negated_magnitudes_are_compared_as_numbers() -> None:
+    @vd.shader("x.size")
+    def kernel(x: Buff[i32], out: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        out[i] = 1 if -abs(x[i]) <= -11 else 2
+
+    data = np.arange(-64, 64, dtype=np.int32)
+    out = vd.Buffer((128,), i32)
+    kernel(vd.asbuffer(data), out)
+    assert out.read(0).tolist() == np.where(-abs(data) <= -11, 1, 2).tolist()
+
+
 # ---- vectors ----------------------------------------------------------------------------------------
 
 

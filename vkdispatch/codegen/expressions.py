@@ -565,6 +565,11 @@ def negate(value: Expr) -> Expr:
         return _converted(-value.value, value.dtype)
     if value.op is Op.UNARY and value.value == "-":
         return value.args[0]
+    scalar = component_type(value.dtype)
+    if value.op is Op.CALL and value.value == "abs" and is_integer_dtype(scalar) and is_signed_dtype(scalar):
+        # NVIDIA's compiler (driver 580) compares -abs(x) with numbers wrongly
+        (number,) = value.args
+        return call("min", value.dtype, number, negate(number))
     return _make(Op.UNARY, value.dtype, (value,), "-")
 
 

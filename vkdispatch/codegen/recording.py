@@ -173,13 +173,16 @@ class Recorder:
         fixed: bool = False,
         position: bool = False,
         precise: bool = False,
+        local: bool = False,
     ) -> Expr:
         """Declare a register that starts as `value`, and stays so if `fixed`; returns what names it.
 
         A `position` is a place in a buffer, also where nothing in `value` tells; what goes into a `precise`
         one is computed as it is written.
         """
-        register = Register(self.claim_name(name), kind, fixed=fixed, position=position, precise=precise)
+        register = Register(
+            self.claim_name(name), kind, fixed=fixed, position=position, precise=precise, local=local
+        )
         loc = here()
         self.emit(Declare(register, value, loc))
         if fixed:

@@ -98,7 +98,7 @@ def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
 
 def _atomic(glsl: str, place: Expr, *operands: Expr) -> ShaderVariable:
     value = Expr(Op.ATOMIC, place.dtype, (place, *operands), glsl, here())
-    return ShaderVariable(current().declare(place.dtype, value))
+    return ShaderVariable(current().declare(place.dtype, value, local=True))
 
 
 def _function(
