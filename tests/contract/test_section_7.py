@@ -29,7 +29,7 @@ VALUES = [9, 0, 6, 6, 2, 2, 2]
 
 @pytest.mark.parametrize(("rewrite", "expected"), [(False, SYMBOLIC), (True, VALUES)])
 def test_values_are_symbolic_without_the_rewrite(rewrite: bool, expected: list[int]) -> None:
-    # DIRECTION 1: where 0.1.0 evaluates a name anew at each use, a read is a value by now
+    # 0.1.0 evaluates a name at each use; now a read is a value, except with rewrite=False
     def body(o: Buff[f32]) -> None:
         element = o[0]
         o[0] = 5.0

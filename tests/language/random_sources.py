@@ -226,7 +226,7 @@ class Writer(Features):
         return [*body, *(self._declare(0) for _ in range(3))]
 
     def lanes(self, exec_size: tuple[int, ...], local_size: tuple[int, ...]) -> list[Parts]:
-        """Name this invocation's place among those of its workgroup that are inside of the size."""
+        """Return the invocation's index among the active ones of its workgroup."""
         count = 1
         for each in local_size:
             count *= each

@@ -211,7 +211,7 @@ def wrapped(kind: str, value: int) -> int:
 
 
 def language(ids: Ids, local_size: tuple[int, ...], wraps: bool) -> Any:
-    """Return what stands for `vc`."""
+    """Return the stand-in for `vc`."""
 
     class Language:
         pass

@@ -28,7 +28,7 @@ from vkdispatch.codegen.mathematics import roots, special
 from .running import buffer_of, close, evaluate, filled, host, need, result_types, same
 
 LOOSE, ORDINARY, PRECISE, DOUBLE = COLUMNS
-# GLSL has none of these in float32 either, so they are the same with and without `precise_math`.
+# GLSL lacks these in float32 too, so `precise_math` does not change them.
 LACKING = ("cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log10", "log1p")
 # Units in the last place; the others are held to 2.
 ALLOWED = {"erf": 4.0, "erfc": 8.0, "gamma": 8.0, "lgamma": 8.0}

@@ -1,4 +1,4 @@
-"""Parameters of maps may have any names: those of other maps of the same call, and those of our kernels."""
+"""Parameters of maps may share names with other maps of the call and with the library's kernels."""
 
 from __future__ import annotations
 

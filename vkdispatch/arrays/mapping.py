@@ -231,7 +231,7 @@ def argument_names(mapping: MappingFunction) -> list[str]:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Return names none of which is there twice: those of maps, which may be any, make way."""
+    """Return unique names: parameters of maps are renamed where they clash."""
     own = {name for name in names if not isinstance(name, MapName)}
     taken: set[str] = set()
     distinct = []

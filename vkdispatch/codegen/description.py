@@ -98,7 +98,7 @@ class ShaderArgumentInfo:
     members, member_dtypes
         Members of the argument block that take the value, or the fields of a dataclass in order.
     fields
-        Names of a dataclass's fields; those of a dataclass within as "inner.field".
+        Names of a dataclass's fields; fields of a nested dataclass read "inner.field".
     image
         What kind of image; None for all else.
     planar

@@ -59,7 +59,7 @@ class LocalArray:
             assign(self._at(index), value)
 
     def _fill(self, value: Any) -> None:
-        """Assign all elements: to one value, or those of a sequence or another array."""
+        """Assign one value to all elements, or copy a sequence or another array."""
         recorder, count = current(), len(self)
         if isinstance(value, LocalArray):
             if value._register.dtype is not self._register.dtype:
