@@ -75,6 +75,7 @@ class Buffer(Handle, Generic[_D]):
     cuda_ptr = None
     cuda_source = None
     cuda_array_stream = None
+    _base: "Buffer[Any] | None" = None  # whose memory a view shows
 
     @overload
     def __init__(
@@ -189,6 +190,46 @@ class Buffer(Handle, Generic[_D]):
         Handle.__init__(made, context)
         made._native = memory
         return made
+
+    def view(self, var_type: "DType | np.dtype[Any] | type[Any]") -> "Buffer[Any]":
+        """Return a buffer on the same memory that takes its bytes for elements of another dtype.
+
+        Nothing is copied or converted, as with `numpy.ndarray.view`: what is written to one is in the other.
+        The view keeps the memory alive, and ends when this buffer is destroyed.
+
+        Parameters
+        ----------
+        var_type
+            The dtype of the view's elements. Where they are larger or smaller than this buffer's, the last
+            axis has fewer or more of them: (1024, 4) of float32 are (1024, 1) of vec4.
+
+        Raises
+        ------
+        TypeError
+            `var_type` is no dtype.
+        ValueError
+            The last axis is no whole number of such elements.
+        RuntimeError
+            The buffer was destroyed.
+        """
+        self.require_alive()
+        kind = checked_dtype(var_type)
+        shape = self.shape
+        if kind.item_size != self.var_type.item_size:
+            octets = (shape[-1] if shape else 1) * self.var_type.item_size
+            if not shape or octets % kind.item_size:
+                raise ArgumentValueError(
+                    f"var_type: the last axis of shape {shape}, of {octets} bytes, is no whole number of "
+                    f"{kind.name}, of {kind.item_size} bytes"
+                )
+            shape = (*shape[:-1], octets // kind.item_size)
+        view: Buffer[Any] = Buffer.__new__(Buffer)
+        view._set_shape(shape, kind)
+        Handle.__init__(view, self.context)
+        view._base = base = self if self._base is None else self._base
+        view._native = base._native
+        view.register_parent(base)
+        return view
 
     @property
     def signals(self) -> list[Signal]:
@@ -496,10 +537,16 @@ class Buffer(Handle, Generic[_D]):
     def _summary(self) -> str:
         return f"shape {self.shape}, {self.var_type.name}"
 
+    @property
+    def _memory_handle(self) -> int:
+        return self._handle if self._base is None else self._base._handle
+
     def _release(self) -> None:
         # Absent when the allocation failed.
         memory = getattr(self, "_native", None)
-        if memory is not None:
+        if self._base is not None:
+            del self._native
+        elif memory is not None:
             memory.destroy()
 
     def __repr__(self) -> str:

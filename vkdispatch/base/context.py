@@ -320,6 +320,11 @@ class Handle:
         self.clear_parents()
         self._release()
 
+    @property
+    def _memory_handle(self) -> int:
+        """The number of the object that owns the memory."""
+        return self._handle
+
     def _release(self) -> None:
         """Destroy the native object."""
 

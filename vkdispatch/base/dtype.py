@@ -413,6 +413,16 @@ def component_count(kind: DType) -> int:
     return kind.item_size // component_type(kind).item_size
 
 
+@_remembered
+def pair_twin(kind: DType) -> DType | None:
+    """Vector of two of a complex type, or the reverse: the same components in memory. None for others."""
+    if is_complex(kind):
+        return _VECTORS.get((component_type(kind), 2))
+    if is_vector(kind):
+        return next((twin for twin in (complex32, complex64, complex128) if pair_twin(twin) is kind), None)
+    return None
+
+
 def is_float_dtype(kind: DType) -> bool:
     """Whether the components are floating-point numbers."""
     return component_type(kind) in _FLOATS

@@ -21,7 +21,7 @@ from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
-from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.map import MappingFunction, check_elements
 from vkdispatch.shader.parameters import WrongBufferError, given
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -213,12 +213,8 @@ class ReduceFunction:
                 f"{self.name}: argument 1: expected a vd.Buffer, got {given(args[0])}; make one with "
                 "vd.asbuffer(...)"
             )
-        stored, seen = args[0].var_type, self.input_types[0].__args__[0]
-        if stored.item_size < seen.item_size:
-            raise ArgumentValueError(
-                f"{self.name}: argument 1: the buffer holds {stored.name}, of which an element is smaller "
-                f"than one of {seen.name}; annotate the argument as a buffer of {stored.name}"
-            )
+        for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):
+            check_elements(f"{self.name}: argument {position}", annotation, argument)
 
     # -- planning
 

@@ -13,7 +13,7 @@ from vkdispatch.base.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, pair_twin
 from vkdispatch.base.errors import (
     ArgumentValueError,
     DeviceLostError,
@@ -108,7 +108,6 @@ class FastPath:
         "_others",
         "_ranks",
         "_resources",
-        "_structures",
         "arity",
     )
 
@@ -121,12 +120,6 @@ class FastPath:
         self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
         self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
-        # native launchers know sizes, not fields
-        self._structures = tuple(
-            (index, slot.structure)
-            for index, slot in enumerate(slots)
-            if isinstance(slot, BufferSlot) and slot.structure is not None
-        )
         self._resources = _picker(
             [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
         )
@@ -148,9 +141,6 @@ class FastPath:
         VulkanError
             The launch failed on a context that still stands.
         """
-        for index, kind in self._structures:
-            if getattr(values[index], "var_type", None) is not kind:
-                return False
         limit: Any = size.fixed
         if limit is None:
             try:
@@ -439,6 +429,8 @@ def _native_slot(
             elements * slot.item_size,
             place.address,
             place.length,
+            slot.kind,
+            None if slot.kind is None else pair_twin(slot.kind),
         )
     if isinstance(slot, ImageSlot):
         kind = "image" if slot.image.storage else "sampler"

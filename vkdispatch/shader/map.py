@@ -18,7 +18,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import check_element, given
 from vkdispatch.shader.signature import read_signature
 
 
@@ -261,6 +261,7 @@ def _checked_values(
                 raise ArgumentTypeError(
                     f"{where}: only a value parameter, such as x: f32, takes a map; it has {annotation}"
                 )
+            check_elements(where, annotation, argument)
             continue
         if isinstance(argument, (int, float, complex, np.generic, BoundVariable)):
             continue
@@ -281,6 +282,12 @@ def _checked_values(
             )
         arrays.append(argument)
     return arrays
+
+
+def check_elements(label: str, annotation: Any, argument: Any) -> None:
+    """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
+    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
+        check_element(label, annotation.__args__[0], argument.var_type)
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:
