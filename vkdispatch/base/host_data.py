@@ -189,24 +189,29 @@ class Choice:
     shape: tuple[int, ...] | None
 
 
-def choice(host: np.dtype[Any], given: tuple[int, ...], *shapes: tuple[int, ...], note: str = "") -> Choice:
+def choice(
+    host: np.dtype[Any],
+    given: tuple[int, ...],
+    *shapes: tuple[int, ...],
+    note: str = "",
+    possible: bool = True,
+) -> Choice:
     """Return the choice of an array of one of some shapes, or of one axis with all that they have."""
-    flat = (math.prod(shapes[0]),)
-    text = f"shape {shapes[0]} of {host}{note}"
-    return Choice(host, given in shapes or given == flat, text, shapes[0])
+    fits = possible and (given in shapes or given == (math.prod(shapes[0]),))
+    return Choice(host, fits, f"shape {shapes[0]} of {host}{note}", shapes[0])
 
 
 def _choice(form: Form, kind: DType, array: Array, shape: tuple[int, ...] | None) -> Choice:
-    given = array.shape
-    if form.host.kind == "c" and array.dtype.kind != "c" and dtype.is_vector(kind):
-        # A cast would make each number the first component of a vector.
-        given = (-1,)
+    # A cast to complex would make a number the first component of a vector.
+    possible = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
     if shape is not None:
-        return choice(form.host, given, shape + form.tail, note=form.note)
+        return choice(form.host, array.shape, shape + form.tail, note=form.note, possible=possible)
+    given = array.shape
     whole = given[len(given) - len(form.tail) :] == form.tail
-    flat = len(given) == 1 and given[0] >= 0 and given[0] % math.prod(form.tail) == 0
+    flat = len(given) == 1 and given[0] % math.prod(form.tail) == 0
     axes = ", ".join(("n", *map(str, form.tail))) if form.tail else "n,"
-    return Choice(form.host, whole or flat, f"shape ({axes}) of {form.host}{form.note}", None)
+    text = f"shape ({axes}) of {form.host}{form.note}"
+    return Choice(form.host, possible and (whole or flat), text, None)
 
 
 def fit(data: Array, choices: "list[Choice]", casting: str) -> tuple[int, Array]:
