@@ -116,7 +116,17 @@ def test_find_device_prefers_usable_ones() -> None:
     old, new = _device(2, "GPU one"), _device(2, "GPU two")
     old.missing = ["something"]
     assert find_device("gpu", [old, new]) == 1
-    assert find_device("7", [_device(2, "x"), _device(2, "RTX 70")]) == 1
+    assert find_device("70 ti", [_device(2, "x"), _device(2, "RTX 70 Ti")]) == 1
+
+
+@pytest.mark.parametrize("wanted", ["1", "2", "15", "-1", "+7"])
+def test_a_number_is_an_index_of_a_device(wanted: str) -> None:
+    """Never a digit of a name such as "LLVM 15.0.6"."""
+    with pytest.raises(
+        ValueError, match=rf"VKDISPATCH_DEVICE: .* 0 to 0 .*'{re.escape(wanted)}'.*0: llvmpipe \(LLVM"
+    ):
+        find_device(wanted, [_device(4, "llvmpipe (LLVM 15.0.6, 1+7-1 2)")])
+    assert find_device("1", [_device(2, "GPU 1"), _device(2, "GPU 0")]) == 1
 
 
 @pytest.mark.parametrize(

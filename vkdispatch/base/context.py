@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import itertools
-import os
 import sys
 import weakref
 from _thread import RLock, _local, allocate_lock
@@ -14,6 +13,7 @@ import vkdispatch_native as native
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
 from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, DeviceLostError, UsageError
 from vkdispatch.base.init import (
     after_contexts,
@@ -268,7 +268,7 @@ class Context(Unshared):
 
 
 def _force_staging() -> bool:
-    return os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
+    return read_switch("VKDISPATCH_FORCE_STAGING")
 
 
 class Handle(Unshared):
