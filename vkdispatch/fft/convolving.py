@@ -102,13 +102,15 @@ def convolve(
     ------
     TypeError, ValueError
         Arguments are missing or wrong, or a buffer is too small.
-    IndexError
+    AxisError
         There is no such axis.
     """
     given = (
         axis,
+        type(axis),  # True and 1.0 would find what 1 came to
         normalize,
         kernel_num,
+        type(kernel_num),
         transposed_kernel,
         kernel_inner_only,
         buffer_shape,
@@ -403,7 +405,7 @@ def transpose(
     ------
     TypeError, ValueError
         A wrong argument, or a buffer that is too small or of another dtype.
-    IndexError
+    AxisError
         There is no such axis.
     """
     source = require_buffer(in_buffer, "in_buffer")

@@ -6,13 +6,13 @@ from typing import Any, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer
-from vkdispatch.fft.many_axes import checked_axes
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -88,7 +88,7 @@ def fftshift(
         `out` or `graph` is given with an array.
     ValueError
         `out` has another shape or dtype, is `x` although an axis is odd, or an axis is named twice.
-    IndexError
+    AxisError
         There is no such axis of the buffer.
     """
     return _shift("fftshift", x, axes, out, graph)
@@ -126,7 +126,7 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
                 raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
         return np.fft.fftshift(x, axes) if who == "fftshift" else np.fft.ifftshift(x, axes)
     shape = x.shape
-    chosen = checked_axes(axes, len(shape))
+    chosen = checked_axes(axes, len(shape), "axes")
     # how much further on in the source each value is
     steps = [0, 0, 0]
     for axis in chosen:

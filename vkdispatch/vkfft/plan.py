@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import elsewhere, get_context
@@ -18,7 +19,6 @@ from vkdispatch.vkfft.elementwise import check_alike, check_complex, embed, mult
 from vkdispatch.vkfft.layout import (
     Padding,
     Shape,
-    checked_axes,
     checked_padding,
     checked_shape,
     complex_bytes,
@@ -104,7 +104,9 @@ class VkFFTPlan:
         """
         self.shape = checked_shape(shape, "shape")
         dimensions = len(self.shape)
-        self.axes = checked_axes(range(dimensions) if axes is None else axes, dimensions, "axes")
+        self.axes = tuple(sorted(checked_axes(axes, dimensions, "axes")))
+        if not self.axes:
+            raise ArgumentValueError(f"axes: expected one axis or several, got {axes!r}")
         self.do_r2c = bool(do_r2c)
         if self.do_r2c and dimensions - 1 not in self.axes:
             raise ArgumentValueError(
