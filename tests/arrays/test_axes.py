@@ -35,8 +35,6 @@ def convolved(axis: Any) -> vd.Buffer[Any]:
     return data
 
 
-
-
 def reduced(axes: Any) -> vd.Buffer[Any]:
     reduction = vd.reduce.ReduceFunction(vd.reduce.SubgroupAdd, None, axes, mapping_function=_same)
     return reduction(real())

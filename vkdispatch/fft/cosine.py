@@ -5,6 +5,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import float16, float32, float64
@@ -261,7 +262,7 @@ def cosine_transform(
             print_shader=shown,
         )
         source = target
-    if not chosen and target is not buffer:
+    if not chosen and not is_same_memory(target, buffer):
         copyto(target, buffer, graph=graph)
     return target
 

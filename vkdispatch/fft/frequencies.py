@@ -6,10 +6,11 @@ from typing import Any, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer
@@ -138,12 +139,12 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
             f"out: expected shape {shape} of {x.var_type.name} as x has, got shape {target.shape} of "
             f"{target.var_type.name}"
         )
-    if target is x:
+    if is_same_memory(target, x):
         odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
         if odd:
-            raise ArgumentValueError(
-                f"out: in place only axes of even lengths can be shifted, and axis {odd[0]} has "
-                f"{shape[odd[0]]}; give another buffer"
+            raise OverlapError(
+                "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
+                f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
             )
         _swapping(x.var_type)(x, *steps, graph=graph)
     elif any(steps):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axes, checked_axis, several
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
@@ -12,7 +13,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import check_apart, checked_int, checked_rank
+from vkdispatch.rearrange.checking import checked_int, checked_rank
 from vkdispatch.shader.map import MappedArray
 
 Array = Buffer[Any] | MappedArray
@@ -193,7 +194,7 @@ def _made(
 ) -> Buffer[Any]:
     target = output(output_map, array.var_type)
     buffer = result(out, shape, target.out_type, array.context)
-    check_apart(buffer, array, "x")
+    check_overlap([("out", out)], target, elsewhere=[array])
     if buffer.size:
         launch_by_axes(array, axes, target, buffer, graph)
     return buffer

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from vkdispatch.arrays.aliasing import check_apart, is_same_memory
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -197,9 +198,8 @@ class VkFFTPlan:
         for name, given in (("kernel", kernel), ("input", input)):
             if given is not None:
                 _checked(given, name)
-        if kernel is buffer:
-            raise ArgumentValueError("kernel: it is the buffer itself; give the kernel a buffer of its own")
-        if input is buffer:
+        check_apart("kernel", kernel, "buffer", buffer)
+        if is_same_memory(input, buffer):
             if self.input_shape != self.shape:
                 raise ArgumentValueError("input: it is the buffer itself, whose shape is not input_shape")
             input = None
