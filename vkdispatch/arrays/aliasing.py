@@ -93,8 +93,8 @@ def _check_array(written: Sequence[tuple[str, Any]], array: Operand, *, apart: b
         for name, buffer in written:
             if not is_same_memory(argument, buffer):
                 continue
-            together = not apart and array.size == buffer.size and _is_aligned(argument, buffer)
-            if not together or accesses_of(array.source)[position] != Access():
+            together = not apart and array.size == buffer.size
+            if not together or not _is_safe(argument, buffer, accesses_of(array.source)[position]):
                 raise _overlap(name, _name_of(array, position))
 
 
@@ -103,9 +103,15 @@ def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: boo
         for number, (name, buffer) in enumerate(written):
             if not is_same_memory(argument, buffer):
                 continue
-            together = first and number == 0 and _is_aligned(argument, buffer)
-            if not together or accesses_of_sink(target.sink)[position] != Access():
+            together = first and number == 0
+            if not together or not _is_safe(argument, buffer, accesses_of_sink(target.sink)[position]):
                 raise _overlap(name, _name_of(target, position))
+
+
+def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
+    """Whether a map reads of what a result overwrites no more than the element that it overwrites."""
+    here = access.here or argument.size == buffer.size == 1
+    return here and not access.written and _is_aligned(argument, buffer)
 
 
 def _is_aligned(argument: Any, buffer: Any) -> bool:
