@@ -221,6 +221,18 @@ def test_an_output_map_adds_to_what_is_there(shape: tuple[int, ...], add: Any) -
         adds(lambda **to: vd.matmul(x, x, transpose_a=True, **to), host.T @ host)
 
 
+def test_an_output_map_adds_to_what_is_there_behind_partial_results() -> None:
+    host, long, start = floats((5, 70_000)), floats(3_000_000), floats((5, 5), 7)
+    out = vd.asbuffer(start)
+    x = vd.asbuffer(host)
+    same(vd.matmul(x, x, transpose_b=True, out=out, output_map=plus(out)), start + host @ host.T)
+    total = vd.asbuffer(np.float32([17]))
+    same(
+        vd.sum(view(vd.asbuffer(long), shape=(1, long.size)), 1, out=total, output_map=plus_here(total)),
+        17 + long.sum(keepdims=True),
+    )
+
+
 def test_an_output_map_of_permuted_rows_adds_to_what_is_there() -> None:
     host, start = floats((3000, 7)), floats((3000, 7), 5)
     wanted = vd.random.Generator(4).permutation(vd.asbuffer(host)).read(0)

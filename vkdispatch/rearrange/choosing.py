@@ -79,7 +79,8 @@ def where(
         Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
         one that NumPy promotes them to; Python numbers give way to arrays.
     out
-        The buffer for the result; None makes one. It may be `x` or `y`, if that has the result's shape.
+        The buffer for the result; None makes one. It may be an array of the result's size, or what a map of
+        that size reads at the mapped index alone.
     output_map
         A map that each value goes through on its way; its index is that in the result.
     graph
