@@ -30,6 +30,8 @@ class Operand:
         How a kernel gets its elements.
     arguments
         What the kernel is launched with: one for each of `source.annotations`.
+    name
+        What messages call it.
     """
 
     shape: tuple[int, ...]
@@ -38,6 +40,7 @@ class Operand:
     context: Context
     source: Source
     arguments: tuple[Any, ...]
+    name: str = "x"
 
     @property
     def views(self) -> tuple[Any, ...]:
@@ -61,7 +64,7 @@ def operand(x: object, name: str = "x") -> Operand:
     if isinstance(x, Buffer):
         x.require_alive()
         source = fitting(plain_source(x.var_type), x.size)
-        return Operand(x.shape, x.size, x.var_type, x.context, source, (x,))
+        return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
             f"{name}: expected a vd.Buffer or a map called with its arguments, got {given(x)}; make a buffer "
@@ -71,7 +74,7 @@ def operand(x: object, name: str = "x") -> Operand:
     source = fitting(_mapped_source(tree), x.size)
     if any(_lacks(arguments[position], kind, x.size) for position, kind in _viewed(source)):
         source = source.elementwise()
-    return Operand(x.shape, x.size, x.var_type, x.context, source, arguments)
+    return Operand(x.shape, x.size, x.var_type, x.context, source, arguments, name)
 
 
 def fitting(source: Source, size: int) -> Source:

@@ -1,15 +1,18 @@
 """Where the results of functions on arrays go: into a buffer, perhaps through a map."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.accesses import Access, find_accesses
+from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.lowering import Tree, lowered
 from vkdispatch.arrays.mapping import argument_names, named_position
 from vkdispatch.arrays.operand import children_of
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
 from vkdispatch.shader.parameters import given
@@ -17,11 +20,15 @@ from vkdispatch.shader.parameters import given
 
 @record
 class Sink:
-    """How a kernel stores values of `value_type`: as they are, or what a map makes of them."""
+    """How a kernel stores values of `value_type`: as they are, or what a map makes of them.
+
+    `stores`: whether the map writes to its buffers.
+    """
 
     value_type: DType
     out_type: DType
     mapping: MappingFunction | None = None
+    stores: bool = False
 
     @property
     def annotations(self) -> list[Any]:
@@ -126,4 +133,17 @@ def _plain(value_type: DType) -> Sink:
 @remembered
 def _sink(tree: Tree, value_type: DType) -> Sink:
     assert tree.mapping.return_type is not None
-    return Sink(value_type, tree.mapping.return_type, lowered(tree))
+    sink = Sink(value_type, tree.mapping.return_type, lowered(tree))
+    return replace(sink, stores=any(access.written for access in accesses_of_sink(sink)))
+
+
+@remembered
+def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
+    """Return how the map uses its arguments beyond the value."""
+    if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
+        return tuple(Access() for _ in sink.annotations)
+
+    def trace(variables: Sequence[Any], index: Any) -> None:
+        sink.mapped(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
+
+    return find_accesses(sink.names, sink.annotations, trace)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
@@ -392,12 +393,14 @@ class Generator:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
             stored = output(output_map, kind)
             buffer = result(out, (count,), stored.out_type)
+            check_overlap([("out", out)], stored)
             self._order(buffer, count, stored, chosen)
             return buffer
         source = operand(x, "x")
         along = checked_axis(axis, len(source.shape))
         stored = output(output_map, source.var_type)
         buffer = result(out, source.shape, stored.out_type)
+        check_overlap([("out", out)], stored, elsewhere=[source])
         if buffer.size:
             self._moved(source, along, buffer, stored, chosen)
         return buffer
@@ -457,6 +460,8 @@ class Generator:
     ) -> Buffer[Any]:
         stored = output(output_map, kind)
         buffer = result(out, checked_size(size, out), stored.out_type)
+        # the first element may be stored twice
+        check_overlap([("out", out)], stored, map_once=False)
         chosen = checked_graph(graph)
         if buffer.size == 0:
             return buffer

@@ -96,14 +96,15 @@ def _choosing(
         parts = [vc.select(keep, converted(each, part), zero) for each in components(value)]
         return vc.to_dtype(target, *parts, vc.select(keep, vc.to_dtype(part, 1), zero))
 
-    def where(value: Any, keep: Any) -> Any:
-        return chosen(value, keep)
+    # messages name these as the caller does
+    def where(x: Any, where: Any) -> Any:
+        return chosen(x, where)
 
-    def where_spread(value: Any, mask: Any, rows: Any, columns: Any, *strides: Any) -> Any:
+    def where_spread(x: Any, where: Any, rows: Any, columns: Any, *strides: Any) -> Any:
         index = mapped_index()
         column, row = index % columns, index // columns
         place = (row // rows) * strides[0] + (row % rows) * strides[1] + column * strides[2]
-        return chosen(value, mask[place])
+        return chosen(x, where[place])
 
     if not spread:
         return MappingFunction([stored, dtype.bool_], target, where)

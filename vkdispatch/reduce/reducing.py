@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
@@ -106,6 +107,7 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     """
     sink = output(call.output_map, accumulator.out_type)
     buffer = result(call.out, call.shape(x.shape), sink.out_type, x.context)
+    check_overlap([("out", call.out)], sink, elsewhere=[x])
     if buffer.size == 0:
         return buffer
     last = (*numbers, *sink.arguments)

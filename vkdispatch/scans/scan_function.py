@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, overload
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
@@ -44,6 +45,7 @@ def run_scan(
         sizes = around(shape, checked_axis(axis, len(shape)))
     target = output(output_map, kind)
     results = result(out, shape, target.out_type, values.context)
+    _check_overlap(out, values, target, segments, wish)
     if (
         segments is not None
         and isinstance(segments, Buffer)
@@ -60,6 +62,18 @@ def run_scan(
     else:
         scan_columns(values, target, results, operation, sizes, wish, flags, graph)
     return results
+
+
+def _check_overlap(out: object, values: Operand, target: Output, segments: object, wish: Wish) -> None:
+    marks = [operand(segments, "segments")] if isinstance(segments, Buffer) else []
+    if marks and marks[0].var_type is not bool_:
+        # places become flags before all else
+        check_overlap([("out", out)], target, alongside=[values], before=marks)
+    elif wish.reverse:
+        # whether the element after begins a segment
+        check_overlap([("out", out)], target, alongside=[values], elsewhere=marks)
+    else:
+        check_overlap([("out", out)], target, alongside=[values, *marks])
 
 
 class ScanFunction:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
@@ -89,10 +90,11 @@ def histogram(
         raise ArgumentValueError(
             f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
         )
+    kind = dtype.float64 if density else _count_type(weighing)
+    check_overlap(
+        (), output(output_map, kind), elsewhere=[values] if weighing is None else [values, weighing]
+    )
     edges, compared, binning, count = _binned(values, bins, range, graph)
-    kind = _count_type(weighing)
-    if density:
-        kind = dtype.float64
     sink = output(None if density else output_map, kind)
     counts = result(None, (count,), sink.out_type, values.context)
     if values.size == 0:
