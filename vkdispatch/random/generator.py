@@ -390,13 +390,13 @@ class Generator:
             kind = checked_dtype(dtype, _INTEGERS)
             if count > _highest(kind) + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored = output(output_map, kind)
+            stored = output(output_map, kind, (count,))
             buffer = result(out, (count,), stored.out_type)
             self._order(buffer, count, stored, chosen)
             return buffer
         source = operand(x, "x")
         along = checked_axis(axis, len(source.shape))
-        stored = output(output_map, source.var_type)
+        stored = output(output_map, source.var_type, source.shape)
         buffer = result(out, source.shape, stored.out_type)
         if buffer.size:
             self._moved(source, along, buffer, stored, chosen)
@@ -455,8 +455,9 @@ class Generator:
         rejecting: bool = False,
         pairs: bool = False,
     ) -> Buffer[Any]:
-        stored = output(output_map, kind)
-        buffer = result(out, checked_size(size, out), stored.out_type)
+        shape = checked_size(size, out)
+        stored = output(output_map, kind, shape)
+        buffer = result(out, shape, stored.out_type)
         chosen = checked_graph(graph)
         if buffer.size == 0:
             return buffer

@@ -104,8 +104,9 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     numbers
         The accumulator's parameters.
     """
-    sink = output(call.output_map, accumulator.out_type)
-    buffer = result(call.out, call.shape(x.shape), sink.out_type, x.context)
+    shape = call.shape(x.shape)
+    sink = output(call.output_map, accumulator.out_type, shape)
+    buffer = result(call.out, shape, sink.out_type, x.context)
     if buffer.size == 0:
         return buffer
     last = (*numbers, *sink.arguments)

@@ -42,7 +42,7 @@ def run_scan(
         shape, sizes = (values.size,), (1, values.size, 1)
     else:
         sizes = around(shape, checked_axis(axis, len(shape)))
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     results = result(out, shape, target.out_type, values.context)
     if (
         segments is not None

@@ -84,7 +84,7 @@ def bincount(
             )
     least = _checked_minlength(minlength)
     bins = _length(values, least, graph) if size is None else max(checked_size(size), least)
-    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64)
+    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
     counts = result(None, (bins,), sink.out_type, values.context)
     if bins == 0:
         return counts

@@ -93,7 +93,7 @@ def histogram(
     kind = _count_type(weighing)
     if density:
         kind = dtype.float64
-    sink = output(None if density else output_map, kind)
+    sink = output(None if density else output_map, kind, (count,))
     counts = result(None, (count,), sink.out_type, values.context)
     if values.size == 0:
         _cleared(counts, sink, graph)
@@ -102,7 +102,7 @@ def histogram(
     else:
         weighed(values, weighing, binning, compared, count, counts, sink, graph)
     if density:
-        counts = _density(counts, edges, output(output_map, kind), graph)
+        counts = _density(counts, edges, output(output_map, kind, (count,)), graph)
     return counts, edges
 
 

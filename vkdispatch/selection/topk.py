@@ -100,7 +100,7 @@ def topk(
     values_out, indices_out = _pair(out)
     if any(each is argument for argument in values.arguments for each in (values_out, indices_out)):
         raise ArgumentValueError("out: expected buffers that x is not read from")
-    to = output(output_map, values.var_type)
+    to = output(output_map, values.var_type, shape)
     found = result(values_out, shape, to.out_type, values.context, "out[0]")
     indices = result(indices_out, shape, dtype.int64, values.context, "out[1]")
     if found.size == 0:
