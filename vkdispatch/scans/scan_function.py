@@ -16,6 +16,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Wish, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
 from vkdispatch.scans.segments import flags_of
+from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_return_type
 
 
@@ -62,8 +63,10 @@ def run_scan(
     return results
 
 
-class ScanFunction:
+class ScanFunction(Referenced):
     """A scan. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -146,6 +149,12 @@ class ScanFunction:
             output_map,
             graph,
         )
+
+    def _home(self) -> Home | None:
+        return home_of(self.function)
+
+    def _described(self) -> str:
+        return f"scan {self.name!r}"
 
     def operation(self) -> ScanOp:
         """Return what the kernels combine values with."""

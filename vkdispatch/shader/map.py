@@ -20,6 +20,7 @@ from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.parameters import given
+from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_signature
 
 
@@ -49,8 +50,10 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingFunction:
+class MappingFunction(Referenced):
     """A function to be traced inside another kernel. Equal only to itself.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -73,6 +76,12 @@ class MappingFunction:
 
     def __hash__(self) -> int:
         return hash(self.instance_id)
+
+    def _home(self) -> Home | None:
+        return home_of(self.mapping_function)
+
+    def _described(self) -> str:
+        return f"map {self.name!r}"
 
     @property
     def name(self) -> str:
@@ -264,6 +273,9 @@ class MappedArray:
             raise UsageError("importing vkdispatch.arrays.evaluating makes maps arrays; vd.map does so")
         return _evaluation.function(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.mapping, self.arguments)
+
     def __repr__(self) -> str:
         return f"<{self.mapping.name!r} mapped: {self.shape} of {self.var_type.name}>"
 
@@ -306,6 +318,9 @@ class OutputMap:
         self.mapping = mapping
         self.arguments = tuple(arguments)
         _, self.shape = _checked_values(mapping, mapping.buffer_types[1:], self.arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.mapping, self.arguments)
 
     def __repr__(self) -> str:
         return f"<{self.mapping.name!r} for outputs: {len(self.arguments)} arguments>"
