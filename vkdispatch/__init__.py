@@ -18,7 +18,7 @@ _NAMES = {
         "buffer_iv3 buffer_iv4 buffer_u16 buffer_u32 buffer_uhv2 buffer_uhv3 buffer_uhv4 buffer_uv2 "
         "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
-    "base.buffer": "Buffer EmptyBufferError OversizedBufferError asbuffer from_cuda_array",
+    "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
     "base.choosing": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "

@@ -40,7 +40,7 @@ from vkdispatch.base.allocators import (
     buffer_v3,
     buffer_v4,
 )
-from vkdispatch.base.buffer import Buffer, EmptyBufferError, OversizedBufferError, asbuffer, from_cuda_array
+from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
 from vkdispatch.base.choosing import select_queue_families
 from vkdispatch.base.context import (
     Context,
@@ -250,7 +250,6 @@ __all__ = [
     "DeviceHandles",
     "DeviceInfo",
     "DeviceLostError",
-    "EmptyBufferError",
     "Event",
     "Filter",
     "HostSampler",

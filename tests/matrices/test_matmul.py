@@ -124,7 +124,7 @@ def test_nothing(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         # the buffer holds what was there before
         want = np.matmul(np.zeros(a), np.zeros(b))
         out = vd.asbuffer(np.full(want.shape, 7, np.float32))
-        vd.matmul(vd.Buffer.empty(a, f32), vd.Buffer.empty(b, f32), out)
+        vd.matmul(vd.Buffer(a, f32), vd.Buffer(b, f32), out)
         assert np.array_equal(out.read(0), want)
 
 
@@ -240,7 +240,7 @@ def test_maps(m: int, k: int, n: int) -> None:
 
 def test_maps_of_nothing() -> None:
     bias = np.array([1, -2, 3], np.float32)
-    a, b = vd.Buffer.empty((2, 0), f32), vd.Buffer.empty((0, 3), f32)
+    a, b = vd.Buffer((2, 0), f32), vd.Buffer((0, 3), f32)
     got = vd.matmul(a, b, output_map=relu(vd.asbuffer(bias))).read(0)
     assert np.array_equal(got, [[1, 0, 3]] * 2)
 

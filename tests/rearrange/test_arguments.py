@@ -76,7 +76,7 @@ def halved(x: f32) -> f32:  # noqa: F405
 
 def empty(shape: tuple[int, ...]) -> Any:
     """Return a buffer of no elements."""
-    return vd.Buffer.empty(shape, vd.int32)
+    return vd.Buffer(shape, vd.int32)
 
 
 @pytest.mark.parametrize(

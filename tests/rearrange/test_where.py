@@ -96,7 +96,7 @@ def test_what_holds(kind: Any) -> None:
 
 
 def test_nothing() -> None:
-    x = vd.Buffer.empty((0, 3), vd.float32)
+    x = vd.Buffer((0, 3), vd.float32)
     assert vd.where(x, x, 1).shape == (0, 3)
     assert vd.where(vd.asbuffer(np.zeros(3, np.float32)), x, x).shape == (0, 3)
 

@@ -90,7 +90,7 @@ def test_parts_of_a_block() -> None:
         buffer.read(0, out=block[3 - row])
         expected[3 - row] = expected[row]
         assert (block == expected).all()
-    buffer.write(block[1:2, :][::-1])
+    buffer.write(block[1:2, :][::-1].reshape(-1))
     assert (buffer.read(0) == block[1]).all()
     # with gaps: copied together first, as from any array
     columns = vd.Buffer((4,), vd.int32)

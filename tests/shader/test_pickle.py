@@ -164,7 +164,7 @@ def test_a_name_that_is_another_object_by_now(monkeypatch: pytest.MonkeyPatch) -
 def test_a_pickle_of_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pickle.dumps(scaled)
     monkeypatch.delitem(globals(), "scaled")
-    with pytest.raises(pickle.PicklingError, match="refers to .*scaled, which this process does not have"):
+    with pytest.raises(pickle.PicklingError, match=r"refers to .*scaled, which this process does not have"):
         pickle.loads(data)
 
 

@@ -24,6 +24,7 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
+from vkdispatch.base.unshared import Unshared
 
 if TYPE_CHECKING:
     from vkdispatch.base.interop import ContextHandles
@@ -33,11 +34,13 @@ _numbers = itertools.count(1)
 _numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
-class Context:
+class Context(Unshared):
     """Devices with their queues, and the limits that hold on all of them.
 
     Limits are the smallest over the devices (`uniform_buffer_alignment` the largest); memory sizes are bytes.
     """
+
+    _instead = "make one where it is needed, with vd.make_context(...)"
 
     def __init__(
         self,
@@ -268,7 +271,7 @@ def _force_staging() -> bool:
     return os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
 
 
-class Handle:
+class Handle(Unshared):
     """A device object. Children hold their parents alive; destroying a parent destroys its children first.
 
     An object that nobody holds any more has no children, and its native part frees itself: there is no need

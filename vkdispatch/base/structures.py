@@ -1,5 +1,6 @@
 """Structures: dtypes of several named fields, made of dataclasses or of NumPy's structured dtypes."""
 
+import copyreg
 import functools
 import typing
 from collections.abc import Iterator
@@ -12,7 +13,11 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 
-class Structure(dtype.dtype):
+class _Made(type):
+    """Class of the structures, which are made as programs run: a pickle has their fields."""
+
+
+class Structure(dtype.dtype, metaclass=_Made):
     """Base class of structures. Two of the same fields are one.
 
     Attributes
@@ -70,7 +75,7 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
         }
     )
     text = ", ".join(f"{name}: {kind.name}" for name, kind in fields)
-    return type(
+    made: Any = _Made(
         "Structure",
         (Structure,),
         {
@@ -91,6 +96,16 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
             "host": host,
         },
     )
+    return made  # type: ignore[no-any-return]
+
+
+def _reduced(kind: type[Any]) -> "str | tuple[Any, ...]":
+    if kind is Structure:
+        return "Structure"
+    return structure, (tuple((name, field) for name, field, _ in kind.fields),)
+
+
+copyreg.pickle(_Made, _reduced)
 
 
 def _host_format(kind: DType) -> Any:

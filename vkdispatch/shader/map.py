@@ -16,6 +16,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.host_protocols import HostProtocols
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
@@ -188,7 +189,7 @@ def is_value(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
 
 
-class MappedArray:
+class MappedArray(HostProtocols):
     """An array that is computed where it is read: a map and its arguments. Functions on arrays take it.
 
     Attributes
@@ -233,7 +234,9 @@ class MappedArray:
         self.size = math.prod(self.shape)
         self.context = (arrays or buffers)[0].context
 
-    def read(self, index: int | None = None) -> "np.ndarray[Any, Any]":
+    def read(
+        self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
+    ) -> "np.ndarray[Any, Any]":
         """Compute the array now, wait for it, and return it; a global graph does not record that.
 
         Parameters
@@ -241,6 +244,8 @@ class MappedArray:
         index
             The queue on whose copies of the buffers it is computed; None stacks what all queues make of
             theirs along a new leading axis.
+        out
+            As of `Buffer.read`.
 
         Returns
         -------
@@ -249,19 +254,13 @@ class MappedArray:
         Raises
         ------
         ValueError
-            There is no such queue, or an argument is a graph's variable.
+            There is no such queue, `out` does not fit, or an argument is a graph's variable.
         """
         chosen, current.chosen = current.chosen, None
         try:
-            return self.__vkdispatch_buffer__(None).read(index)
+            return self.__vkdispatch_buffer__(None).read(index, out)
         finally:
             current.chosen = chosen
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
-        if copy is False:
-            raise ArgumentValueError("copy: a map is computed on the device; its array is always a copy")
-        array = self.read(0)
-        return array if dtype is None else array.astype(dtype, copy=False)
 
     def __vkdispatch_buffer__(self, context: Context | None) -> Buffer[Any]:
         if context is not None and context is not self.context:

@@ -93,7 +93,7 @@ def _find(module: str, qualified: str) -> Any:
     found = _reached(module, qualified)
     if found is None:
         raise UnpicklableError(
-            f"a pickle refers to {module}.{qualified}, which this process does not have; define it at the top "
-            "level of that module"
+            f"a pickle refers to {module}.{qualified}, which this process does not have; define it at the "
+            "top level of that module"
         )
     return found

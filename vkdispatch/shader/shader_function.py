@@ -186,8 +186,8 @@ class ShaderFunction(Referenced):
         instance, name = self._method[0](), self._method[1]
         if instance is None:
             raise UnpicklableError(
-                f"{self._described()} cannot be copied or pickled: the instance that it is a method of is gone; "
-                "keep that"
+                f"{self._described()} cannot be copied or pickled: the instance that it is a method of is "
+                "gone; keep that"
             )
         return instance, name
 
