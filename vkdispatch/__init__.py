@@ -68,7 +68,7 @@ _NAMES = {
     "selection.unique": "unique",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
-    "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",
+    "arrays.evaluating": "MappedArray MappingFunction OutputMap map mapped_index",
     "shader.profile": "Profile profile",
     "shader.raw": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",

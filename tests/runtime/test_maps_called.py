@@ -34,7 +34,7 @@ def clipped(x: f32) -> f32:
 def evaluate(x, output_map=None):
     """Return what a plain copy kernel makes of an array, through Source and Sink."""
     source, to = operand(x), None
-    to = output(output_map, x.var_type)
+    to = output(output_map, x.var_type, x.shape)
     result = vd.Buffer(x.shape, to.out_type)
     count = len(source.source.annotations)
 

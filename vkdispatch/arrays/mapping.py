@@ -48,6 +48,11 @@ class _Element(BufferVariable):
         return super().__getitem__(index)
 
 
+def any_element(variable: Any) -> Any:
+    """Return an argument of which no element is known: where `mapped_index` is not the kernel's own."""
+    return BufferVariable(variable.storage) if isinstance(variable, _Element) else variable
+
+
 @record
 class Source:
     """Where a kernel's values come from: a mapping function, and how its buffers are loaded.

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 
@@ -609,23 +609,40 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     return result
 
 
-def asbuffer(array: Array, *, context: Context | None = None) -> "Buffer[Any]":
+class Computed(Protocol):
+    """An array that is computed on the device where it is read, such as a map called with its arguments."""
+
+    def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
+
+
+def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "Buffer[Any]":
     """Make a buffer of an array's shape and dtype and write the array to it.
 
-    In the current context, unless `context` is given.
+    Parameters
+    ----------
+    array
+        A NumPy array; or a map called with its arguments, which one kernel computes on the device (recorded,
+        where a global graph is set).
+    context
+        Where; None: the current context, and for maps that of their arguments.
 
     Raises
     ------
     TypeError
-        `array` is no NumPy array, or has a mask.
+        `array` is neither, or has a mask.
     ValueError
-        No dtype matches the array's, or it has more than 3 axes.
+        No dtype matches the array's, or it has more than 3 axes; or a map's arguments lie in another context.
     """
+    compute = getattr(type(array), "__vkdispatch_buffer__", None)
+    if compute is not None:
+        computed: Buffer[Any] = compute(array, context)
+        return computed
     if hasattr(array, "__cuda_array_interface__"):
         return from_cuda_array(array)
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
-            f"array: expected a NumPy array, got {type(array).__name__}; use np.asarray(...)"
+            f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
+            "use np.asarray(...)"
         )
     if array.dtype.names is not None:
         kind: DType = structure_from_numpy(array.dtype)

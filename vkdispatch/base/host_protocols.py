@@ -19,6 +19,8 @@ class HostProtocols:
     there, which programs say: `buf.read(0)` or `np.asarray(buf)`.
     """
 
+    __slots__ = ()
+
     shape: tuple[int, ...]
 
     def read(self, index: int | None = None, out: "Array | None" = None) -> Array:

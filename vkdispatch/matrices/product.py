@@ -79,7 +79,7 @@ def matmul(
     sizes, shape = _sizes(left.shape, right.shape, swap_a, swap_b)
     kind = promoted([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
     check_converts((left.var_type, right.var_type), kind)
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     buffer = result(out, shape, target.out_type, left.context)
     check_overlap([("out", out)], target, elsewhere=[left, right])
     if sizes.size == 0:

@@ -108,7 +108,7 @@ def where(
     kind = promoted([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
     arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
     shape = _broadcast([array.shape for array in arrays])
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     buffer = result(out, shape, target.out_type, tests.context)
     check_overlap([("out", out)], target, alongside=arrays)
     if not buffer.size:

@@ -145,7 +145,7 @@ def _joined(
 ) -> Buffer[Any]:
     """Lay pieces, of so many elements in each of `outer` rows, one after the other."""
     kind = promoted([each.var_type for each in arrays], "arrays")
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     buffer = result(out, shape, target.out_type, arrays[0].context)
     check_overlap([("out", out)], target, elsewhere=arrays)
     plain = target.sink.mapping is None and all(

@@ -86,7 +86,7 @@ def pad(
                     'mode="constant" does'
                 )
     padded = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
-    target = output(output_map, array.var_type)
+    target = output(output_map, array.var_type, padded)
     buffer = result(out, padded, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     axes = [

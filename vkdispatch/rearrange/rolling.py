@@ -192,7 +192,7 @@ def _made(
     output_map: Any,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    target = output(output_map, array.var_type)
+    target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     if buffer.size:

@@ -168,7 +168,7 @@ def _taken(
     out, mode, output_map, graph = options
     mode = checked_mode(mode, graph)
     check_indices(places, lengths[1] if math.prod(shape) else 1)
-    target = output(output_map, array.var_type)
+    target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array, places])
     if mode == "raise":

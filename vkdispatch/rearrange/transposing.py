@@ -137,8 +137,8 @@ def transpose(
     """
     array = operand(x, "x")
     order = _checked_order(axes, len(array.shape))
-    target = output(output_map, array.var_type)
     shape = tuple(array.shape[axis] for axis in order)
+    target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array])
     if array.size:

@@ -23,6 +23,7 @@ from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operati
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
 from vkdispatch.shader.map import MappingFunction, check_elements
 from vkdispatch.shader.parameters import WrongBufferError, given
+from vkdispatch.shader.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Shapes whose plans are kept.
@@ -54,8 +55,10 @@ class _Launches:
     shape: tuple[int, ...]
 
 
-class ReduceFunction:
+class ReduceFunction(Referenced):
     """A reduction. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -74,6 +77,14 @@ class ReduceFunction:
     stage1, stage2
         The kernels that reduce a large buffer to one value; None until made.
     """
+
+    _defined: Home | None = None
+
+    def _home(self) -> Home | None:
+        return self._defined
+
+    def _described(self) -> str:
+        return f"reduction {self.name!r}"
 
     def __init__(
         self,

@@ -105,8 +105,9 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     numbers
         The accumulator's parameters.
     """
-    sink = output(call.output_map, accumulator.out_type)
-    buffer = result(call.out, call.shape(x.shape), sink.out_type, x.context)
+    shape = call.shape(x.shape)
+    sink = output(call.output_map, accumulator.out_type, shape)
+    buffer = result(call.out, shape, sink.out_type, x.context)
     check_overlap([("out", call.out)], sink, elsewhere=[x])
     if buffer.size == 0:
         return buffer

@@ -17,6 +17,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Wish, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
 from vkdispatch.scans.segments import flags_of
+from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_return_type
 
 
@@ -43,7 +44,7 @@ def run_scan(
         shape, sizes = (values.size,), (1, values.size, 1)
     else:
         sizes = around(shape, checked_axis(axis, len(shape)))
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     results = result(out, shape, target.out_type, values.context)
     _check_overlap(out, values, target, segments, wish)
     if (
@@ -76,8 +77,10 @@ def _check_overlap(out: object, values: Operand, target: Output, segments: objec
         check_overlap([("out", out)], target, alongside=[values, *marks])
 
 
-class ScanFunction:
+class ScanFunction(Referenced):
     """A scan. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -160,6 +163,12 @@ class ScanFunction:
             output_map,
             graph,
         )
+
+    def _home(self) -> Home | None:
+        return home_of(self.function)
+
+    def _described(self) -> str:
+        return f"scan {self.name!r}"
 
     def operation(self) -> ScanOp:
         """Return what the kernels combine values with."""

@@ -85,7 +85,7 @@ def bincount(
             )
     least = _checked_minlength(minlength)
     bins = _length(values, least, graph) if size is None else max(checked_size(size), least)
-    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64)
+    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
     check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
     counts = result(None, (bins,), sink.out_type, values.context)
     if bins == 0:

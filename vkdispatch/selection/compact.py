@@ -77,7 +77,8 @@ def compact(
         raise ArgumentValueError(
             f"condition: expected at most {values.size} elements, as x has, got {deciding.size}"
         )
-    sink = output(output_map, values.var_type)
+    most = deciding.size if size is None else min(deciding.size, checked_size(size))
+    sink = output(output_map, values.var_type, most=most)
     check_overlap((), sink, elsewhere=[values, deciding])
     writer = _moving(values, sink)
     given = (*values.arguments, *sink.arguments)

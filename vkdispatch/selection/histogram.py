@@ -90,12 +90,11 @@ def histogram(
         raise ArgumentValueError(
             f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
         )
-    kind = dtype.float64 if density else _count_type(weighing)
-    check_overlap(
-        (), output(output_map, kind), elsewhere=[values] if weighing is None else [values, weighing]
-    )
     edges, compared, binning, count = _binned(values, bins, range, graph)
-    sink = output(None if density else output_map, kind)
+    kind = dtype.float64 if density else _count_type(weighing)
+    last = output(output_map, kind, (count,))
+    check_overlap((), last, elsewhere=[values] if weighing is None else [values, weighing])
+    sink = output(None, kind, (count,)) if density else last
     counts = result(None, (count,), sink.out_type, values.context)
     if values.size == 0:
         _cleared(counts, sink, graph)
@@ -104,7 +103,7 @@ def histogram(
     else:
         weighed(values, weighing, binning, compared, count, counts, sink, graph)
     if density:
-        counts = _density(counts, edges, output(output_map, kind), graph)
+        counts = _density(counts, edges, last, graph)
     return counts, edges
 
 

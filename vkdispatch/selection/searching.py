@@ -128,7 +128,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentValueError(f'side: expected "left" or "right", got {side!r}')
     order = None if sorter is None else _checked_sorter(sorter, array.size)
-    sink = output(output_map, dtype.int64)
+    sink = output(output_map, dtype.int64, wanted.shape)
     check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
     places = result(None, wanted.shape, sink.out_type, wanted.context)
     if wanted.size == 0:

@@ -99,7 +99,7 @@ def topk(
     k = _checked(k, along.length)
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
     values_out, indices_out = _pair(out)
-    to = output(output_map, values.var_type)
+    to = output(output_map, values.var_type, shape)
     found = result(values_out, shape, to.out_type, values.context, "out[0]")
     indices = result(indices_out, shape, dtype.int64, values.context, "out[1]")
     check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])

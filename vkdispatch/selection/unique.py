@@ -102,7 +102,7 @@ def unique(
         size = checked_size(size)
     elif is_recorded(graph):
         raise UsageError("size: how many elements there are is not known in a graph; give size=")
-    sink = output(output_map, values.var_type)
+    sink = output(output_map, values.var_type, most=values.size if size is None else min(values.size, size))
     check_overlap((), sink, elsewhere=[values])
     asked = _Asked(bool(return_index), bool(return_inverse), bool(return_counts))
     if values.size == 0:

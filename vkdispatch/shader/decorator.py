@@ -11,6 +11,7 @@ from vkdispatch.rewrite.returning import check_result
 from vkdispatch.shader.launch_size import checked_local_size, names_instance, size_of_instance
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.references import home_of
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import Signature, is_method, origin_of, read_signature
 
@@ -100,7 +101,9 @@ def shader(
             check_result(function, kernel(function, rewrite)(*arguments))
         description = context.get_description(getattr(function, "__name__", "shader"))
         origin = origin_of(function)
-        return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
+        traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
+        traced._defined = home_of(function)
+        return traced
 
     def decorate(function: Callable[..., Any]) -> ShaderFunction:
         of_class = isinstance(function, classmethod)

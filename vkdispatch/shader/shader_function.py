@@ -1,6 +1,8 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
+import copy
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +51,7 @@ from vkdispatch.shader.parameters import (
     read_parameters,
     read_slots,
 )
+from vkdispatch.shader.references import Home, Referenced, UnpicklableError
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
@@ -79,8 +82,11 @@ class LaunchBounds:
         self.local_size = local_size
 
 
-class ShaderFunction:
+class ShaderFunction(Referenced):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
+
+    It is copied and pickled as functions are: by the name that its module has for it; that of an instance as
+    methods are.
 
     Attributes
     ----------
@@ -155,6 +161,35 @@ class ShaderFunction:
     # Its IR tells all that it does, and can be written in whatever form a launch needs.
     _traced = True
     internal = False  # whether profiles leave it out, as it belongs to the package
+    # Where its function is defined; or the instance that it is a method of, and its name there.
+    _defined: Home | None = None
+    _method: "tuple[weakref.ref[Any], str] | None" = None
+
+    def _home(self) -> Home | None:
+        return self._defined
+
+    def _described(self) -> str:
+        return f"kernel {self._who}"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ShaderFunction":
+        if self._method is None:
+            return self
+        instance, name = self._bound()
+        bound: ShaderFunction = getattr(copy.deepcopy(instance, memo), name)
+        return bound
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return super().__reduce__() if self._method is None else (getattr, self._bound())
+
+    def _bound(self) -> tuple[Any, str]:
+        assert self._method is not None
+        instance, name = self._method[0](), self._method[1]
+        if instance is None:
+            raise UnpicklableError(
+                f"{self._described()} cannot be copied or pickled: the instance that it is a method of is "
+                "gone; keep that"
+            )
+        return instance, name
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)

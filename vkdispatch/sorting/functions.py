@@ -103,7 +103,7 @@ def sort(
         There is no such axis, `out` does not fit, or `segments` do not ascend.
     """
     keys = _keys(x, "x", axis, descending, stable, segments)
-    to = output(output_map, keys.x.var_type)
+    to = output(output_map, keys.x.var_type, keys.shape)
     sorted_to = result(out, keys.shape, to.out_type, keys.x.context)
     check_overlap([("out", out)], to, before=[keys.x])
     if keys.nothing:
@@ -161,7 +161,7 @@ def argsort(
     """
     keys = _keys(x, "x", axis, descending, stable, segments)
     kind = _position_kind(dtype, out if output_map is None else None, keys.along.length)
-    to = output(output_map, kind)
+    to = output(output_map, kind, keys.shape)
     positions_to = result(out, keys.shape, to.out_type, keys.x.context)
     check_overlap([("out", out)], to, before=[keys.x])
     if keys.nothing:
@@ -254,7 +254,7 @@ def sort_by_key(
                 f"{name}: expected the shape of the keys, {ready.x.shape}, got {each.shape}"
             )
     keys_out, values_out = _pair(out, several, len(operands))
-    to = output(output_map, ready.x.var_type)
+    to = output(output_map, ready.x.var_type, ready.shape)
     sorted_to = result(keys_out, ready.shape, to.out_type, ready.x.context, "out[0]")
     moved_to = [
         result(buffer, ready.shape, each.var_type, ready.x.context, f"out[1]{name.removeprefix('values')}")
