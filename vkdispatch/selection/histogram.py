@@ -183,8 +183,8 @@ def _equal(
     guess = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
     if range is None and x.size and is_recorded(graph):
         kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
-        edges = spaced(extremes(x, graph), x.var_type, count, wide_type(kind), graph)
-        binning = Binning("uniform", edges.var_type, guess)
+        edges = spaced(extremes(x, graph), x.var_type, count, kind, graph)
+        binning = Binning("uniform", edges.var_type, guess, _grid(kind))
         if kind is edges.var_type:
             return edges, edges, binning, count
         narrow: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
@@ -195,7 +195,11 @@ def _equal(
     compared = edges if kind is edges.var_type else asbuffer(host.astype(np.float32), context=x.context)
     if kind is dtype.float64 and np.diff(host).min() < 2.0**-20 * np.abs(host).max():
         guess = dtype.float64
-    return edges, compared, Binning("uniform", kind, guess), count
+    return edges, compared, Binning("uniform", kind, guess, _grid(edges.var_type)), count
+
+
+def _grid(kind: DType) -> DType | None:
+    return kind if wide_type(kind) is not kind else None
 
 
 def _checked_range(range: Any) -> tuple[Any, Any] | None:
