@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
@@ -51,6 +51,11 @@ from vkdispatch.shader.parameters import (
 )
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
+if TYPE_CHECKING:
+    from vkdispatch.shader.calling import Call, Function
+else:
+    Call, Function = Generic, TypeVar("Function")
+
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
 # gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
@@ -79,7 +84,7 @@ class LaunchBounds:
         self.local_size = local_size
 
 
-class ShaderFunction:
+class ShaderFunction(Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
 
     Attributes
@@ -197,7 +202,7 @@ class ShaderFunction:
 
     # -- calling
 
-    def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
+    def _call(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
         """Queue a dispatch and return at once, or record it into a graph.
 
         A kernel that prints or is checked is waited for instead, and what it prints is written to
@@ -235,6 +240,9 @@ class ShaderFunction:
         ):
             return
         self._call_checked(args, graph, kwargs)
+
+    if not TYPE_CHECKING:
+        __call__ = _call
 
     def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
         """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol, cast, overload
 
 import numpy as np
 
-from vkdispatch.base.dtype import DType, is_complex, is_matrix, is_scalar
+from vkdispatch.base.dtype import DType, dtype, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, ShaderFlags
@@ -13,14 +13,16 @@ from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 
-Operand = ShaderVariable | float
+# `dtype` is what type checkers take the parameter `x: f32` of a map for
+Value = ShaderVariable | dtype
+Operand = Value | float
 
 
 class UnaryFunction(Protocol):
     """A function of one number or GPU value."""
 
     @overload
-    def __call__(self, x: ShaderVariable, /) -> ShaderVariable: ...
+    def __call__(self, x: Value, /) -> ShaderVariable: ...
     @overload
     def __call__(self, x: float, /) -> float: ...
 
@@ -29,9 +31,9 @@ class BinaryFunction(Protocol):
     """A function of two numbers or GPU values."""
 
     @overload
-    def __call__(self, x: ShaderVariable, y: Operand, /) -> ShaderVariable: ...
+    def __call__(self, x: Value, y: Operand, /) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, y: ShaderVariable, /) -> ShaderVariable: ...
+    def __call__(self, x: float, y: Value, /) -> ShaderVariable: ...
     @overload
     def __call__(self, x: float, y: float, /) -> float: ...
 
