@@ -7,10 +7,14 @@ takes the place of Python's numbers, as in `total = 0.0` and `total += x[i]`.
 from typing import Any
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.codegen.variables import ShaderVariable
 
 # Of these mypy takes the first: in `2 * x` it asks a subclass of int before int. Pyright takes the second: it
 # would ask int first, and be content.
-class OfAnyDtype(int, float, Any): ...  # type: ignore[misc]
+class OfAnyDtype(int, float, Any):  # type: ignore[misc]
+    # a method of the dataclass whose structure this is
+    def __call__(self, *args: Any, **kwargs: Any) -> ShaderVariable: ...
+
 class OfAnyDtype(  # type: ignore[no-redef]  # noqa: F811
     dt.bool_,
     dt.int8,
@@ -52,4 +56,5 @@ class OfAnyDtype(  # type: ignore[no-redef]  # noqa: F811
     dt.mat2,
     dt.mat3,
     dt.mat4,
-): ...
+):
+    def __call__(self, *args: Any, **kwargs: Any) -> ShaderVariable: ...

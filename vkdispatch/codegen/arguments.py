@@ -73,6 +73,8 @@ else:
     class Constant(ShaderVariable, Generic[_ArgType]):
         """`Const[D]`: a value of dtype D, fixed when the call is recorded."""
 
+        is_constant = True  # what fields of dataclasses are told by
+
     class Variable(ShaderVariable, Generic[_ArgType]):
         """`Var[D]`: a value of dtype D that a command graph may set anew for each submission."""
 

@@ -1,7 +1,7 @@
 """How a function of numbers becomes one of GPU values: shared by the modules of GLSL functions."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast, overload
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from vkdispatch.codegen.variables import ShaderVariable
 # `dtype` is what type checkers take the parameter `x: f32` of a map for
 Value = ShaderVariable | dtype
 Operand = Value | float
+
+_Parameters = ParamSpec("_Parameters")
 
 
 class UnaryFunction(Protocol):
@@ -36,6 +38,11 @@ class BinaryFunction(Protocol):
     def __call__(self, x: float, y: Value, /) -> ShaderVariable: ...
     @overload
     def __call__(self, x: float, y: float, /) -> float: ...
+
+
+def gives_value(function: Callable[_Parameters, Any]) -> Callable[_Parameters, ShaderVariable]:
+    """Tell type checkers that a function gives a GPU value. Given numbers alone, it gives a number."""
+    return function
 
 
 def operands(function: str, values: Sequence[Any]) -> list[ex.Operand]:
