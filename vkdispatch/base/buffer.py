@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 import numpy as np
 
@@ -68,6 +68,12 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
     shader_shape
         What kernels see as `.shape`: the axes padded with 1 to three, then `size`.
     """
+
+    if TYPE_CHECKING:
+        # `Buff[D]` tells by these that a kernel's argument is a buffer of dtype D
+        def __getitem__(self, index: Any, /) -> NoReturn: ...
+        def __setitem__(self, index: Any, value: Any, /) -> NoReturn: ...
+        def _element(self) -> _D: ...
 
     is_external = False
     owns_memory = True

@@ -9,12 +9,17 @@ component.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+
+if TYPE_CHECKING:
+    from vkdispatch.base.kernel_values import Value
+else:
+    Value = object
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -24,7 +29,7 @@ def _remembered(function: _Function) -> _Function:
     return cast(_Function, functools.cache(function))
 
 
-class dtype:
+class dtype(Value):
     """Base class of all data types.
 
     Attributes

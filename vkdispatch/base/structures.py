@@ -118,14 +118,22 @@ def _host_format(kind: DType) -> Any:
 
 
 def field_types(owner: type[Any]) -> dict[str, Any]:
-    """Return the annotations of a dataclass's fields, those given as text evaluated where possible."""
+    """Return the annotations of a dataclass's fields, those given as text evaluated where possible.
+
+    Of `Const[D]`, as which type checkers take a number, it returns D.
+    """
     try:
         hints = typing.get_type_hints(owner)
     except Exception:
         # names that are not visible here: the fields' own annotations must do
         hints = {}
     fields = owner.__dataclass_fields__.values()
-    return {field.name: hints.get(field.name, field.type) for field in fields}
+    return {field.name: _bare(hints.get(field.name, field.type)) for field in fields}
+
+
+def _bare(annotation: Any) -> Any:
+    constant = getattr(getattr(annotation, "__origin__", None), "is_constant", False)
+    return annotation.__args__[0] if constant else annotation
 
 
 def is_dataclass(value: object) -> typing.TypeGuard[type[Any]]:

@@ -79,6 +79,10 @@ class BoundVariable:
 
     __slots__ = ("graph", "name")
 
+    if TYPE_CHECKING:
+        # `Var[D]` tells by this that it takes a bound variable
+        def __rmul__(self, other: Any, /) -> "BoundVariable": ...
+
     def __init__(self, graph: "CommandGraph", name: str) -> None:
         self.graph = graph
         self.name = name

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -14,6 +14,9 @@ from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.references import home_of
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import Signature, is_method, origin_of, read_signature
+
+if TYPE_CHECKING:
+    from vkdispatch.shader.calling import Decorated
 
 
 def shader(
@@ -27,7 +30,7 @@ def shader(
     check: Any = None,
     rewrite: bool = True,
     precise_math: bool = False,
-) -> Callable[[Callable[..., Any]], ShaderFunction]:
+) -> "Callable[[Decorated], ShaderFunction[Decorated]]":
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
 
     In a class, a first parameter without annotation is the instance: each has a kernel of its own, recorded
@@ -135,7 +138,7 @@ def shader(
         # to type checkers it is what an instance has
         return cast(ShaderFunction, KernelMethod(function, make, of_class=of_class, names_instance=asks))
 
-    return decorate
+    return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
 
 
 def _is_kernel(value: Any) -> bool:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,12 +32,12 @@ class _State(threading.local):
 _state = _State()
 
 
-def mapped_index() -> Any:
+def mapped_index() -> vc.ShaderVariable:
     """Return the flat index of the element that is being mapped.
 
     A GPU value (uint32) while a mapping function is traced; None outside.
     """
-    return _state.index
+    return cast(vc.ShaderVariable, _state.index)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import copy
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
@@ -54,6 +54,11 @@ from vkdispatch.shader.parameters import (
 from vkdispatch.shader.references import Home, Referenced, UnpicklableError
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
 
+if TYPE_CHECKING:
+    from vkdispatch.shader.calling import Call, Function
+else:
+    Call, Function = Generic, TypeVar("Function")
+
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
 # gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
@@ -82,7 +87,7 @@ class LaunchBounds:
         self.local_size = local_size
 
 
-class ShaderFunction(Referenced):
+class ShaderFunction(Referenced, Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
 
     It is copied and pickled as functions are: by the name that its module has for it; that of an instance as
@@ -171,11 +176,11 @@ class ShaderFunction(Referenced):
     def _described(self) -> str:
         return f"kernel {self._who}"
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "ShaderFunction":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._method is None:
             return self
         instance, name = self._bound()
-        bound: ShaderFunction = getattr(copy.deepcopy(instance, memo), name)
+        bound: Self = getattr(copy.deepcopy(instance, memo), name)
         return bound
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -232,7 +237,7 @@ class ShaderFunction(Referenced):
 
     # -- calling
 
-    def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
+    def _call(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
         """Queue a dispatch and return at once, or record it into a graph.
 
         A kernel that prints or is checked is waited for instead, and what it prints is written to
@@ -270,6 +275,9 @@ class ShaderFunction(Referenced):
         ):
             return
         self._call_checked(args, graph, kwargs)
+
+    if not TYPE_CHECKING:
+        __call__ = _call
 
     def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
         """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
