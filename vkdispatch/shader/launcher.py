@@ -93,15 +93,12 @@ class FastPath:
     """Launches calls whose arguments are as expected, without a look at them: the native launchers look.
 
     There is one for each form of the kernel that was built, and each refuses what is not its own.
-
-    Attributes
-    ----------
-    arity
-        How many values such a call has.
     """
 
     __slots__ = (
+        "__weakref__",
         "_constants",
+        "_count",
         "_in_groups",
         "_kernels",
         "_launch",
@@ -109,12 +106,11 @@ class FastPath:
         "_ranks",
         "_resources",
         "_structures",
-        "arity",
     )
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
         """Take what the launchers take, the last of which are the `constants`."""
-        self.arity = len(slots) - len(constants)
+        self._count = len(slots)
         self._constants = constants
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
@@ -148,9 +144,8 @@ class FastPath:
         VulkanError
             The launch failed on a context that still stands.
         """
-        for index, kind in self._structures:
-            if getattr(values[index], "var_type", None) is not kind:
-                return False
+        if self._structures and not self._fits_structures(values):
+            return False
         limit: Any = size.fixed
         if limit is None:
             try:
@@ -166,6 +161,8 @@ class FastPath:
                     return True
                 return any(launch(values, limit, self._in_groups, queue) for launch in self._others)
             if queue != ALL_QUEUES or not isinstance(graph, CommandGraph) or graph.destroyed:
+                return False
+            if len(values) != self._count:
                 return False
             resources = self._resources(values)
             for kernel in self._kernels:
@@ -186,6 +183,12 @@ class FastPath:
             if self._kernels[0].plan.context.usable:
                 raise
             return False
+
+    def _fits_structures(self, values: tuple[Any, ...]) -> bool:
+        return all(
+            index < len(values) and getattr(values[index], "var_type", None) is kind
+            for index, kind in self._structures
+        )
 
 
 def _refuse(*_: object) -> bool:
