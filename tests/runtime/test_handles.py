@@ -465,8 +465,6 @@ context = vd.make_context_from_handles(**made.handles)
 check(context)
 del context
 gc.collect()
-increment._forget()  # which holds the context that it ran in last
-gc.collect()
 made.destroy()
 """,
     "current, then closed": """

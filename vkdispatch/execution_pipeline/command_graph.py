@@ -12,7 +12,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, is_current
+from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
@@ -695,17 +695,24 @@ class _ThreadGraphs(_local):
     """The graphs of the running thread."""
 
     chosen: CommandGraph | None = None
-    default: CommandGraph | None = None
+
+
+class _DefaultGraph(_local):
+    """The running thread's own graph in a context."""
+
+    graph: CommandGraph | None = None
 
 
 current = _ThreadGraphs()
+_DEFAULT = "graphs.default"
 
 
 def default_graph() -> CommandGraph:
     """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
-    graph = current.default
-    if graph is None or graph.destroyed or not (graph.context.usable and is_current(graph.context)):
-        graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
+    default = get_context()._keep(_DEFAULT, _DefaultGraph)
+    graph = default.graph
+    if graph is None or graph.destroyed:
+        graph = default.graph = CommandGraph(reset_on_submit=True, submit_on_record=True)
     return graph
 
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
@@ -155,14 +156,21 @@ class ReduceFunction(Referenced):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop all that belongs to a context."""
-        self._context: Context | None = None
+        """Drop all that depends on a context."""
+        self._context: ref[Context] | None = None
         self._planner: Planner | None = None
         self._views: tuple[int, ...] = ()
         self._accumulator: Accumulator | None = None
         self._kernels: dict[KernelForm, ShaderFunction] = {}
         self._launches: dict[tuple[tuple[int, ...], bool], _Launches] = {}
-        self._counters = Counters()
+
+    @property
+    def _counters(self) -> Counters:
+        return get_context()._state_of(self, Counters)
+
+    def _is_planned(self) -> bool:
+        """Whether what is known holds for the current context."""
+        return self._context is not None and self._context() is get_context()
 
     # -- calling
 
@@ -233,7 +241,7 @@ class ReduceFunction(Referenced):
         shape: tuple[int, ...] = args[0].shape
         key = (shape, self._short(args))
         found = self._launches.get(key)
-        if found is not None and self._context is get_context():
+        if found is not None and self._is_planned():
             return found
         with self._lock:
             planner = self._ready()
@@ -269,8 +277,8 @@ class ReduceFunction(Referenced):
 
     def _ready(self) -> Planner:
         """Return the planner for the global context."""
-        context = get_context()
-        if self._planner is None or self._context is not context:
+        if self._planner is None or not self._is_planned():
+            context = get_context()
             self._forget()
             if self._source is None:
                 self._source = make_source(self._mapping, self.out_type, plain=self._plain)
@@ -278,7 +286,7 @@ class ReduceFunction(Referenced):
             self._accumulator = accumulator_of(self.reduction, self.out_type, context.features)
             self._planner = Planner(self._source, self._accumulator, context, self._given_group)
             self.group_size = self._planner.group
-            self._context = context
+            self._context = ref(context)
         return self._planner
 
     def _kernel(self, form: KernelForm) -> ShaderFunction:

@@ -61,9 +61,7 @@ _HELD = "reduce.held"
 
 
 def _held_for(context: Context) -> _Held:
-    held: _Held | None = context.kept.get(_HELD)
-    # of two threads the first one's counts
-    return held or context.kept.setdefault(_HELD, _Held())
+    return context._keep(_HELD, _Held)
 
 
 @record(eq=False)

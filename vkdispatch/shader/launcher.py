@@ -93,27 +93,23 @@ class FastPath:
     """Launches calls whose arguments are as expected, without a look at them: the native launchers look.
 
     There is one for each form of the kernel that was built, and each refuses what is not its own.
-
-    Attributes
-    ----------
-    arity
-        How many values such a call has.
     """
 
     __slots__ = (
+        "__weakref__",
         "_constants",
+        "_count",
         "_in_groups",
         "_kernels",
         "_launch",
         "_others",
         "_ranks",
         "_resources",
-        "arity",
     )
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
         """Take what the launchers take, the last of which are the `constants`."""
-        self.arity = len(slots) - len(constants)
+        self._count = len(slots)
         self._constants = constants
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
@@ -156,6 +152,8 @@ class FastPath:
                     return True
                 return any(launch(values, limit, self._in_groups, queue) for launch in self._others)
             if queue != ALL_QUEUES or not isinstance(graph, CommandGraph) or graph.destroyed:
+                return False
+            if len(values) != self._count:
                 return False
             resources = self._resources(values)
             for kernel in self._kernels:

@@ -113,10 +113,10 @@ class RawKernel(ShaderFunction):
     def _observed(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
 
-    def _coarsening_on(self, context: Context) -> Coarsening:
+    def _coarsening_on(self, context: Context, state: object) -> Coarsening:
         return UNCOARSENED
 
-    def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compiled(self, context: Context, state: object, local_size: Extent, variant: Variant) -> BuiltKernel:
         who, description = self._who, self._raw
         if variant.folded:
             raise ArgumentValueError(

@@ -146,7 +146,6 @@ class VkFFTPlan:
             raise ArgumentValueError("input_shape: a real transform reads inputs of the plan's own shape")
         if (self.kernel_count or self.kernel_convolution) and len(self.axes) != dimensions:
             raise ArgumentValueError(f"axes: convolutions are along all axes, got {axes!r}")
-        self._programs: dict[Request, Program] = {}
         self._lock = threading.Lock()
 
     @property
@@ -328,9 +327,11 @@ class VkFFTPlan:
     def _program(self, request: Request) -> Program:
         context = get_context()
         with self._lock:
-            program = self._programs.get(request)
-            if program is None or program.context is not context:
-                program = self._programs[request] = program_for(request)
+            # On the context: a plan belongs to none, and keeps none alive.
+            programs: dict[Request, Program] = context._state_of(self, dict)
+            program = programs.get(request)
+            if program is None:
+                program = programs[request] = program_for(request)
             return program
 
     @property
