@@ -1,0 +1,1 @@
+"""Random calls of every public function on arrays, against NumPy: `python -m tests.calls.random_calls`."""

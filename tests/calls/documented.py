@@ -1,0 +1,18 @@
+"""Refusals of calls that NumPy computes, and that the documentation states."""
+
+from __future__ import annotations
+
+import re
+
+# function, message, where it is said
+_STATED: tuple[tuple[str, str, str], ...] = (
+    (r"vd\.(min|max)", "does not have an identity", "min: `initial` is needed for a `where`"),
+    (r"vd\.", "the result would have . axes", "buffers have up to three axes"),
+    (r"vd\.", "in a graph; give size=", "selection: in a graph size= is the only way"),
+    (r"vd\.histogram", "x: its elements range from", "selection: NaN without `range` is an error"),
+)
+
+
+def is_documented(function: str, message: str) -> bool:
+    """Whether a refusal is stated in the documentation."""
+    return any(re.match(name, function) and re.search(pattern, message) for name, pattern, _ in _STATED)

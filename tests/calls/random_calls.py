@@ -1,0 +1,247 @@
+"""Random calls of the public functions on arrays, against NumPy.
+
+    python -m tests.calls.random_calls --count 1000 --seed 0 --jobs 2 --only scans,sorts
+
+Each call gives what NumPy gives, or is refused by an exception of ours that names an argument; what does
+neither is made smaller and written as lines of Python. Gaps, calls that are refused though NumPy computes them
+and the documentation does not say so, are listed for themselves and are no failures. Calls run in processes of
+their own, so that a crash or a hang ends only one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import IO, Any
+
+from .choices import Choices
+from .surface import FAMILIES, writers
+
+Task = tuple[int, str, str]
+CRASHED, HUNG = "crashed", "hung"
+_BAD = ("failed", CRASHED, HUNG)
+
+
+def tasks_of(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
+    """Return seeds, families and functions: each family in turn, and of each its functions in turn."""
+    found: list[Task] = []
+    for seed in range(first, first + count):
+        family = only[seed % len(only)]
+        names = list(writers(family))
+        found.append((seed, family, names[seed // len(only) % len(names)]))
+    return found
+
+
+def write(choices: Choices, function: str) -> Any:
+    """Return the call of a function that choices make."""
+    from .case import Sketch
+
+    for family in FAMILIES:
+        if function in writers(family):
+            return writers(family)[function](Sketch(choices, function))
+    raise KeyError(function)
+
+
+def answer_tasks(examples: int, seconds: float) -> None:
+    """Make the calls whose seeds and functions come in, one JSON line each; answer likewise."""
+    from . import running
+
+    seen: Counter[str] = Counter()
+    # what others print goes nowhere; a crash says where Python was
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        seed, _, function = json.loads(line)
+        known = {cause for cause, count in seen.items() if count >= examples}
+        start = time.monotonic()
+        try:
+            found, made = running.check(write, function, Choices(seed=seed), known, seconds)
+            answer = [found.verdict, found.cause, found.text, made]
+            if found.cause:
+                seen[found.cause] += 1
+        except Exception as error:
+            import traceback
+
+            text = "".join(traceback.format_exception(error)[-3:])
+            answer = ["failed", f"{function}: the generator: {type(error).__name__}: {running.masked(str(error))}", text, []]
+        print(json.dumps([*answer, time.monotonic() - start]), file=answers, flush=True)
+        if "DeviceLost" in str(answer[1]):
+            return
+
+
+class Worker:
+    """A process that makes calls, one at a time."""
+
+    def __init__(self, options: list[str]) -> None:
+        self.command = [sys.executable, "-m", "tests.calls.random_calls", "--worker", *options]
+        self.task: Task | None = None
+        self.since = 0.0
+        self.start()
+
+    def start(self) -> None:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(
+            self.command, **pipes, stderr=subprocess.DEVNULL, text=True, bufsize=1
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.input: IO[str] = self.process.stdin
+        self.output: IO[str] = self.process.stdout
+
+    def give(self, task: Task) -> None:
+        self.task, self.since = task, time.monotonic()
+        try:
+            self.input.write(json.dumps(task) + "\n")
+        except BrokenPipeError:
+            self.process.wait()
+            self.start()
+            self.input.write(json.dumps(task) + "\n")
+
+    def answer(self) -> tuple[Task, str, str, str]:
+        """Read the answer that is there, or tell of a crash."""
+        assert self.task is not None
+        task, self.task = self.task, None
+        line = self.output.readline()
+        if line:
+            verdict, cause, text, _, _ = json.loads(line)
+            return task, verdict, cause, text
+        status = self.process.wait()
+        self.start()
+        return task, CRASHED, f"{task[2]}: crash, exit status {status}", shown(task)
+
+    def give_up(self) -> tuple[Task, str, str, str]:
+        assert self.task is not None
+        task, self.task = self.task, None
+        self.process.kill()
+        self.process.wait()
+        self.start()
+        return task, HUNG, f"{task[2]}: hangs", shown(task)
+
+    def end(self) -> None:
+        self.input.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def shown(task: Task) -> str:
+    """Return the call of a task as it is written at first."""
+    from . import running
+
+    try:
+        return running.describe(write(Choices(seed=task[0]), task[2]))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class Record:
+    """What came of the calls, by verdict, by family and by cause."""
+
+    def __init__(self, examples: int, lines: int) -> None:
+        self.examples, self.lines = examples, lines
+        self.verdicts: Counter[tuple[str, str]] = Counter()
+        self.causes: dict[tuple[str, str], list[Task]] = {}
+        self.texts: dict[tuple[str, str], list[str]] = {}
+        self.start = time.monotonic()
+
+    def add(self, task: Task, verdict: str, cause: str, text: str) -> None:
+        seed, family, function = task
+        self.verdicts[family, verdict] += 1
+        if not cause:
+            return
+        known = self.causes.setdefault((verdict, cause), [])
+        known.append(task)
+        if len(known) <= self.examples:
+            rows = text.splitlines()
+            more = [f"... {len(rows) - self.lines} more lines"] if len(rows) > self.lines else []
+            print("", f"==== {verdict}: {cause}", f"# seed {seed}, --only {family}, {function}", *rows[: self.lines],
+                  *more, sep="\n", flush=True)  # fmt: skip
+
+    @property
+    def failures(self) -> int:
+        return sum(count for (_, verdict), count in self.verdicts.items() if verdict in _BAD)
+
+    def finish(self, count: int) -> None:
+        seconds = time.monotonic() - self.start
+        print(f"\n{count} calls in {seconds:.0f} s, {60 * count / max(seconds, 1e-3):.0f} a minute")
+        verdicts = ("equal", "refused", "gap", *_BAD)
+        families = sorted({family for family, _ in self.verdicts})
+        print(f"{'':14}" + "".join(f"{verdict:>9}" for verdict in verdicts))
+        for family in [*families, "all"]:
+            row = [
+                sum(n for (each, found), n in self.verdicts.items() if found == verdict and family in (each, "all"))
+                for verdict in verdicts
+            ]
+            print(f"{family:14}" + "".join(f"{n:9}" for n in row))
+        for (verdict, cause), tasks in sorted(self.causes.items(), key=lambda item: (item[0][0], -len(item[1]))):
+            print(f"{len(tasks):5}  {verdict}: {cause}   seeds {[seed for seed, _, _ in tasks][:6]}")
+
+
+def drive(tasks: list[Task], jobs: int, timeout: float, options: list[str], record: Record) -> None:
+    """Give the tasks to workers and write down what comes of them."""
+    pending = tasks[::-1]
+    workers = [Worker(options) for _ in range(min(jobs, max(1, len(tasks))))]
+    while pending or any(each.task for each in workers):
+        for each in workers:
+            if each.task is None and pending:
+                each.give(pending.pop())
+        busy = {each.output: each for each in workers if each.task}
+        ready, _, _ = select.select(list(busy), [], [], 5)
+        for output in ready:
+            record.add(*busy[output].answer())
+        for each in workers:
+            if each.task and time.monotonic() - each.since > timeout:
+                record.add(*each.give_up())
+    for each in workers:
+        each.end()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=200, help="how many calls")
+    parser.add_argument("--seed", type=int, default=0, help="with which to begin")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--only", default=",".join(FAMILIES), help="families or functions, with commas between")
+    parser.add_argument("--timeout", type=float, default=240, help="seconds for a call and making it small")
+    parser.add_argument("--shrink", type=float, default=40, help="seconds for making a failure small")
+    parser.add_argument("--examples", type=int, default=1, help="calls to make small for each cause")
+    parser.add_argument("--lines", type=int, default=40, help="lines of each to show")
+    parser.add_argument("--show", action="store_true", help="only write the calls")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        answer_tasks(given.examples, given.shrink)
+        return 0
+    tasks = chosen(given.seed, given.count, tuple(given.only.split(",")))
+    if given.show:
+        for task in tasks:
+            print(f"# seed {task[0]}, {task[2]}", shown(task), "", sep="\n")
+        return 0
+    record = Record(given.examples, given.lines)
+    drive(tasks, given.jobs, given.timeout, [f"--examples={given.examples}", f"--shrink={given.shrink}"], record)
+    record.finish(given.count)
+    return 1 if record.failures else 0
+
+
+def chosen(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
+    """Return the tasks for families, or for functions."""
+    if all(each in FAMILIES for each in only):
+        return tasks_of(first, count, only)
+    homes = {function: family for family in FAMILIES for function in writers(family)}
+    unknown = [each for each in only if each not in homes]
+    if unknown:
+        raise SystemExit(f"--only: expected families ({', '.join(FAMILIES)}) or functions, got {unknown}")
+    return [(seed, homes[only[seed % len(only)]], only[seed % len(only)]) for seed in range(first, first + count)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

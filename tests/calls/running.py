@@ -1,0 +1,326 @@
+"""Makes calls, and judges what comes of them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.base.errors import (
+    CheckError,
+    OutOfDeviceMemoryError,
+    ShaderBuildError,
+    UnsupportedError,
+    VkDispatchError,
+    VulkanError,
+)
+
+from . import documented, maps
+from .case import Case
+from .choices import Choices, shrink
+from .surface import resolve
+from .truth import Expected, compare
+from .values import Array, Shape, kind_of, values
+
+EQUAL, REFUSED, GAP, FAILED = "equal", "refused", "gap", "failed"
+VERDICTS = (EQUAL, REFUSED, GAP, FAILED)
+_NUMPYS = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError, ZeroDivisionError)
+# Names of parameters that are words of English too: as names they are followed by one of these.
+_WORDS = {"a", "out", "where", "values", "sorted", "range", "order", "all", "sum", "type", "data", "size", "start", "stop"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call: a verdict, and for gaps and failures a cause, the same for those of one kind."""
+
+    verdict: str
+    cause: str = ""
+    text: str = ""
+
+
+class WrongResultError(Exception):
+    """A result is none of what it may be."""
+
+
+def the_same(result: Any, out: Any) -> Any:
+    """Return a result, which has to be `out`."""
+    if result is not out:
+        raise WrongResultError("the result is not out")
+    return result
+
+
+@functools.cache
+def context_of(queues: int) -> Any:
+    """Return a context of so many queues."""
+    if queues == 1:
+        return vd.get_context()
+    device = vd.get_context().device_infos[0].sorted_index
+    return vd.Context([device], [vd.select_queue_families(device, queues)])
+
+
+def fresh(kind: str, shape: Shape) -> Any:
+    """Return a buffer that holds something, but no result."""
+    if 0 in shape:
+        return vd.asbuffer(values(kind, shape, "small", 0)) if "vec" not in kind else vd.Buffer.empty(shape, kind_of(kind))
+    made: Any = vd.Buffer(shape, kind_of(kind))
+    made.write(values(kind, shape, "few", 5))
+    return made
+
+
+class _Run:
+    """A case in a context."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.hosts = [
+            {name: each.make(variant) for name, each in case.arrays.items()} for variant in range(case.variants)
+        ]
+        self.namespace: dict[str, Any] = {
+            "np": np, "vd": vd, "vc": vc, "maps": maps, "values": values, "fresh": fresh, "the_same": the_same,
+        }  # fmt: skip
+
+    def make_buffers(self) -> None:
+        for name, each in self.case.arrays.items():
+            self.namespace[name] = self.hosts[0][name]
+            if 0 in each.shape:
+                made: Any = vd.Buffer.empty(each.shape, kind_of(each.kind))
+            else:
+                made = vd.Buffer(each.shape, kind_of(each.kind))
+            self.namespace[name.upper()] = made
+        self.write(0)
+
+    def write(self, first: int) -> None:
+        for name, each in self.case.arrays.items():
+            if 0 in each.shape:
+                continue
+            for queue in range(self.case.queues):
+                self.namespace[name.upper()].write(self.hosts[first + queue][name], queue)
+
+    def call(self) -> Any:
+        """Make the call; return what it gave."""
+        graph = vd.CommandGraph() if self.case.graph else None
+        self.namespace["GRAPH"] = graph
+        for line in self.case.lines:
+            exec(line, self.namespace)
+        self.namespace["result"] = eval(self.case.call, self.namespace)
+        if graph is not None:
+            self.write(1)
+            graph.submit()
+        return eval(self.case.results, self.namespace)
+
+    def judge(self, results: Any, queue: int, wanted: tuple[Expected, ...]) -> None:
+        """Raise WrongResultError if results are none."""
+        found = results if isinstance(results, tuple) else (results,)
+        if len(found) != len(wanted):
+            raise WrongResultError(f"{len(found)} results, right are {len(wanted)}")
+        for at, (one, right) in enumerate(zip(found, wanted, strict=True)):
+            where = f"result {at}: " if len(found) > 1 else ""
+            if self.case.queues > 1:
+                where += f"queue {queue}: "
+            wrong = _compared(one, queue, right)
+            if wrong:
+                raise WrongResultError(where + wrong)
+
+    def check_inputs(self) -> None:
+        """Raise WrongResultError if an array was written that is only read."""
+        for name, each in self.case.arrays.items():
+            if name in self.case.changed or 0 in each.shape:
+                continue
+            for queue in range(self.case.queues):
+                right = self.hosts[queue + self.case.graph][name]
+                actual = self.namespace[name.upper()].read(queue)
+                if actual.tobytes() != right.tobytes():
+                    raise WrongResultError(f"the input {name} was written")
+
+
+def _compared(one: Any, queue: int, right: Expected) -> str | None:
+    if isinstance(one, vd.Buffer):
+        if one.shape != right.shape:
+            return f"shape {one.shape}, right is {right.shape}"
+        if one.var_type is not kind_of(right.kind):
+            return f"dtype {one.var_type.name}, right is {right.kind}"
+        return compare(one.read(queue), right)
+    return compare(one[queue] if isinstance(one, list) else one, right)
+
+
+def expectations(case: Case) -> tuple[list[tuple[Expected, ...]], str]:
+    """Return what is expected of each set of values, and why the call has to be refused, or ""."""
+    found = []
+    for variant in range(case.variants):
+        try:
+            found.append(case.expectations(variant))
+        except _NUMPYS as error:
+            return [], f"{type(error).__name__}: {error}"
+    if case.queues > 1 and any(
+        one.shape != other.shape for one, other in zip(found[0], found[1], strict=True)
+    ):
+        return [], "results of the queues have different shapes"
+    return found, ""
+
+
+def run(case: Case) -> Outcome:
+    """Make a call, and compare with NumPy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        right, refusal = expectations(case)
+        with vd.use_context(context_of(case.queues)):
+            return _judged(case, right, refusal)
+
+
+def _judged(case: Case, right: list[tuple[Expected, ...]], refusal: str) -> Outcome:
+    this = _Run(case)
+    this.make_buffers()
+    try:
+        results = this.call()
+    except WrongResultError as error:
+        return _failed(case, str(error))
+    except VkDispatchError as error:
+        outcome = _of_refusal(case, error, refusal)
+        return outcome if outcome.verdict == FAILED else (_of_inputs(this, None) or outcome)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return _failed(
+            case, f"raised {type(error).__name__}: {error}", f"{where.filename}:{where.lineno} {where.line}"
+        )
+    if refusal:
+        return _failed(case, f"accepted: {refusal}", _shown(results))
+    try:
+        for queue in range(case.queues):
+            this.judge(results, queue, right[queue + case.graph])
+    except WrongResultError as error:
+        return _failed(case, f"wrong: {error}")
+    return _of_inputs(this, results) or Outcome(EQUAL)
+
+
+def _of_inputs(this: _Run, results: Any) -> Outcome | None:
+    try:
+        if results is not None or not this.case.graph:
+            this.check_inputs()
+    except WrongResultError as error:
+        return _failed(this.case, str(error))
+    return None
+
+
+def _of_refusal(case: Case, error: VkDispatchError, refusal: str) -> Outcome:
+    message = f"{type(error).__name__}: {error}"
+    if isinstance(error, (VulkanError, ShaderBuildError, CheckError, OutOfDeviceMemoryError)):
+        return _failed(case, f"raised {message}")
+    if not names_argument(case, str(error)):
+        return _failed(case, f"refused without an argument's name: {message}")
+    if refusal or case.excuse:
+        return Outcome(REFUSED)
+    if isinstance(error, UnsupportedError) or documented.is_documented(case.function, str(error)):
+        return Outcome(REFUSED)
+    return Outcome(GAP, f"{case.function}: {masked(message)}", f"{describe(case)}\n# {message}")
+
+
+def names_argument(case: Case, message: str) -> bool:
+    """Whether a message has the name of a parameter of the function, as a name."""
+    where = case.function if case.signature is None else case.signature
+    own = set(inspect.signature(resolve(where)).parameters) if where else set()
+    names = (own | set(case.names)) - {"self"}
+    for name in names:
+        if name in _WORDS:
+            pattern = rf"(^|[^\w]){name}(\[\d+\])*(:|=|'|,| of the shape)|^{name}\b"
+        else:
+            pattern = rf"(^|[^\w]){name}($|[^\w])"
+        if re.search(pattern, message):
+            return True
+    return False
+
+
+def _failed(case: Case, what: str, more: str = "") -> Outcome:
+    told = f"# {what}" + (f"\n# {more}" if more else "")
+    return Outcome(FAILED, f"{case.function}: {masked(what)}", f"{describe(case)}\n{told}")
+
+
+def _shown(results: Any) -> str:
+    try:
+        return f"gave {str([each.read(0) if isinstance(each, vd.Buffer) else each for each in results] if isinstance(results, tuple) else results.read(0))[:300]}"
+    except Exception as error:
+        return f"and then {type(error).__name__}: {error}"
+
+
+def masked(text: str) -> str:
+    """Return the first line of a message without what is different in each call."""
+    first = text.split("\n")[0]
+    first = re.sub(r"(value|right is) .*", "value", first)
+    first = re.sub(r"\([^()]*\)|'[^']*'", "#", first)
+    return re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "#", first)[:140]
+
+
+def describe(case: Case) -> str:
+    """Return a call as lines of Python."""
+    lines = ["import numpy as np", "import vkdispatch as vd"]
+    text = " ".join([*case.lines, case.call])
+    if "maps." in text + case.truth:
+        lines.append("from tests.calls import maps")
+    if "fresh(" in text:
+        lines.append("from tests.calls.running import fresh")
+    hosts = [each.text(0) for each in case.arrays.values()]
+    if any("values(" in each for each in hosts) or "values(" in text:
+        lines.append("from tests.calls.values import values")
+    if case.queues > 1:
+        lines.append("# in a context of two queues, each with values of its own")
+    for each in case.arrays.values():
+        lines.append(f"{each.name} = {each.text(0)}")
+        if case.queues > 1:
+            lines.append(f"{each.name}_of_queue_1 = {each.text(1)}")
+        lines.append(_buffer_line(case, each.name, each.kind, each.shape))
+        if case.queues > 1:
+            lines.append(f"{each.name.upper()}.write({each.name}_of_queue_1, 1)")
+    if case.graph:
+        lines.append("GRAPH = vd.CommandGraph()")
+    lines += [*case.lines, f"result = {case.call}"]
+    if case.graph:
+        lines += [f"{each.name.upper()}.write({each.text(1)})" for each in case.arrays.values()]
+        lines.append("GRAPH.submit()")
+    return "\n".join([*lines, f"# results: {case.results}", f"# right: {case.truth}"])
+
+
+def _buffer_line(case: Case, name: str, kind: str, shape: Shape) -> str:
+    if "vec" in kind:
+        made = f"vd.Buffer({shape}, vd.{kind})"
+        return f"{name.upper()} = {made}; {name.upper()}.write({name})"
+    return f"{name.upper()} = vd.asbuffer({name})"
+
+
+Writer = Callable[[Choices, str], Case]
+
+
+def check(
+    writer: Writer, family: str, choices: Choices, known: set[str], seconds: float = 60.0
+) -> tuple[Outcome, list[int]]:
+    """Make a call by choices; a failure that is not known is made smaller first."""
+    case = writer(choices, family)
+    found = run(case)
+    if found.verdict not in (FAILED, GAP) or found.cause in known:
+        return found, choices.made
+    kept = [found]
+
+    def fails(made: list[int]) -> bool:
+        try:
+            again = run(writer(Choices(made), family))
+        except Exception:
+            return False
+        if (again.verdict, again.cause) == (found.verdict, found.cause):
+            kept.append(again)
+            return True
+        return False
+
+    if not fails(choices.made):
+        return Outcome(found.verdict, f"{found.cause} (not again)", found.text), choices.made
+    made = shrink(choices.made, fails, seconds if found.verdict == FAILED else seconds / 4)
+    return kept[-1], made
+
+
+__all__ = ["Array", "Outcome", "check", "describe", "run"]
