@@ -98,12 +98,17 @@ def test_automatic_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (0, 3, -1, True, "1"):
         with pytest.raises(ValueError, match="device_count"):
             choose(count, False, False)  # type: ignore[arg-type]
+    monkeypatch.setenv("VKDISPATCH_DEVICE", "b")
+    assert choose(1, False, False) == choose(None, True, True) == [2]
+    with pytest.raises(ValueError, match=r"device_count.* 1 to 1 .*VKDISPATCH_DEVICE=b"):
+        choose(2, False, False)
     _with_devices(monkeypatch, [])
     with pytest.raises(BackendUnavailableError, match="mesa-vulkan-drivers"):
         choose(None, False, False)
 
 
 def test_a_device_that_lacks_something_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
     old = _device(2, "Old GPU")
     old.missing = ["timeline semaphores"]
     _with_devices(monkeypatch, [old])

@@ -57,22 +57,22 @@ def automatic_devices(device_count: int | None, use_cpu: bool, multi_device: boo
     devices = get_devices()
     if not devices:
         raise no_driver_error("the loader found no device")
-    wanted = os.environ.get(_DEVICE_VARIABLE, "").strip()
     # It chooses among real devices; the dummy backend makes up one.
-    if wanted and not is_dummy():
-        return [find_device(wanted, devices)]
-    order = by_preference(devices)
-    if not order:
-        # Every device lacks something: name the first one and what it lacks.
-        return [0]
-    gpus = [index for index in order if not devices[index].is_cpu()]
-    candidates = order if use_cpu or not gpus else gpus
+    wanted = "" if is_dummy() else os.environ.get(_DEVICE_VARIABLE, "").strip()
+    if wanted:
+        candidates = [find_device(wanted, devices)]
+    else:
+        order = by_preference(devices)
+        gpus = [index for index in order if not devices[index].is_cpu()]
+        # Where every device lacks something, the first one is named and what it lacks.
+        candidates = (order if use_cpu or not gpus else gpus) or [0]
     if device_count is None:
         return candidates if multi_device else candidates[:1]
     count = as_int(device_count)
     if count is None or not 1 <= count <= len(candidates):
         raise ArgumentValueError(
-            f"device_count: expected 1 to {len(candidates)} (devices available), got {device_count!r}"
+            f"device_count: expected 1 to {len(candidates)} (devices available"
+            f"{f' with {_DEVICE_VARIABLE}={wanted}' if wanted else ''}), got {device_count!r}"
         )
     return candidates[:count]
 
