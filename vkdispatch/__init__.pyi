@@ -9,6 +9,7 @@ from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
+from vkdispatch.arrays.evaluating import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.allocators import (
     buffer_c64,
     buffer_dv2,
@@ -225,7 +226,6 @@ from vkdispatch.selection.topk import topk
 from vkdispatch.selection.unique import unique
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function

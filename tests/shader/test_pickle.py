@@ -83,11 +83,18 @@ class Scaler:
         data[vc.global_invocation_id().x] = 0.0
 
 
+with vc.shader_context() as _context:
+    (_data,) = _context.declare_input_arguments([Buff[f32]], ["data"])
+    _data[vc.global_invocation_id().x] = 1.0
+built = vd.make_shader_function(_context.get_description("built_by_hand"), exec_count="data.size")
+
+
 def numbers() -> vd.Buffer[Any]:
     return vd.asbuffer(np.float32([1, 2, 3]))
 
 
-BY_NAME = [add, scaled, plus, total, total_of_squares, running, Scaler.scale, Scaler.clear]
+BY_NAME = [add, scaled, plus, total, total_of_squares, running, built, Scaler.scale, Scaler.clear]
+BY_NAME += [vd.reduce.SubgroupAdd, vd.reduce.SubgroupMax]
 
 
 @pytest.mark.parametrize("item", BY_NAME, ids=str)

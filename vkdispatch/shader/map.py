@@ -351,7 +351,9 @@ def _checked_values(
             raise ArgumentValueError(
                 f"{where}: expected {annotation.name}, got {argument.var_type.name}; map its parts"
             )
-        if argument.shape != shape:
+        if not arrays:
+            shape = argument.shape
+        elif argument.shape != shape:
             try:
                 shape = np.broadcast_shapes(shape, argument.shape)
             except ValueError:

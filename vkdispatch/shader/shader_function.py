@@ -1,6 +1,7 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
 import copy
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -759,4 +760,6 @@ def make_shader_function(
     check: Any = None,
 ) -> ShaderFunction:
     """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
-    return ShaderFunction(description, local_size, workgroups, exec_count, check=check)
+    made = ShaderFunction(description, local_size, workgroups, exec_count, check=check)
+    made._defined = sys._getframe(1).f_globals.get("__name__", ""), made.name
+    return made
