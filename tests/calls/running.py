@@ -24,7 +24,7 @@ from vkdispatch.base.errors import (
     VulkanError,
 )
 
-from . import documented, maps
+from . import documented, draws, kernels, maps, memory
 from .case import Case
 from .choices import Choices, shrink
 from .surface import resolve
@@ -85,7 +85,8 @@ class _Run:
             {name: each.make(variant) for name, each in case.arrays.items()} for variant in range(case.variants)
         ]
         self.namespace: dict[str, Any] = {
-            "np": np, "vd": vd, "vc": vc, "maps": maps, "values": values, "fresh": fresh, "the_same": the_same,
+            "np": np, "vd": vd, "vc": vc, "maps": maps, "values": values, "draws": draws, "memory": memory,
+            "kernels": kernels, "fresh": fresh, "the_same": the_same,
         }  # fmt: skip
 
     def make_buffers(self) -> None:
@@ -262,8 +263,9 @@ def describe(case: Case) -> str:
     """Return a call as lines of Python."""
     lines = ["import numpy as np", "import vkdispatch as vd"]
     text = " ".join([*case.lines, case.call])
-    if "maps." in text + case.truth:
-        lines.append("from tests.calls import maps")
+    used = [name for name in ("draws", "kernels", "maps", "memory") if f"{name}." in text + case.results]
+    if used:
+        lines.append(f"from tests.calls import {', '.join(used)}")
     if "fresh(" in text:
         lines.append("from tests.calls.running import fresh")
     hosts = [each.text(0) for each in case.arrays.values()]

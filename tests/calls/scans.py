@@ -163,7 +163,7 @@ def _scan(sketch: Sketch, name: str) -> Case:
     inner = {"total": "cumsum", "latest": "latest"}.get(name, name)
     if own:
         options += "" if "dtype" in options else f", dtype={kind!r}"
-    around = sketch.output_map(kind) if not sums and not own else "{}"
+    around = sketch.output_map(kind) if not sums and not own and "dtype" not in options else "{}"
     if not case.truth.startswith("refuse"):
         case.truth = around.format(f"scans.running({inner!r}, {host}{options})")
     sketch.out(inputs=list(case.arrays))

@@ -70,3 +70,21 @@ def test_wrong_arguments() -> None:
         vd.fft.fftshift(buffer, out=np.zeros((4, 5), np.float32))
     with pytest.raises(ArgumentTypeError, match="graph: it is for buffers"):
         vd.fft.fftshift(np.zeros(4), graph=vd.CommandGraph())
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 5)])
+def test_no_elements(shape: tuple[int, ...]) -> None:
+    buffer = vd.asbuffer(np.empty(shape, np.float32))
+    for shift in (vd.fft.fftshift, vd.fft.ifftshift):
+        assert shift(buffer).shape == shape
+        assert shift(buffer, 0, out=buffer) is buffer
+
+
+def test_frequencies_of_no_samples() -> None:
+    for function in (vd.fft.fftfreq, vd.fft.rfftfreq):
+        with pytest.raises(ArgumentValueError, match="n: expected 1 or more, got 0"):
+            function(0)
+        with pytest.raises(ArgumentTypeError, match=r"n: expected an int, got 2\.5"):
+            function(2.5)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentValueError, match="d: "):
+            function(4, 0.0)

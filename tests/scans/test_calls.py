@@ -72,11 +72,11 @@ def test_only_buffers_and_maps_are_scanned(name: str, x: Any) -> None:
 
 def test_types_that_have_no_such_results() -> None:
     numbers = vd.asbuffer(np.zeros(3, np.complex64))
-    with pytest.raises(ValueError, match="cummax: complex64 has no order"):
+    with pytest.raises(ValueError, match="x: complex64 has no order"):
         vd.cummax(numbers)
-    with pytest.raises(ValueError, match="cummin: vec2 has no order"):
+    with pytest.raises(ValueError, match="x: vec2 has no order"):
         vd.cummin(vd.Buffer(3, vd.vec2))
-    with pytest.raises(ValueError, match="cumprod: of mat2"):
+    with pytest.raises(ValueError, match="x: of mat2"):
         vd.cumprod(vd.Buffer(3, vd.mat2))
     with pytest.raises(ValueError, match="truth values"):
         vd.cumsum(vd.asbuffer(np.zeros(3, bool)), dtype=vd.bool_)

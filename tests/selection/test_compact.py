@@ -104,6 +104,20 @@ def test_size_fills_and_cuts() -> None:
         np.testing.assert_array_equal(index.read(0), expected)
 
 
+@pytest.mark.parametrize("kind", [vd.vec3, vd.mat2])
+def test_vectors_and_matrices_are_filled_by_component(kind: type[vd.dtype]) -> None:
+    host = np.arange(4 * kind.item_size // 4, dtype=np.float32).reshape(4, *kind.true_numpy_shape)
+    x: vd.Buffer = vd.Buffer(4, kind)
+    x.write(host)
+    condition = vd.asbuffer(np.array([0, 1, 0, 1]))
+    for number in (0, -1):
+        kept, count = vd.compact(x, condition, size=3, fill_value=number)
+        assert np.array_equal(kept.read(0), [*host[[1, 3]], np.full_like(host[0], number)])
+        assert count.read(0).tolist() == [2]
+    with pytest.raises(TypeError, match="'fill_value'"):
+        vd.compact(x, condition, size=3, fill_value="a")
+
+
 def test_no_elements() -> None:
     none = vd.asbuffer(np.zeros(0, np.float32))
     assert vd.compact(none, none).shape == (0,)

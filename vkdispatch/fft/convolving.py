@@ -385,7 +385,7 @@ def convolve2DR(  # noqa: N802
 def _planes(who: str, given: Any, buffer_shape: Any) -> tuple[int, ...]:
     shape = checked_shape(given)
     if len(shape) < 2 or (len(shape) > 3 and buffer_shape is None):
-        raise ArgumentValueError(f"{who}: expected a buffer of 2 or 3 axes, got the shape {shape}")
+        raise ArgumentValueError(f"buffer: {who} takes one of 2 or 3 axes, got the shape {shape}")
     return shape
 
 

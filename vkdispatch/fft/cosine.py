@@ -282,6 +282,8 @@ def _checked_type(type: Any) -> int:
         number = operator.index(type)
     except TypeError:
         raise ArgumentTypeError(f"type: expected 1, 2, 3 or 4, got {type!r}") from None
+    if isinstance(type, bool):
+        raise ArgumentTypeError(f"type: expected 1, 2, 3 or 4, got {type!r}")
     if number not in _INVERSE_TYPE:
         raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {type!r}")
     return number

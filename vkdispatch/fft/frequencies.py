@@ -25,15 +25,20 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
     Parameters
     ----------
     n
-        Length of the signal.
+        Length of the signal, 1 or more.
     d
         Time from one sample to the next; the frequencies are in cycles per its unit.
 
     Returns
     -------
     n numbers of float64: 0, 1 ... -2, -1, over n d.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `n` is no positive int, or `d` no number other than 0.
     """
-    return np.fft.fftfreq(n, d)
+    return np.fft.fftfreq(*_checked_samples(n, d))
 
 
 def rfftfreq(n: int, d: float = 1.0) -> Array:
@@ -41,7 +46,21 @@ def rfftfreq(n: int, d: float = 1.0) -> Array:
 
     See `fftfreq`.
     """
-    return np.fft.rfftfreq(n, d)
+    return np.fft.rfftfreq(*_checked_samples(n, d))
+
+
+def _checked_samples(n: object, d: object) -> tuple[int, float]:
+    """Return how many samples there are, and how far apart they are."""
+    if isinstance(n, (bool, np.bool_)) or not hasattr(n, "__index__"):
+        raise ArgumentTypeError(f"n: expected an int, got {n!r}")
+    count: int = n.__index__()
+    if count < 1:
+        raise ArgumentValueError(f"n: expected 1 or more, got {count}")
+    if not isinstance(d, (int, float, np.integer, np.floating)):
+        raise ArgumentTypeError(f"d: expected a number, got {d!r}")
+    if not d:
+        raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
+    return count, float(d)
 
 
 @overload
@@ -132,13 +151,19 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
     steps = [0, 0, 0]
     for axis in chosen:
         steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
-        steps[axis] %= shape[axis]
-    target = Buffer(shape, x.var_type) if out is None else require_buffer(out, "out")
+        steps[axis] %= max(shape[axis], 1)
+    if out is None:
+        new = Buffer if x.size else Buffer.empty
+        target: Buffer[Any] = new(shape, x.var_type, context=x.context)
+    else:
+        target = require_buffer(out, "out")
     if target.shape != shape or target.var_type is not x.var_type:
         raise ArgumentValueError(
             f"out: expected shape {shape} of {x.var_type.name} as x has, got shape {target.shape} of "
             f"{target.var_type.name}"
         )
+    if not x.size:
+        return target
     if is_same_memory(target, x):
         odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
         if odd:

@@ -302,7 +302,7 @@ def _transform_axes(
     shape, _ = _shape_and_axis(telling, buffer_shape, None, False)
     if not count <= len(shape) <= (most if buffer_shape is None else len(shape)):
         wanted = f"{count}" if most == count else f"{count} or {most}"
-        raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got the shape {shape}")
+        raise ArgumentValueError(f"buffer: {who} takes one of {wanted} axes, got the shape {shape}")
     if input_map is None and output_map is None and written is not None:
         divided, scale = scaling(norm, inverse, normalize, shape[-1] * shape[-2])
         kernel = plane_kernel(shape, inverse, divided, written, kind, scale)
@@ -508,7 +508,7 @@ def _real_transform(
     dimensions = len(require_rfft_buffer(buffer).real_shape)
     if not count <= dimensions <= 3:
         wanted = "2 or 3" if count == 2 else "3"
-        raise ArgumentValueError(f"{who}: expected a buffer of {wanted} axes, got {buffer.real_shape}")
+        raise ArgumentValueError(f"buffer: {who} takes one of {wanted} axes, got {buffer.real_shape}")
     others = range(dimensions - count, dimensions - 1)
     if not inverse:
         rfft(buffer, graph=graph, print_shader=shown, compute_type=compute_type, norm=norm)

@@ -85,7 +85,7 @@ def matmul(
     if sizes.size == 0:
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
-        raise ArgumentValueError(f"matmul: sides of more than {_MOST} elements are not supported")
+        raise ArgumentValueError(f"a, b: sides of more than {_MOST} elements are not supported")
     # maps that write run once for each element
     left, right = (packed(array, graph) if array.source.stores else array for array in (left, right))
     device = get_context().device_infos[0]
@@ -178,13 +178,13 @@ def _sizes(
     inner, columns = (second[-1], second[-2]) if swap_b else (second[-2], second[-1])
     if inner != length:
         raise ArgumentValueError(
-            f"matmul: a of the shape {a}{_swapped(swap_a)} has rows of {length} elements, b of the shape "
+            f"a, b: a of the shape {a}{_swapped(swap_a)} has rows of {length} elements, b of the shape "
             f"{b}{_swapped(swap_b)} columns of {inner}; they must have as many"
         )
     a_batches, b_batches = (shape[0] if len(shape) == 3 else 1 for shape in (first, second))
     if a_batches != b_batches and 1 not in (a_batches, b_batches):
         raise ArgumentValueError(
-            f"matmul: a of the shape {a} has {a_batches} matrices, b of the shape {b} has {b_batches}; one "
+            f"a, b: a of the shape {a} has {a_batches} matrices, b of the shape {b} has {b_batches}; one "
             "must have as many as the other, or 1"
         )
     batches = b_batches if a_batches == 1 else a_batches

@@ -64,7 +64,7 @@ def _number(value: Any, kind: DType) -> Any:
 def check_not_empty(array: Operand, call: Call, message: str) -> None:
     """Raise ValueError where there are results, and no elements for them."""
     if call.length(array.shape) == 0 and _results(array, call):
-        raise ArgumentValueError(message)
+        raise ArgumentValueError(f"x: {message}")
 
 
 def _results(array: Operand, call: Call) -> int:

@@ -118,7 +118,7 @@ def prod(
     """
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
-        raise ArgumentValueError("prod: products of matrices depend on their order, which is not kept")
+        raise ArgumentValueError("x: products of matrices depend on their order, which is not kept")
     total = sum_type("prod", array.var_type, dtype, array.context)
     array = counting_where(array, x, where, 1)
     accumulator = multiplying(array.var_type, wide_type(total), total)
@@ -229,7 +229,7 @@ def _spread(
         raise ArgumentTypeError(f"ddof: expected a number, got {ddof!r}")
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
-        raise ArgumentValueError(f"{name}: expected numbers or vectors, got {array.var_type.name}")
+        raise ArgumentValueError(f"x: expected numbers or vectors, got {array.var_type.name}")
     kind = mean_type(name, array.var_type, kind_given, array.context)
     total, result_kind, root = wide_type(kind), real_type(kind), name == "std"
     mask = checked_mask(where, x)

@@ -135,7 +135,7 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
         shape: tuple[int, ...] = inner.shape(array.shape)
         results: int = math.prod(call.shape(array.shape))
         if call.length(shape) == 0 and results:
-            raise ArgumentValueError("zero-size array to reduction operation minimum which has no identity")
+            raise ArgumentValueError("x: zero-size array to reduction operation minimum which has no identity")
     sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
     return started(
         operand(sums),
@@ -207,10 +207,10 @@ def dot(
             f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
         )
     if not first.shape or not second.shape:
-        raise ArgumentValueError("dot: arrays of no dimensions are factors, not vectors; use a vd.map")
+        raise ArgumentValueError("a, b: arrays of no dimensions are factors, not vectors; use a vd.map")
     if first.shape[-1] != second.shape[0]:
         raise ArgumentValueError(
-            f"dot: the last axis of a, of the shape {first.shape}, and b, of the shape {second.shape}, "
+            f"a, b: the last axis of a, of the shape {first.shape}, and b, of the shape {second.shape}, "
             "differ in length"
         )
     kind = common_type(first.var_type, second.var_type)

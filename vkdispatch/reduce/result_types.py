@@ -119,14 +119,14 @@ def real_type(kind: DType) -> DType:
 def ordered(function: str, kind: DType, *, numbers: bool = False) -> None:
     """Raise ValueError for what has no order; `numbers`: for vectors, too."""
     if is_matrix(kind) or (numbers and is_vector(kind)):
-        raise ArgumentValueError(f"{function}: {kind.name} has no order; map it to a number")
+        raise ArgumentValueError(f"x: {kind.name} has no order, which {function} needs; map it to a number")
 
 
 def numbers_only(function: str, kind: DType) -> None:
     """Raise ValueError for vectors and matrices."""
     if not (is_scalar(kind) or is_complex(kind)):
         raise ArgumentValueError(
-            f"{function}: expected numbers, got {kind.name}; map its elements to numbers"
+            f"x: {function} takes numbers, got {kind.name}; map its elements to numbers"
         )
 
 
@@ -144,5 +144,5 @@ def common_type(a: DType, b: DType) -> DType:
     if a is b:
         return a
     if dtype.complex32 in (a, b) or dtype.bfloat16 in (a, b):
-        raise ArgumentValueError(f"dot: {a.name} and {b.name} have no common dtype; map one to the other")
+        raise ArgumentValueError(f"a, b: {a.name} and {b.name} have no common dtype; map one to the other")
     return from_numpy_dtype(np.result_type(to_numpy_dtype(a), to_numpy_dtype(b)))

@@ -200,14 +200,14 @@ def check_ours(name: str, kind: DType) -> None:
     """Raise ValueError where one of our scans makes no sense for a type."""
     if name in ("cummax", "cummin") and (is_complex(kind) or is_matrix(kind) or not is_scalar(kind)):
         raise ArgumentValueError(
-            f"{name}: {kind.name} has no order; map it to a number first, such as its magnitude"
+            f"x: {kind.name} has no order, which {name} needs; map it to a number, such as its magnitude"
         )
     if name == "cumprod" and is_matrix(kind):
         raise ArgumentValueError(
-            f"cumprod: of {kind.name} say which product: @vd.scan() def product(a: ..., b: ...): return a @ b"
+            f"x: of {kind.name} say which product: @vd.scan() def product(a: ..., b: ...): return a @ b"
         )
     if name in ("cumsum", "cumprod") and kind is dtype.bool_:
-        raise ArgumentValueError(f"{name}: sums of truth values are not stored as such; leave out dtype=")
+        raise ArgumentValueError(f"dtype: {name} does not store sums of truth values as such; leave it out")
 
 
 @record

@@ -434,8 +434,13 @@ def _room(low: Any, high: Any, start: Any) -> Any:
 
 
 def filled(result: Buffer[Any], starts: Buffer[Any], value: Any, graph: CommandGraph | None) -> None:
-    """Fill the places behind all that is kept with a number."""
-    _filling(result.var_type)(result, starts, value, fill_groups(result.size), graph=graph)
+    """Fill the places behind all that is kept with a number; of vectors and matrices, every component."""
+    kind = result.var_type
+    if is_vector(kind):
+        value = [value] * kind.child_count
+    elif is_matrix(kind):
+        value = [[value] * kind.child_count] * kind.child_count
+    _filling(kind)(result, starts, value, fill_groups(result.size), graph=graph)
 
 
 def fill_groups(size: int) -> int:
@@ -463,7 +468,7 @@ def _filling(kind: DType) -> ShaderFunction:
     arguments = [
         ("result", buffer[kind]),
         ("starts", buffer[dtype.uint32]),
-        ("value", constant[number]),
+        ("fill_value", constant[number]),
         ("fill_groups", constant[dtype.uint32]),
     ]
     return traced("fill_rest", trace, arguments, _FILL, "fill_groups")

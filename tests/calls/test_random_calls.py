@@ -1,0 +1,140 @@
+"""Random calls against NumPy, a few of them: `python -m tests.calls.random_calls` makes more."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import vkdispatch as vd
+
+from . import running
+from .choices import Choices
+from .random_calls import CRASHED, Worker, tasks_of, write
+from .surface import FAMILIES, LEFT_OUT, public_functions, writers
+
+_EACH = 15
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_same_as_numpy(family: str) -> None:
+    for seed, _, function in tasks_of(0, _EACH, (family,)):
+        found, _ = running.check(write, function, Choices(seed=seed), set(), 10)
+        assert found.verdict in (running.EQUAL, running.REFUSED), f"seed {seed}: {found.cause}\n{found.text}"
+
+
+def test_every_public_function_is_called() -> None:
+    """A new function needs calls, or a reason in `surface.LEFT_OUT` to have none."""
+    called = {function for family in FAMILIES for function in writers(family)}
+    left_out = {function for functions in LEFT_OUT.values() for function in functions}
+    assert public_functions() - called - left_out == set()
+    assert left_out - public_functions() == set()
+
+
+# -- the tests' own tools
+
+
+def made(function: str, seconds: float = 5) -> running.Outcome:
+    """Make calls of a function until one fails."""
+    for seed in range(60):
+        found, _ = running.check(write, function, Choices(seed=seed), set(), seconds)
+        if found.verdict not in (running.EQUAL, running.REFUSED):
+            return found
+    raise AssertionError("no call failed")
+
+
+def test_a_wrong_value_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = vd.cumsum
+
+    def cumsum(x: Any, *arguments: Any, **options: Any) -> Any:
+        result = right(x, *arguments, **options)
+        if options.get("reverse") and result.size:
+            vd.put(result, vd.asbuffer(running.np.zeros(1, int)), 7)
+        return result
+
+    monkeypatch.setattr(vd, "cumsum", cumsum)
+    found = made("vd.cumsum", 20)
+    assert found.verdict == running.FAILED
+    assert "wrong" in found.cause
+    call = next(line for line in found.text.splitlines() if line.startswith("result"))
+    assert call == "result = vd.cumsum(A, reverse=True)"
+
+
+def test_a_wrong_dtype_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = vd.count_nonzero
+    narrow: Any = lambda x, *rest, **options: right(x, *rest, **{"dtype": vd.int32, **options})  # noqa: E731
+    monkeypatch.setattr(vd, "count_nonzero", narrow)
+    assert "dtype" in made("vd.count_nonzero").text
+
+
+def test_a_written_input_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = vd.flip
+
+    def flip(x: Any, *rest: Any, **options: Any) -> Any:
+        result = right(x, *rest, **options)
+        if isinstance(x, vd.Buffer) and x.size > 1 and options.get("graph") is None:
+            vd.random.Generator(0).shuffle(x, x.shape.index(max(x.shape)))
+        return result
+
+    monkeypatch.setattr(vd, "flip", flip)
+    assert "the input a was written" in made("vd.flip").text
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (KeyError("axis"), "raised KeyError"),
+        (vd.ArgumentValueError("something is wrong"), "refused without an argument's name"),
+    ],
+)
+def test_a_bad_exception_is_found(error: Exception, cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tile(x: Any, reps: Any, out: Any = None, graph: Any = None, output_map: Any = None) -> Any:
+        raise error
+
+    monkeypatch.setattr(vd, "tile", tile)
+    found = made("vd.tile", 0)
+    assert found.verdict == running.FAILED
+    assert cause in found.cause
+
+
+def test_a_refusal_of_what_numpy_computes_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tile(x: Any, reps: Any, out: Any = None, graph: Any = None, output_map: Any = None) -> Any:
+        raise vd.ArgumentValueError("reps: not today")
+
+    monkeypatch.setattr(vd, "tile", tile)
+    found = made("vd.tile", 0)
+    assert (found.verdict, found.cause) == (running.GAP, "vd.tile: ArgumentValueError: reps: not today")
+
+
+def test_an_accepted_mistake_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = vd.argmax
+    lenient: Any = lambda x, axis=None, **options: right(x, 0 if axis is True else axis, **options)  # noqa: E731
+    monkeypatch.setattr(vd, "argmax", lenient)
+    for seed in range(2000):
+        case = write(Choices(seed=seed), "vd.argmax")
+        if "axis=True" in case.call and case.queues == 1 and case.arrays["a"].shape[:1] not in ((), (0,)):
+            break
+    assert "accepted" in running.run(case).cause
+
+
+def test_the_same_choices_make_the_same_call() -> None:
+    for family in FAMILIES:
+        for seed, _, function in tasks_of(100, 5, (family,)):
+            choices = Choices(seed=seed)
+            text = running.describe(write(choices, function))
+            assert running.describe(write(Choices(choices.made), function)) == text
+
+
+def test_a_crash_is_told() -> None:
+    worker = Worker([])
+    worker.process.kill()
+    worker.process.wait()
+    worker.command = [sys.executable, "-c", "import os, sys; sys.stdin.readline(); os.abort()"]
+    worker.start()
+    worker.give((3, "reductions", "vd.sum"))
+    task, verdict, cause, text = worker.answer()
+    worker.end()
+    assert (task[0], verdict) == (3, CRASHED)
+    assert "exit status -6" in cause
+    assert "vd.sum(" in text
