@@ -4,8 +4,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
+from vkdispatch.arrays.operand import Operand
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
@@ -186,6 +188,8 @@ class ReduceFunction:
             with use_context(context):
                 return self(*args, graph=graph)
         launches = self._launches_for(args)
+        if self._source is not None and self._source.stores:
+            self._check_overlap(self._source, args)
         result: Buffer[Any] = Buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second
         views = (args[position] for position in launches.views)
@@ -219,6 +223,11 @@ class ReduceFunction:
                 f"{self.name}: argument 1: the buffer holds {stored.name}, of which an element is smaller "
                 f"than one of {seen.name}; annotate the argument as a buffer of {stored.name}"
             )
+
+    def _check_overlap(self, source: Source, args: tuple[Any, ...]) -> None:
+        x = args[0]
+        array = Operand(x.shape, x.size, x.var_type, x.context, source, args, str(self.name))
+        check_overlap((), elsewhere=[array])
 
     # -- planning
 
