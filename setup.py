@@ -33,6 +33,8 @@ import fetch_deps  # noqa: E402  (found through the line above)
 NATIVE = Path("vkdispatch_native")
 WRAPPER = NATIVE / "wrapper.pyx"
 SANITIZE = os.environ.get("VKDISPATCH_SANITIZE", "")  # "1": addresses and undefined behaviour; "thread"
+if SANITIZE not in ("", "1", "thread"):
+    sys.exit(f"VKDISPATCH_SANITIZE: expected 1 or thread, got {SANITIZE!r}")
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 BUILD = Path("build", "native", {"": "release", "1": "sanitize"}.get(SANITIZE, f"sanitize-{SANITIZE}"))
 if FREE_THREADED:

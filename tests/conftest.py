@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 import vkdispatch_native as native
@@ -25,6 +26,12 @@ _HOW = ", kernels are interpreted" if _INTERPRETED else ""
 # The tests, and the processes that they start, share a disk cache of their own.
 _CACHE = tempfile.TemporaryDirectory(prefix="vkdispatch-tests-", ignore_cleanup_errors=True)
 os.environ.setdefault("VKDISPATCH_CACHE", _CACHE.name)
+
+# A machine may be busy: no example fails for the time that it takes.
+hypothesis.settings.register_profile(
+    "vkdispatch", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("vkdispatch")
 
 _call = ShaderFunction.__call__
 

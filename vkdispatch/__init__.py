@@ -18,7 +18,7 @@ _NAMES = {
         "buffer_iv3 buffer_iv4 buffer_u16 buffer_u32 buffer_uhv2 buffer_uhv3 buffer_uhv4 buffer_uv2 "
         "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
-    "base.buffer": "Buffer EmptyBufferError OversizedBufferError asbuffer from_cuda_array",
+    "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
     "base.choosing": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "
@@ -33,10 +33,10 @@ _NAMES = {
     ),
     "base.dummy_context": "set_dummy_context_params",
     "base.errors": (
-        "ArgumentIndexError ArgumentTypeError ArgumentValueError BackendUnavailableError BoundsError "
-        "CheckError ComponentError DeviceLostError KernelAssertionError KernelWarning LoopLimitError "
-        "NanError OutOfDeviceMemoryError ShaderBuildError UnsupportedError UsageError VkDispatchError "
-        "VulkanError WaitTimeoutError"
+        "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
+        "BoundsError CheckError ComponentError DeviceLostError KernelAssertionError KernelWarning "
+        "LoopLimitError NanError OutOfDeviceMemoryError OverlapError ShaderBuildError UnsupportedError "
+        "UsageError VkDispatchError VulkanError WaitTimeoutError"
     ),
     "base.event": "Event ReadFuture record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
@@ -68,7 +68,7 @@ _NAMES = {
     "selection.unique": "unique",
     "shader.copying": "copyto",
     "shader.decorator": "shader",
-    "shader.map": "MappedArray MappingFunction OutputMap map mapped_index",
+    "arrays.evaluating": "MappedArray MappingFunction OutputMap map mapped_index",
     "shader.profile": "Profile profile",
     "shader.raw": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",

@@ -9,6 +9,7 @@ from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
+from vkdispatch.arrays.evaluating import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.allocators import (
     buffer_c64,
     buffer_dv2,
@@ -40,7 +41,7 @@ from vkdispatch.base.allocators import (
     buffer_v3,
     buffer_v4,
 )
-from vkdispatch.base.buffer import Buffer, EmptyBufferError, OversizedBufferError, asbuffer, from_cuda_array
+from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
 from vkdispatch.base.choosing import select_queue_families
 from vkdispatch.base.context import (
     Context,
@@ -102,6 +103,7 @@ from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
     ArgumentValueError,
+    AxisError,
     BackendUnavailableError,
     BoundsError,
     CheckError,
@@ -112,6 +114,7 @@ from vkdispatch.base.errors import (
     LoopLimitError,
     NanError,
     OutOfDeviceMemoryError,
+    OverlapError,
     ShaderBuildError,
     UnsupportedError,
     UsageError,
@@ -223,7 +226,6 @@ from vkdispatch.selection.topk import topk
 from vkdispatch.selection.unique import unique
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.shader.profile import Profile, profile
 from vkdispatch.shader.raw import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function
@@ -236,6 +238,7 @@ __all__ = [
     "ArgumentIndexError",
     "ArgumentTypeError",
     "ArgumentValueError",
+    "AxisError",
     "BackendUnavailableError",
     "BorderColor",
     "BoundsError",
@@ -250,7 +253,6 @@ __all__ = [
     "DeviceHandles",
     "DeviceInfo",
     "DeviceLostError",
-    "EmptyBufferError",
     "Event",
     "Filter",
     "HostSampler",
@@ -269,6 +271,7 @@ __all__ = [
     "NanError",
     "OutOfDeviceMemoryError",
     "OutputMap",
+    "OverlapError",
     "OversizedBufferError",
     "Profile",
     "QueueHandle",

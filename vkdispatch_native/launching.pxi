@@ -16,6 +16,8 @@ cdef struct Slot:
     uint32_t address_offset
     cbool has_length
     uint32_t length_offset  # where a buffer's bytes go, as uint64
+    PyObject* element  # what a buffer's var_type must be, or `twin`; NULL: anything
+    PyObject* twin
     char code  # struct format character of a scalar
     uint32_t binding
     cbool reads
@@ -32,10 +34,17 @@ cdef bint _pack_scalar(char code, char* target, object value):
     cdef uint64_t unsigned
     try:
         if code == b"f":
-            single = <float>PyFloat_AsDouble(value)
+            real = PyFloat_AsDouble(value)
+            single = <float>real
+            if isinf(single) and not isinf(real):
+                return False
+            if fabs(real) > 16777216.0 and not PyFloat_Check(value):
+                return False  # perhaps an int that has no float32
             memcpy(target, &single, 4)
         elif code == b"d":
             real = PyFloat_AsDouble(value)
+            if fabs(real) > 9007199254740992.0 and not PyFloat_Check(value):
+                return False
             memcpy(target, &real, 8)
         elif code in (b"i", b"h", b"q"):
             signed = value
@@ -86,6 +95,7 @@ cdef class Launcher:
     cdef Engine engine
     cdef Plan plan
     cdef vector[Slot] slots
+    cdef tuple described  # keeps alive what slots point to
     cdef uint32_t argument_size
     cdef int32_t uniform_binding
     cdef int exec_offset
@@ -130,6 +140,8 @@ cdef class Launcher:
                 slot.most = item[6] if len(item) > 6 else 0
                 slot.addressed = len(item) > 7 and item[7] >= 0
                 slot.has_length = len(item) > 8 and item[8] >= 0
+                if len(item) > 9 and item[9] is not None:
+                    slot.element, slot.twin = <PyObject*>item[9], <PyObject*>item[10]
                 if slot.addressed:
                     slot.address_offset = item[7]
                 if slot.has_length:
@@ -186,6 +198,7 @@ cdef class Launcher:
             if self.local_size[axis] == 0 or self.max_groups[axis] == 0:
                 raise ValueError("local_size, max_groups: expected positive ints")
         self.slots = bound_slots
+        self.described = tuple(slots)
         self.engine = engine
         self.plan = plan
         self.argument_size = argument_size
@@ -320,6 +333,10 @@ cdef class Launcher:
                 buffer = <Buffer>native
                 if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.doomed.load():
                     return False
+                if slot.element != NULL:
+                    kind = argument.var_type
+                    if <PyObject*>kind != slot.element and <PyObject*>kind != slot.twin:
+                        return False
                 length = buffer.ptr.size()
                 if slot.most > 0 and length > slot.most:
                     return False
@@ -337,6 +354,13 @@ cdef class Launcher:
                 b.index = slot.binding
                 b.reads = slot.reads
                 b.writes = slot.writes
+                if slot.element != NULL:
+                    for axis in range(<int>i):
+                        # one memory as two types, of which a kernel takes each to be apart from the other
+                        if (self.slots[axis].element != NULL and self.slots[axis].element != slot.element
+                                and (slot.writes or self.slots[axis].writes)
+                                and (<Buffer>arguments[axis]._native).ptr == buffer.ptr):
+                            return False
                 b.addressed = slot.addressed
                 b.address_offset = slot.address_offset
                 if slot.has_length:

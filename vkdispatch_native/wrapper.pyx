@@ -10,8 +10,10 @@ from time import monotonic, sleep
 
 from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.float cimport PyFloat_AsDouble
+from cpython.float cimport PyFloat_AsDouble, PyFloat_Check
 from cpython.number cimport PyNumber_Index
+from cpython.object cimport PyObject
+from libc.math cimport fabs, isinf
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool

@@ -172,18 +172,18 @@ def reduction(work: str, sizes: Sizes) -> Any:
 
         def square(x: Buff[f32]) -> f32:
             value = x[reduce.mapped_io_index()]
-            return value * value  # type: ignore[return-value]
+            return value * value
 
         return reduce.map_reduce(reduce.SubgroupAdd, axes=[1])(square)
     if work == "reduce-max":
 
         def same(x: Buff[f32]) -> f32:
-            return x[reduce.mapped_io_index()]  # type: ignore[return-value]
+            return x[reduce.mapped_io_index()]
 
         return reduce.map_reduce(reduce.SubgroupMax, axes=[1])(same)
 
     def add(a: f32, b: f32) -> f32:
-        return a + b  # type: ignore[no-any-return, operator]
+        return a + b
 
     return reduce.reduce(0, axes=[1])(add)
 

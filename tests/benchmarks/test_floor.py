@@ -20,6 +20,10 @@ def program() -> Path:
     if not floor.PROGRAM.exists() or floor.PROGRAM.stat().st_mtime < newest:
         if shutil.which("g++") is None or not (build.ROOT / "deps").exists():
             pytest.skip("there is nothing to build with")
+        try:
+            build.dependencies()
+        except RuntimeError as error:  # fetch_deps.DepsError: without a network, say
+            pytest.skip(f"what it is built from cannot be had: {error}")
         build.build()
     return floor.PROGRAM
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -201,22 +201,43 @@ def _source(outcome: Instrumented) -> str:
     return write_kernel(outcome.kernel).source((32, 1, 1))[0]
 
 
-def test_shared_expressions_do_not_multiply() -> None:
-    def body(data: Any, out: Any) -> None:
-        i = vc.global_invocation_id().x
-        value = data[i]
-        for _ in range(40):
-            value = value * 0.5 + value
-        out[i] = value
-        deep = data[i]
-        for step in range(1, 3000):
-            deep = deep + data[(i + step) % 8]
-        out[i] = deep
+def _calls(work: Callable[[], object]) -> int:
+    """Return how many calls of Python functions `work` takes."""
+    count = 0
 
-    kernel = trace(body, [Buff[f32], Buff[f32]]).kernel
-    start = time.perf_counter()
-    assert instrument(kernel, Checks(bounds=True)) is not None
-    assert time.perf_counter() - start < 5
+    def note(frame: Any, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_shared_expressions_do_not_multiply() -> None:
+    def calls(rounds: int, steps: int) -> int:
+        def body(data: Any, out: Any) -> None:
+            i = vc.global_invocation_id().x
+            value = data[i]
+            for _ in range(rounds):
+                value = value * 0.5 + value
+            out[i] = value
+            deep = data[i]
+            for step in range(1, steps):
+                deep = deep + data[(i + step) % 8]
+            out[i] = deep
+
+        kernel = trace(body, [Buff[f32], Buff[f32]]).kernel
+        return _calls(lambda: instrument(kernel, Checks(bounds=True)))
+
+    calls(5, 5)  # what is done once
+    few = calls(8, 1500)
+    # twice as much of each, where paths through the shared ones would be 256 times as many
+    assert 0 < few < calls(16, 3000) < 3 * few
 
 
 def test_nan_checks_of_every_type() -> None:

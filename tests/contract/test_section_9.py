@@ -76,8 +76,12 @@ def test_variables() -> None:
     add_variable(a, graph.bind_var("y"), graph=graph)
     add_variable(a, 100.0, graph=graph)
     expected = 0.0
+    # unset variables, which are 0 in 0.1.0, are an error
+    graph.set_var("x", 5.0)
+    with pytest.raises(ValueError, match="'y' has no value"):
+        graph.submit()
     steps: list[tuple[dict[str, Any], int, float]] = [
-        ({}, 1, 100),  # unset variables are 0
+        ({"x": 0, "y": 0}, 1, 100),
         ({"x": 1.0}, 1, 102),
         ({}, 1, 102),
         ({"y": 10}, 2, 224),

@@ -89,10 +89,10 @@ def test_more_axes_than_a_buffer_has() -> None:
     a = complex_signal(2, 3, 4, 5, 6)
     buffer: Any = vd.Buffer((a.size,), vd.complex64)
     for axis in range(-5, 5):
-        buffer.write(a)
+        buffer.write(a.reshape(-1))
         vd.fft.fft(buffer, buffer_shape=a.shape, axis=axis)
         assert error(buffer.read(0).reshape(a.shape), np.fft.fft(a, axis=axis)) < bound(6)
-    buffer.write(a)
+    buffer.write(a.reshape(-1))
     vd.fft.fft2(buffer, buffer_shape=a.shape)
     assert error(buffer.read(0).reshape(a.shape), np.fft.fft2(a)) < bound(30)
     vd.fft.ifft3(buffer, buffer_shape=a.shape)
@@ -305,3 +305,43 @@ def test_several_kernels_in_a_buffer(inner_only: bool) -> None:
         **options,
     )
     assert error(out.read(0).reshape(3, *a.shape), outcome) < bound(12)
+
+
+@vd.map
+def multiplied(spectrum: Buff[c64], factor: Const[f32]) -> None:
+    op = vd.fft.read_op()
+    op.register[:] = op.register * spectrum[op.io_index] * factor
+
+
+def test_arguments_of_kernel_maps_may_follow_one_another() -> None:
+    a, k = complex_signal(3, 8, 12), complex_signal(3, 8, 12, seed=1)
+    wanted = np.fft.ifft2(np.fft.fft2(a.astype(np.complex128)) * k * 0.5)
+    convolve: Any = vd.fft.convolve2D
+    for arguments in ((vd.asbuffer(k), 0.5), ((vd.asbuffer(k), 0.5),)):
+        buffer = vd.asbuffer(a)
+        convolve(buffer, *arguments, kernel_map=multiplied)
+        assert error(buffer.read(0), wanted) < 8 * bound(96)
+    buffer = vd.asbuffer(a)
+    convolve(buffer, (vd.asbuffer(k), 0.5), multiplied)
+    assert error(buffer.read(0), wanted) < 8 * bound(96)
+
+
+def test_wrong_kernels_leave_the_signal_as_it_is() -> None:
+    a = complex_signal(8, 12)
+    buffer, kernel = vd.asbuffer(a), vd.asbuffer(a)
+    reals = vd.asrfftbuffer(a.real)
+    convolve: Any = vd.fft.convolve2D
+    for arguments in ((kernel,), (kernel, 1.0, 2.0), (None,)):
+        with pytest.raises(ValueError, match=r"convolve2D: kernel: expected 2 arguments for kernel_map, got"):
+            convolve(buffer, *arguments, kernel_map=multiplied)
+        with pytest.raises(
+            ValueError, match=r"convolve2DR: kernel: expected 2 arguments for kernel_map, got"
+        ):
+            vd.fft.convolve2DR(reals, arguments, kernel_map=multiplied)
+    with pytest.raises(TypeError, match="kernel_map: expected a function"):
+        convolve(buffer, kernel, kernel_map=3)
+    for given in (1e-3, "kernel", (kernel, 1.0), None):
+        with pytest.raises(TypeError, match=r"kernel: expected a vd\.Buffer"):
+            convolve(buffer, given)
+    np.testing.assert_array_equal(buffer.read(0), a)
+    np.testing.assert_array_equal(reals.read_real(0), a.real)

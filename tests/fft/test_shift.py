@@ -34,7 +34,7 @@ def test_like_numpy(name: str, shape: tuple[int, ...], axes: Any) -> None:
         assert ours(buffer, axes, out=buffer) is buffer
         np.testing.assert_array_equal(buffer.read(0), wanted)
     else:
-        with pytest.raises(ArgumentValueError, match="out: in place only axes of even lengths"):
+        with pytest.raises(ArgumentValueError, match=r"out: .* in place only axes of even lengths"):
             ours(buffer, axes, out=buffer)
 
 
@@ -62,7 +62,7 @@ def test_wrong_arguments() -> None:
     buffer = vd.Buffer((4, 5), vd.float32)
     with pytest.raises(ArgumentIndexError, match="axis"):
         vd.fft.fftshift(buffer, 2)
-    with pytest.raises(ArgumentValueError, match="once"):
+    with pytest.raises(ArgumentValueError, match=r"axes: .* named twice"):
         vd.fft.fftshift(buffer, (0, 0))
     with pytest.raises(ArgumentValueError, match=r"out: expected shape \(4, 5\) of float32"):
         vd.fft.fftshift(buffer, out=vd.Buffer((5, 4), vd.float32))

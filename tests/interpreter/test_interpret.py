@@ -402,8 +402,11 @@ def test_buffers_seen_as_another_type() -> None:
         i = vc.global_invocation_id().x
         pairs[i] = pairs[i] * 10
 
-    body.interpret(data)
-    assert data.read(0).tolist() == [0, 10, 20, 30, 4]
+    with pytest.raises(TypeError, match="'pairs': expected elements of vec2, the buffer has float32"):
+        body.interpret(data)
+    data = vd.asbuffer(np.arange(6, dtype=np.float32))
+    body.interpret(data.view(vd.vec2))
+    assert data.read(0).tolist() == [0, 10, 20, 30, 4, 5]
 
 
 def test_indices_of_shared_arrays_and_vectors() -> None:
@@ -633,13 +636,22 @@ def test_kernels_that_print(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_buffer_that_is_given_twice_is_the_same_memory() -> None:
     @vd.shader(exec_size=4)
-    def fill(words: Buff[u32], pairs: Buff[vd.uvec2]) -> None:
+    def fill(first: Buff[v2], second: Buff[v2]) -> None:
         i = vc.global_invocation_id().x
         with vc.if_block(i < 2):
-            words[i] = i + 1
+            first[i] = vc.to_vec2(i, 1)
         with vc.else_block():
-            pairs[i - 1] = vc.to_uvec2(i, 10 * i)
+            second[i] = vc.to_vec2(i, 10 * i)
 
-    data = vd.asbuffer(np.zeros(6, np.uint32))
+    @vd.shader(exec_size=4)
+    def mix(words: Buff[u32], pairs: Buff[v2]) -> None:
+        words[0] = pairs[0].x.to_dtype(u32)
+
+    data = vd.asbuffer(np.zeros(4, np.complex64))
     fill.interpret(data, data)
-    assert data.read(0).tolist() == [1, 2, 2, 20, 3, 30]
+    assert data.read(0).tolist() == [1j, 1 + 1j, 2 + 20j, 3 + 30j]
+    data = vd.asbuffer(np.zeros(4, np.complex64))
+    fill.interpret(data, data.view(vd.vec2))
+    assert data.read(0).tolist() == [1j, 1 + 1j, 2 + 20j, 3 + 30j]
+    with pytest.raises(ValueError, match="'words' and argument 'pairs' are the same memory"):
+        mix.interpret(data.view(vd.uint32), data)

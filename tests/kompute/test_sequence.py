@@ -1,7 +1,5 @@
 """Recording, evaluation, and the state of sequences."""
 
-import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -9,6 +7,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.kompute as kp
+import vkdispatch_native as native
+from tests.native.gates import Gate, lets_go_of_the_lock
 
 from .kernels import ADD_ONE, DOUBLE_SUM, PRODUCT, PUSHED
 
@@ -204,11 +204,19 @@ def test_while_it_runs_it_refuses(manager: kp.Manager) -> None:
     sequence.eval()
 
 
+def engine_of(manager: kp.Manager) -> native.Engine:
+    owned = manager._owned
+    assert owned is not None
+    return owned.context._native
+
+
 def test_a_timeout_leaves_it_running(manager: kp.Manager) -> None:
-    sequence, _ = busy(manager, 2000)
-    sequence.eval_async(blocking=False)
-    assert sequence.eval_await(1000) is sequence
-    assert sequence.is_running()
+    sequence, _ = busy(manager)
+    with Gate(engine_of(manager)) as gate:
+        gate.hold()
+        sequence.eval_async(blocking=False)
+        assert sequence.eval_await(1000) is sequence
+        assert sequence.is_running()
     sequence.eval_await(600_000_000_000)
     assert not sequence.is_running()
     for wrong in (-1, 1.5, "1"):
@@ -217,23 +225,10 @@ def test_a_timeout_leaves_it_running(manager: kp.Manager) -> None:
 
 
 def test_other_threads_run_during_an_evaluation(manager: kp.Manager) -> None:
-    sequence, _ = busy(manager, 1000)
-    sequence.eval()
-    ticks, stop = [0], threading.Event()
-
-    def count() -> None:
-        while not stop.is_set():
-            ticks[0] += 1
-            time.sleep(0)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    before = ticks[0]
-    sequence.eval()
-    after = ticks[0]
-    stop.set()
-    thread.join()
-    assert after > before + 10
+    sequence, _ = busy(manager)
+    with Gate(engine_of(manager)) as gate:
+        gate.hold()
+        assert lets_go_of_the_lock(gate, sequence.eval)
 
 
 @pytest.mark.parametrize(

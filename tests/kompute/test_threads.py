@@ -132,7 +132,7 @@ def test_destroy_while_threads_work() -> None:
 
     def work(index: int) -> None:
         if index == 0:
-            evaluated.wait(30)
+            evaluated.wait(100)
             manager.destroy()
             return
         try:

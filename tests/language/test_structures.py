@@ -691,7 +691,7 @@ def test_other_structures_are_refused_at_the_call() -> None:
             kernel.interpret(wrong)
     with pytest.raises(TypeError, match="data: expected an array of"):
         right.write(renamed)
-    with pytest.raises(ValueError, match=r"data: expected 224 bytes|data: expected 196 bytes"):
+    with pytest.raises(ValueError, match=r"data: expected shape \(7,\) of .*, got shape \(6,\)"):
         right.write(particles(6))
     for field in (("x", "f4", 5), ("x", "O"), ("x", "U3")):
         with pytest.raises((ValueError, TypeError), match="field 'x': NumPy's"):

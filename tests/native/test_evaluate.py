@@ -14,6 +14,7 @@ import pytest
 import vkdispatch_native as native
 
 from .conftest import first_device
+from .gates import Gate, lets_go_of_the_lock
 from .kernels import SPIN, Array, affine_launcher
 
 ONE = struct.pack("3If", 8, 1, 1, 1.0)
@@ -81,20 +82,20 @@ def test_more_submits_than_fly_at_once(engine: native.Engine) -> None:
 
 
 def test_a_limit_of_time(engine: native.Engine) -> None:
-    busy = spinning(engine, 30)
-    begin = time.perf_counter()
-    assert busy.evaluate(0, ROUNDS * 30, 1_000_000) is False
-    assert busy.evaluate(0, ROUNDS * 30, 0) is False
-    limited = time.perf_counter() - begin
-    engine.wait_idle()
-    whole = time.perf_counter() - begin
-    assert limited < whole / 2
     commands, seen = counting(engine)
+    with Gate(engine) as gate:
+        gate.hold()
+        assert commands.evaluate(0, ONE, 1_000_000) is False
+        assert commands.evaluate(0, ONE, 0) is False
+        assert gate.is_holding()
+        np.testing.assert_array_equal(seen, 0)
+    engine.wait_idle()
+    np.testing.assert_array_equal(seen, 2)
     value = engine.last_value(0)
     assert commands.evaluate(0, ONE, 0) in (True, False)
     assert engine.last_value(0) > value
     assert engine.wait_until([(0, engine.last_value(0))], None)
-    np.testing.assert_array_equal(seen, 1)
+    np.testing.assert_array_equal(seen, 3)
 
 
 def test_submit_names_the_batch_to_wait_for(engine: native.Engine) -> None:
@@ -107,28 +108,15 @@ def test_submit_names_the_batch_to_wait_for(engine: native.Engine) -> None:
 
 
 def test_other_threads_run_meanwhile(engine: native.Engine) -> None:
-    busy = spinning(engine, 30)
-    ticks = 0
-    done = threading.Event()
-
-    def tick() -> None:
-        nonlocal ticks
-        while not done.is_set():
-            ticks += 1
-            time.sleep(0.001)
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    begin = time.perf_counter()
-    busy.evaluate(0, ROUNDS * 30, None)
-    elapsed = time.perf_counter() - begin
-    done.set()
-    thread.join()
-    assert ticks > elapsed / 0.1
+    commands, seen = counting(engine)
+    with Gate(engine) as gate:
+        gate.hold()
+        assert lets_go_of_the_lock(gate, lambda: commands.evaluate(0, ONE, None))
+    np.testing.assert_array_equal(seen, 1)
 
 
 def test_control_c_ends_the_wait(engine: native.Engine) -> None:
-    busy = spinning(engine, 80)
+    commands, seen = counting(engine)
 
     class Stop(Exception):
         pass
@@ -137,14 +125,18 @@ def test_control_c_ends_the_wait(engine: native.Engine) -> None:
         raise Stop
 
     before = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        with pytest.raises(Stop):
-            while True:
-                busy.evaluate(0, ROUNDS * 80, None)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with Gate(engine) as gate:
+        gate.hold()
+        try:
+            with pytest.raises(Stop):
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                while True:
+                    commands.evaluate(0, ONE, None)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert gate.is_holding()
+        np.testing.assert_array_equal(seen, 0)
     engine.wait_idle()
 
 

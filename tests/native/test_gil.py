@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import struct
 import sys
 import threading
@@ -16,10 +15,11 @@ import vkdispatch as vd
 import vkdispatch_native as native
 
 from .conftest import first_device
+from .gates import Gate, lets_go_of_the_lock, unforced_switches
 from .kernels import SPIN, Array, affine_launcher
 
-# What takes long enough to be caught holding the lock.
-LONG = 0.01
+# How often another thread has to get the lock during one call: more often than a short wait lets it.
+TURNS = 3
 BIG = 128 << 20  # bytes
 
 
@@ -32,47 +32,37 @@ def plain_engine(request: pytest.FixtureRequest) -> Iterator[native.Engine]:
 
 
 class Ticker:
-    """A thread that notes the time over and over, as long as it gets Python's lock."""
+    """A thread that counts over and over, as long as it gets Python's lock."""
 
     def __init__(self) -> None:
-        self._ticks: list[float] = []
-        self._done = threading.Event()
+        self.turns = 0
+        self._done = False
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
-        while not self._done.is_set():
-            self._ticks.append(time.perf_counter())
-            time.sleep(0.0005)
+        while not self._done:
+            self.turns += 1
+            time.sleep(0.0002)
 
     def __enter__(self) -> Ticker:
         self._thread.start()
-        while not self._ticks:
+        while not self.turns:
             time.sleep(0.001)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._done.set()
+        self._done = True
         self._thread.join()
 
-    def longest_pause(self, begin: float, end: float) -> float:
-        within = [begin, *(tick for tick in self._ticks if begin < tick < end), end]
-        return max(after - before for before, after in itertools.pairwise(within))
 
-
-def lets_others_run(work: Callable[[], object], tries: int = 20) -> bool:
-    """Whether another thread runs Python while `work`, which must take `LONG` now and then, is under way."""
-    with Ticker() as ticker:
-        long_ones = 0
+def lets_others_run(work: Callable[[], object], tries: int = 300) -> bool:
+    """Whether another thread runs Python during `work`, which has to take long enough to be noticed."""
+    with Ticker() as ticker, unforced_switches():
         for _ in range(tries):
-            begin = time.perf_counter()
+            before = ticker.turns
             work()
-            end = time.perf_counter()
-            if end - begin < LONG:
-                continue
-            long_ones += 1
-            if ticker.longest_pause(begin, end) < (end - begin) / 2:
+            if ticker.turns - before >= TURNS:
                 return True
-        assert long_ones, f"nothing took {LONG} s"
     return False
 
 
@@ -87,35 +77,32 @@ def spinning(engine: native.Engine) -> tuple[native.Plan, native.Launcher, Array
 def test_a_ticker_tells_who_holds_the_lock() -> None:
     numbers = np.ones(3_000_000, object)
     assert not lets_others_run(numbers.sum, tries=3)
-    assert lets_others_run(lambda: time.sleep(0.05), tries=3)
+    assert lets_others_run(lambda: time.sleep(0.05))
+    with Gate(vd.get_context()._native) as gate:
+        gate.hold()
+        assert not lets_go_of_the_lock(gate, lambda: None)
+        assert gate.is_holding()
 
 
 def test_waits(plain_engine: native.Engine) -> None:
-    _, launcher, array = spinning(plain_engine)
+    def read(held: Array) -> None:
+        held.read()
 
-    def start() -> None:
-        for _ in range(100):
-            launcher.launch((array, 60_000), 64, False)
-
-    def read() -> None:
-        start()
-        array.read()
-
-    def idle() -> None:
-        start()
+    def idle(held: Array) -> None:
         plain_engine.wait_idle()
 
-    def wait_for() -> None:
-        start()
+    def wait_for(held: Array) -> None:
         plain_engine.wait_for(0, plain_engine.last_value(0), True)
 
-    def write() -> None:
-        start()
-        array._native.write(0, np.ones(1, np.uint32))
+    def write(held: Array) -> None:
+        held._native.write(0, np.ones(1, np.uint32))
 
+    mapped = Array(plain_engine, np.ones(1, np.uint32))._native.host_mapped
     # Staged, a write takes its place in the queue and need not wait.
-    for work in (read, idle, wait_for, write) if array._native.host_mapped else (read, idle, wait_for):
-        assert lets_others_run(work), work.__name__
+    for work in (read, idle, wait_for, write) if mapped else (read, idle, wait_for):
+        with Gate(plain_engine) as gate:
+            held = gate.hold()
+            assert lets_go_of_the_lock(gate, lambda: work(held)), work.__name__  # noqa: B023
 
 
 def test_copies(plain_engine: native.Engine) -> None:
@@ -126,8 +113,8 @@ def test_copies(plain_engine: native.Engine) -> None:
 
 
 def test_copies_of_images(plain_engine: native.Engine) -> None:
-    image = native.Image(plain_engine, 1, 100, (2048, 4096, 1), 1, 1, False)  # of one float
-    host = np.ones(2048 * 4096, np.float32)
+    image = native.Image(plain_engine, 1, 109, (2048, 4096, 1), 1, 1, False)  # of four floats
+    host = np.ones(4 * 2048 * 4096, np.float32)
     assert lets_others_run(lambda: image.write(0, host))
     assert lets_others_run(lambda: image.read_into(0, host))
 
@@ -166,32 +153,30 @@ def test_compiling(plain_engine: native.Engine) -> None:
 def test_recording_while_another_thread_submits(plain_engine: native.Engine) -> None:
     """A submit that waits for room holds the list; who records into it meanwhile waits without the lock."""
     _, launcher, array = spinning(plain_engine)
+    commands = native.CommandList(plain_engine)
+    for _ in range(1000):
+        launcher.record(commands, (array, 100), 64, False)
+    # What is the same again would be replayed from command buffers, which takes no room.
+    rows = struct.pack("I", 100) * 1000 + struct.pack("I", 101) * 1000
+    thread = threading.Thread(target=lambda: commands.submit(0, rows * 35, 70))
 
     def record() -> None:
-        commands = native.CommandList(plain_engine)
-        for _ in range(1000):
-            launcher.record(commands, (array, 100), 64, False)
-        # What is the same again would be replayed from command buffers, which takes no room.
-        rows = struct.pack("I", 100) * 1000 + struct.pack("I", 101) * 1000
-        thread = threading.Thread(target=lambda: commands.submit(0, rows * 35, 70))
-        thread.start()
-        time.sleep(0.01)
         launcher.record(commands, (array, 100), 64, False)
         thread.join()
-        assert commands.length == 1001
 
-    assert lets_others_run(record, tries=3)
+    with Gate(plain_engine) as gate:
+        gate.hold()
+        thread.start()
+        time.sleep(0.02)  # so that it waits for room by now, most likely
+        assert lets_go_of_the_lock(gate, record)
+    assert commands.length == 1001
 
 
 def test_closing() -> None:
-    def close() -> None:
-        engine = native.Engine([first_device()], [[0]], False, False)
-        _, launcher, array = spinning(engine)
-        for _ in range(300):
-            launcher.launch((array, 60_000), 64, False)
-        engine.close()
-
-    assert lets_others_run(close)
+    engine = native.Engine([first_device()], [[0]], False, False)
+    with Gate(engine) as gate:
+        gate.hold()
+        assert lets_go_of_the_lock(gate, engine.close)
 
 
 def test_graphs_that_are_far_ahead() -> None:
@@ -203,5 +188,8 @@ def test_graphs_that_are_far_ahead() -> None:
         for _ in range(70_000):
             launcher.launch((data, 1.0), 1, False)
 
-    assert lets_others_run(far_ahead, tries=3)
+    with Gate(engine) as gate:
+        gate.hold()
+        assert lets_go_of_the_lock(gate, far_ahead)
     vd.queue_wait_idle()
+    assert data.read(0)[0] == 70_000

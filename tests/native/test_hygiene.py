@@ -209,7 +209,7 @@ def test_the_cost_of_a_buffer_does_not_grow_with_their_number(
 
     make_and_drop(1000)
     few = min(seconds(lambda: make_and_drop(1000)) for _ in range(3))
-    many = seconds(lambda: make_and_drop(8000))
+    many = min(seconds(lambda: make_and_drop(8000)) for _ in range(2))
     assert many < few * 8 * 4  # a square would be 64 times
     launcher.launch((Array(quiet_engine, np.zeros(4, np.float32)), 1.0), 4, False)
     quiet_engine.wait_idle()
@@ -248,7 +248,7 @@ def leftover(make: Callable[[], object]) -> int:
     del kept
     gc.collect()
     vd.queue_wait_idle()
-    for _ in range(200):  # the queue's thread does the last of it
+    for _ in range(10_000):  # the queue's thread does the last of it
         if context._native.statistics()["waiting_frees"] == 0:
             break
         time.sleep(0.01)

@@ -232,7 +232,7 @@ def test_dropped_while_in_use(engine: native.Engine) -> None:
         del picture
     assert (last.read() == 51).all()
     engine.wait_idle()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while engine.statistics()["waiting_frees"] and time.monotonic() < deadline:
         time.sleep(0.001)
     statistics = engine.statistics()

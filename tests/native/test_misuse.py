@@ -214,7 +214,7 @@ def test_freed_without_a_further_call(engine: native.Engine) -> None:
         array = Array(engine, np.zeros(64, np.float32))
         launch.launch((array, 1.0), 64, False)
         del array
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 100
         while engine.statistics()["waiting_frees"] and time.monotonic() < deadline:
             time.sleep(0.001)
         assert engine.statistics()["waiting_frees"] == 0
@@ -259,7 +259,7 @@ initialize()
 SPIRV = {native.compile_glsl(AFFINE)!r}
 def make(): return native.Engine([{first_device()}], [[0]], False, False)
 """
-    return lambda code: run_python(begin + code, timeout=60)
+    return lambda code: run_python(begin + code)
 
 
 @pytest.mark.parametrize("milliseconds", [0, 7, 40])

@@ -15,7 +15,8 @@ import pytest
 import vkdispatch_native as native
 
 from .conftest import first_device
-from .kernels import SPIN, Array, affine_launcher
+from .gates import Gate
+from .kernels import Array, affine_launcher
 
 LARGEST = 256 << 10  # bytes that are read this way
 PARTS = 8  # reads that may be under way this way
@@ -27,31 +28,6 @@ counted = pytest.mark.skipif(
 
 class Interrupted(Exception):
     """What the handler of the tests raises."""
-
-
-def busy_for(engine: native.Engine, seconds: float) -> Callable[[], Array]:
-    """Return what keeps queue 0 busy for about so long, and returns the buffer that it writes in the end."""
-    plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
-    slots = [("buffer", 0, -1, True, True), ("scalar", 0, "I")]
-    spin = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
-    array = Array(engine, np.full(2, 7, np.uint32))
-
-    def run(count: int) -> float:
-        engine.wait_idle()
-        begin = time.perf_counter()
-        for _ in range(count):
-            spin.launch((array, 60_000), 1, False)
-        engine.wait_idle()
-        return time.perf_counter() - begin
-
-    count = int(seconds * 5 / min(run(5) for _ in range(5))) + 1  # in the best case, so rather too many
-
-    def start() -> Array:
-        for _ in range(count):
-            spin.launch((array, 60_000), 1, False)
-        return array
-
-    return start
 
 
 @pytest.fixture
@@ -102,37 +78,41 @@ def test_more_threads_than_parts(engine: native.Engine) -> None:
 
 
 def test_interrupted(engine: native.Engine, interrupting: Callable[[float], None]) -> None:
-    """More reads than there are parts are given up; each in time, and later ones are right."""
-    start = busy_for(engine, 2.5)
+    """More reads than there are parts are given up, each before it is done, and later ones are right."""
     out = np.full(2, 5, np.uint32)
-    array = start()
-    began = time.perf_counter()
-    for _ in range(PARTS + 2):
-        interrupting(0.02)
-        with pytest.raises(Interrupted):
-            array._native.read_into(0, out)
-    assert time.perf_counter() - began < 1.8
-    assert set(out) == {5}
-    seen = array.read()
-    assert seen[0] != 7 and seen[1] == 7
+    array = Array(engine, np.full(2, 7, np.uint32))
+    with Gate(engine) as gate:
+        gate.hold(array)
+        for _ in range(PARTS + 2):
+            with pytest.raises(Interrupted):
+                interrupting(0.02)
+                array._native.read_into(0, out)
+        assert set(out) == {5} and gate.is_holding()
     for _ in range(3 * PARTS):
-        np.testing.assert_array_equal(array.read(), seen)
+        np.testing.assert_array_equal(array.read(), [8, 7])
 
 
 def test_handlers_may_read(engine: native.Engine, interrupting: Callable[[float], None]) -> None:
-    start = busy_for(engine, 0.3)
     other = Array(engine, np.arange(3, dtype=np.float32))
+    array = Array(engine, np.full(2, 7, np.uint32))
     seen = []
-    signal.signal(signal.SIGALRM, lambda number, frame: seen.append(other.read()))
-    array = start()
-    interrupting(0.02)
-    assert array.read()[1] == 7
+    with Gate(engine) as gate:
+
+        def handler(number: int, frame: FrameType | None) -> None:
+            gate.open()
+            seen.append(other.read())
+
+        signal.signal(signal.SIGALRM, handler)
+        gate.hold(array)
+        interrupting(0.02)
+        np.testing.assert_array_equal(array.read(), [8, 7])
+        assert gate.is_open()
     np.testing.assert_array_equal(seen, [[0, 1, 2]])
 
 
 def test_closed_meanwhile() -> None:
     engine = native.Engine([first_device()], [[0]], True, True)
-    array = busy_for(engine, 0.3)()
+    array = Array(engine, np.full(2, 7, np.uint32))
     outcomes: list[Any] = []
 
     def read() -> None:
@@ -141,24 +121,27 @@ def test_closed_meanwhile() -> None:
         except RuntimeError as error:
             outcomes.append(str(error))
 
-    threads = [threading.Thread(target=read) for _ in range(3)]
+    with Gate(engine) as gate:
+        gate.hold(array)
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        threads.append(threading.Thread(target=engine.close))
+        for thread in threads:
+            thread.start()
+            time.sleep(0.02)  # so that each waits before the next begins, most likely
     for thread in threads:
-        thread.start()
-    time.sleep(0.05)
-    engine.close()
-    for thread in threads:
-        thread.join(30)
+        thread.join()
     assert len(outcomes) == 3 and set(outcomes) <= {7, "the context was destroyed"}
     assert native.take_messages() == []
 
 
 def test_writes_do_not_wait() -> None:
     engine = native.Engine([first_device()], [[0]], True, True)
-    array = busy_for(engine, 1.0)()
-    begin = time.perf_counter()
-    for value in range(20):
-        array._native.write(0, np.full(2, value, np.uint32))
-    assert time.perf_counter() - begin < 0.5
+    array = Array(engine, np.full(2, 7, np.uint32))
+    with Gate(engine) as gate:
+        gate.hold(array)
+        for value in range(20):
+            array._native.write(0, np.full(2, value, np.uint32))
+        assert gate.is_holding()
     np.testing.assert_array_equal(array.read(), [19, 19])
     engine.close()
     assert native.take_messages() == []

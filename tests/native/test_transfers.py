@@ -15,6 +15,7 @@ import pytest
 import vkdispatch_native as native
 
 from .conftest import first_device
+from .gates import Gate
 from .kernels import SPIN, Array, affine_launcher
 
 QUEUES = 2
@@ -302,13 +303,10 @@ def test_many_threads(engine: native.Engine) -> None:
 
 
 def test_timeouts(engine: native.Engine) -> None:
-    spin = spinner(engine)
-    busy = Array(engine, np.ones(1, np.uint32))
-    engine.wait_idle()
-    for _ in range(50):
-        spin.launch((busy, 60_000), 1, True)
-    points = engine.work_given()
-    assert not engine.wait_until(points, 0) and not engine.wait_until(points, 0.001)
+    with Gate(engine) as gate:
+        gate.hold()
+        points = engine.work_given()
+        assert not engine.wait_until(points, 0) and not engine.wait_until(points, 0.001)
     assert engine.wait_until(points, None) and engine.wait_until(points, 0) and engine.wait_until([], 0)
 
 

@@ -258,15 +258,20 @@ def test_python_may_end_while_a_run_goes_on(
 import os, numpy as np
 from vkdispatch.orders import Accel, Order
 text = '''
+set_argnames("gate", "y")
 [cpp]
 #include <unistd.h>
-usleep(200000);
-for (int i = 0; i < 100000; i++) accelpy_out0(i) = 1;
+const volatile int64_t *const flag = &gate(0);
+while (*flag == 0) usleep(200);
+usleep(50000);
+for (int i = 0; i < 100000; i++) y(i) = 1;
 std::printf("made\\\\n");
 std::fflush(stdout);
 '''
-Accel(Order(text), np.zeros(100000)).run()
+gate = np.zeros(1, np.int64)
+Accel(gate, Order(text), np.zeros(100000)).run()
 print("ends", flush=True)
+gate[0] = 1
 """)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends\nmade\n", "")
 
@@ -298,12 +303,20 @@ def test_a_child_of_a_fork_has_none_of_the_runs_that_go_on(
     done = run_python("""
 import os, numpy as np
 from vkdispatch.orders import Accel, Order
-text = "[cpp]\\n#include <unistd.h>\\nusleep(200000);\\naccelpy_out0(0) += 1;\\n"
-y = np.zeros(3)
-accel = Accel(Order(text), y)
+text = '''
+set_argnames("gate", "y")
+[cpp]
+#include <unistd.h>
+const volatile int64_t *const flag = &gate(0);
+while (*flag == 0) usleep(200);
+y(0) += 1;
+'''
+gate, y = np.zeros(1, np.int64), np.zeros(3)
+accel = Accel(gate, Order(text), y)
 accel.run()
 child = os.fork()
 if child:
+    gate[0] = 1
     accel.stop()
     assert y[0] == 1 and os.waitpid(child, 0)[1] == 0
 else:

@@ -144,7 +144,7 @@ def test_shuffles_in_place() -> None:
     buffer = vd.asbuffer(given)
     assert vd.random.Generator(8).shuffle(buffer) is None
     assert np.array_equal(buffer.read(0), given[vd.random.Generator(8).permutation(1500).read(0)])
-    empty = vd.Buffer.empty((0, 3), vd.float32)
+    empty = vd.Buffer((0, 3), vd.float32)
     vd.random.Generator(8).shuffle(empty)
     assert vd.random.Generator(8).permutation(empty).shape == (0, 3)
 

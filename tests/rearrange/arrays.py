@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -43,10 +42,7 @@ Array = np.ndarray[Any, Any]
 
 def filled(shape: tuple[int, ...], kind: DType, seed: int = 0) -> tuple[vd.Buffer[Any], Array]:
     """Return a buffer of random bytes that make finite numbers, and what it holds, components last."""
-    if not math.prod(shape):
-        buffer: vd.Buffer[Any] = vd.Buffer.empty(shape, kind)
-        return buffer, buffer.read(0)
-    buffer = vd.Buffer(shape, kind)
+    buffer: vd.Buffer[Any] = vd.Buffer(shape, kind)
     rng = np.random.default_rng(seed)
     octets = rng.integers(0, 2 if kind is vd.bool_ else 60, buffer.mem_size).astype(np.uint8)
     buffer.write(octets.tobytes())

@@ -203,8 +203,8 @@ def test_values_start_over_and_are_converted() -> None:
     np.put(host, where, [1, 2, 3])
     same(x, host)
     vd.put(x, vd.asbuffer(where[:2]), 9, unique=True)
-    vd.put(x, vd.asbuffer(where[3:]), vd.Buffer.empty((0,), vd.float32))
-    vd.put(x, vd.Buffer.empty((0,), vd.int32), 5)
+    vd.put(x, vd.asbuffer(where[3:]), vd.Buffer((0,), vd.float32))
+    vd.put(x, vd.Buffer((0,), vd.int32), 5)
     np.put(host, where[:2], 9)
     same(x, host)
 

@@ -121,7 +121,7 @@ def test_processes_at_once_on_an_empty_cache() -> None:
         for _ in range(3)
     ]
     for process in running:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=300)
         assert (process.returncode, errors, output in ("0\n", "1\n", "2\n")) == (0, "", True)
 
 
@@ -225,7 +225,7 @@ native.prepare_compiler()
     ids=["end", "hard end", "exit", "compile", "fork", "threads", "twice"],
 )
 def test_getting_ready_is_safe(then: str, run_python: RunPython) -> None:
-    done = run_python(PREPARING.format(then=then), timeout=30)
+    done = run_python(PREPARING.format(then=then))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

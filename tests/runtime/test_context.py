@@ -98,12 +98,17 @@ def test_automatic_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (0, 3, -1, True, "1"):
         with pytest.raises(ValueError, match="device_count"):
             choose(count, False, False)  # type: ignore[arg-type]
+    monkeypatch.setenv("VKDISPATCH_DEVICE", "b")
+    assert choose(1, False, False) == choose(None, True, True) == [2]
+    with pytest.raises(ValueError, match=r"device_count.* 1 to 1 .*VKDISPATCH_DEVICE=b"):
+        choose(2, False, False)
     _with_devices(monkeypatch, [])
     with pytest.raises(BackendUnavailableError, match="mesa-vulkan-drivers"):
         choose(None, False, False)
 
 
 def test_a_device_that_lacks_something_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
     old = _device(2, "Old GPU")
     old.missing = ["timeline semaphores"]
     _with_devices(monkeypatch, [old])
@@ -116,7 +121,17 @@ def test_find_device_prefers_usable_ones() -> None:
     old, new = _device(2, "GPU one"), _device(2, "GPU two")
     old.missing = ["something"]
     assert find_device("gpu", [old, new]) == 1
-    assert find_device("7", [_device(2, "x"), _device(2, "RTX 70")]) == 1
+    assert find_device("70 ti", [_device(2, "x"), _device(2, "RTX 70 Ti")]) == 1
+
+
+@pytest.mark.parametrize("wanted", ["1", "2", "15", "-1", "+7"])
+def test_a_number_is_an_index_of_a_device(wanted: str) -> None:
+    """Never a digit of a name such as "LLVM 15.0.6"."""
+    with pytest.raises(
+        ValueError, match=rf"VKDISPATCH_DEVICE: .* 0 to 0 .*'{re.escape(wanted)}'.*0: llvmpipe \(LLVM"
+    ):
+        find_device(wanted, [_device(4, "llvmpipe (LLVM 15.0.6, 1+7-1 2)")])
+    assert find_device("1", [_device(2, "GPU 1"), _device(2, "GPU 0")]) == 1
 
 
 @pytest.mark.parametrize(

@@ -405,6 +405,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from by_hand import Foreign, vk
 import gc
+import weakref
 import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
@@ -465,8 +466,21 @@ context = vd.make_context_from_handles(**made.handles)
 check(context)
 del context
 gc.collect()
-increment._forget()  # which holds the context that it ran in last
+made.destroy()
+""",
+    "dropped, with pinned memory": """
+made = Foreign()
+context = vd.make_context_from_handles(**made.handles)
+with vd.use_context(context):
+    pinned = vd.empty_pinned(10)
+alive = weakref.ref(context)
+del context
 gc.collect()
+assert alive() is not None
+pinned[:] = 1
+del pinned
+gc.collect()
+assert alive() is None
 made.destroy()
 """,
     "current, then closed": """

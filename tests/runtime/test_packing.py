@@ -24,10 +24,27 @@ def test_scalars(kind: Any, value: Any) -> None:
     assert plain_scalar(kind, value, "x") == expected.item()
 
 
-def test_floats_truncate_to_integers() -> None:
-    assert plain_scalar(dtype.int32, 3.9, "x") == 3
-    assert plain_scalar(dtype.int32, -3.9, "x") == -3
-    assert plain_scalar(dtype.uint16, np.float32(65535.5), "x") == 65535
+def test_numbers_that_would_change_are_refused() -> None:
+    for kind, value in (
+        (dtype.int32, 3.9),
+        (dtype.int32, -0.5),
+        (dtype.uint16, np.float32(65535.5)),
+        (dtype.float16, 2049),
+        (dtype.float16, 70000.0),
+        (dtype.float32, 2**24 + 1),
+        (dtype.float32, np.uint64(2**63 + 1)),
+        (dtype.float32, -1e39),
+        (dtype.float64, 2**53 + 1),
+        (dtype.hvec2, (0, 2049)),
+        (dtype.vec2, np.array([1.0, 1e39])),
+        (dtype.complex64, 1e39j),
+    ):
+        with pytest.raises(ValueError, match="x: "):
+            pack(kind, value, "x")
+    assert plain_scalar(dtype.float16, 2050, "x") == 2050
+    assert plain_scalar(dtype.float32, 2**63, "x") == 2**63
+    assert plain_scalar(dtype.float32, 0.1, "x") == np.float32(0.1)
+    assert plain_scalar(dtype.float16, 2049.0, "x") == 2048
 
 
 @pytest.mark.parametrize(

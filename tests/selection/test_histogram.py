@@ -55,6 +55,57 @@ def test_elements_on_edges_belong_where_numpy_puts_them() -> None:
         same(vd.histogram(vd.asbuffer(data), list(edges)), np.histogram(data, list(edges)))
 
 
+@pytest.mark.parametrize("bins", [2, 10, 50, 155])
+@pytest.mark.parametrize("scale", [2.0**-16, 0.01, 10.0, 3000.0])
+def test_edges_of_float16_are_rounded_to_it(bins: int, scale: float) -> None:
+    data = (RNG.standard_normal(23_911) * scale).astype(np.float16)
+    buffer = vd.asbuffer(data)
+    outer = (float(data.min()) / 2, float(data.max()) / 3)
+    for arguments in ((bins,), (bins, outer), (bins, (np.float64(outer[0]), np.float64(outer[1])))):
+        try:
+            expected = np.histogram(data, *arguments)
+        except ValueError:  # more bins than there are numbers
+            with pytest.raises(ValueError, match="bins"):
+                vd.histogram(buffer, *arguments)
+            continue
+        same(vd.histogram(buffer, *arguments), expected)
+        found = vd.histogram(buffer, *arguments, density=True)[0].read(0)
+        np.testing.assert_allclose(found, np.histogram(data, *arguments, density=True)[0], rtol=1e-6)
+        if len(arguments) == 1:
+            graph = vd.CommandGraph()
+            recorded = vd.histogram(buffer, bins, graph=graph)
+            graph.submit()
+            same(recorded, expected)
+
+
+def test_a_single_value_of_float16() -> None:
+    for value in (0.1, 100.0, 2.0**-20):
+        data = np.full(9, value, np.float16)
+        same(vd.histogram(vd.asbuffer(data), 4), np.histogram(data, 4))
+        graph = vd.CommandGraph()
+        recorded = vd.histogram(vd.asbuffer(data), 4, graph=graph)
+        graph.submit()
+        same(recorded, np.histogram(data, 4))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int8", "uint16", "int32", "int64"])
+def test_ranges_and_edges_of_any_type(kind: str) -> None:
+    pick = np.random.default_rng(list(kind.encode()))
+    for _ in range(4):
+        if kind.startswith("float"):
+            data = (pick.standard_normal(4001) * 10.0 ** pick.integers(-3, 4) + 3).astype(kind)
+        else:
+            least, most = np.iinfo(kind).min, np.iinfo(kind).max
+            data = pick.integers(least, most, 4001, kind, endpoint=True)
+        buffer, bins = vd.asbuffer(data), int(pick.integers(1, 99))
+        low, high = np.sort(pick.choice(data, 2))
+        for outer in ((low.item(), high.item()), (np.float64(low), np.float64(high)), (low, high)):
+            same(vd.histogram(buffer, bins, outer), np.histogram(data, bins, outer))
+        same(vd.histogram(buffer, bins), np.histogram(data, bins))
+        edges = np.sort(pick.choice(data, 20))
+        same(vd.histogram(buffer, edges), np.histogram(data, edges))
+
+
 def test_what_is_no_number_or_lies_outside_is_not_counted() -> None:
     data = np.array([np.nan, np.inf, -np.inf, -0.0, 0.5, 1, 1.5, -1e-30], np.float32)
     same(vd.histogram(vd.asbuffer(data), 4, (0, 1)), np.histogram(data, 4, (0, 1)))

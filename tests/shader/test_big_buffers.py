@@ -112,8 +112,8 @@ def test_small_and_large_take_turns() -> None:
     np.testing.assert_array_equal(large.read_range(large.size - 8, large.size, 0), expected)
     assert _forms(count_up) == {Variant(), Variant(addressed=True)}
     # both are launched without a look at the arguments from now on
-    assert count_up._fast_paths["exec_size"].run((large, 1), count_up._size, None)
-    assert count_up._fast_paths["exec_size"].run((small, 1), count_up._size, None)
+    assert count_up._latest().fast_paths["exec_size"].run((large, 1), count_up._size, None)
+    assert count_up._latest().fast_paths["exec_size"].run((small, 1), count_up._size, None)
     np.testing.assert_array_equal(
         large.read_range(large.size - 8, large.size, 0), expected + np.arange(8) + 1
     )

@@ -20,7 +20,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import destroy_context
 from vkdispatch.base.dtype import from_numpy_dtype
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32
-from vkdispatch.shader import autotune, constants, variants
+from vkdispatch.shader import autotune, variants
 
 Array = np.ndarray[Any, Any]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -251,10 +251,10 @@ def test_later_calls_take_the_fast_path() -> None:
     table, out = floats(10), vd.Buffer(COUNT, vd.float32)
     kernel: Any = gather(table)
     kernel.build()
-    assert kernel._fast.run((out,), kernel._size, None)
+    assert kernel._fast().run((out,), kernel._size, None)
     np.testing.assert_array_equal(out.read(0), gathered(table))
     graph = vd.CommandGraph()
-    assert kernel._fast.run((out,), kernel._size, graph)
+    assert kernel._fast().run((out,), kernel._size, graph)
     out.write(np.zeros(COUNT, np.float32))
     graph.submit()
     np.testing.assert_array_equal(out.read(0), gathered(table))
@@ -494,8 +494,7 @@ def test_the_source_and_the_description() -> None:
 
 
 def copies(constant: vc.ConstantArray) -> Any:
-    (copy,) = constants._uploaded.get(constant, (None,))
-    return copy
+    return vd.get_context()._states.get(constant)
 
 
 def test_kernels_share_a_copy_that_goes_with_the_array() -> None:
@@ -507,10 +506,11 @@ def test_kernels_share_a_copy_that_goes_with_the_array() -> None:
     copy = copies(constant)
     second(out)
     assert copies(constant) is copy
-    known, alive = len(constants._uploaded), weakref.ref(copy)
+    states = vd.get_context()._states
+    known, alive = len(states), weakref.ref(copy)
     del copy, first, second, constant
     gc.collect()
-    assert alive() is None and len(constants._uploaded) < known
+    assert alive() is None and len(states) < known
 
 
 def test_a_context_made_again() -> None:

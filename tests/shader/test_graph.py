@@ -131,9 +131,13 @@ def test_bound_variables() -> None:
     add(data, graph.bind_var("x"), graph=graph)
     add(data, x=graph.bind_var("y"), graph=graph)
     scale(data, 2.0, graph=graph)
-    graph.submit()
-    assert not data.read(0).any()
     graph.set_var("x", 3)
+    for submit in (graph.submit, graph.submit_any, lambda: graph.prepare_submission_state(1)):
+        with pytest.raises(ValueError, match=r"'y' has no value; call graph.set_var"):
+            submit()
+    assert not data.read(0).any()
+    graph.set_var("y", 0)
+    graph.bind_var("never used")
     graph.submit()
     assert (data.read(0) == 6).all()
     graph.set_var("y", np.float32(1))

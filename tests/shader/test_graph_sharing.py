@@ -74,8 +74,9 @@ def test_threads_record_into_the_same_graph() -> None:
             if step % 50 == 0:
                 graph.prepare_submission_state(1)
 
-    in_threads(work)
+    graph.bind_var("shared")
     graph.set_var("shared", 10)
+    in_threads(work)
     graph.submit()
     for number, buffer in enumerate(buffers):
         assert (buffer.read(0) == 200 * (10 + number)).all()

@@ -15,7 +15,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, i64, u32, v2, v3
+from vkdispatch.codegen.abbreviations import Buff, Const, Var, c64, f32, f64, i32, i64, iv2, u32, v2, v3, v4
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -379,10 +379,64 @@ def test_destroyed_buffers_are_refused() -> None:
         increment(data)
 
 
-def test_reinterpretation() -> None:
+def test_buffers_of_another_dtype() -> None:
+    for host in (np.zeros(4, np.uint32), np.zeros(4), np.zeros((4, 2), np.float32).view(np.complex64)[:, 0]):
+        other = vd.asbuffer(host)
+        for graph in (None, vd.CommandGraph()):
+            with pytest.raises(
+                TypeError, match=r"'\w+': expected elements of float32, the buffer has "
+            ) as caught:
+                increment(other, graph=graph)
+            assert f"has {other.var_type.name}" in str(caught.value)
+        np.testing.assert_array_equal(other.read(0), host)
+
+
+def test_views_reinterpret() -> None:
     bits = vd.asbuffer(np.zeros(4, np.uint32))
-    increment(bits)
+    increment(bits.view(vd.float32))
     np.testing.assert_array_equal(bits.read(0).view(np.float32), np.ones(4))
+
+
+def test_complex_numbers_are_pairs() -> None:
+    @vd.shader("data.size")
+    def swap(data: Buff[v2]) -> None:
+        i = vc.global_invocation_id().x
+        data[i] = vc.to_vec2(data[i].y, data[i].x)
+
+    host = np.arange(70) + 2j * np.arange(70)
+    numbers = vd.asbuffer(host.astype(np.complex64))
+    swap(numbers)
+    np.testing.assert_array_equal(numbers.read(0), (host.imag + 1j * host.real).astype(np.complex64))
+
+
+def test_components_count() -> None:
+    @vd.shader("data.size")
+    def first(data: Buff[v4]) -> None:
+        data[vc.global_invocation_id().x].x = 7
+
+    rows = vd.asbuffer(np.zeros((1024, 4), np.float32))
+    with pytest.raises(TypeError, match=r"'data': expected elements of vec4, the buffer has float32.*\.view"):
+        first(rows)
+    first(rows.view(vd.vec4))
+    np.testing.assert_array_equal(rows.read(0), np.tile(np.float32([7, 0, 0, 0]), (1024, 1)))
+
+
+def test_one_memory_as_two_types() -> None:
+    @vd.shader("a.size")
+    def mix(a: Buff[f32], b: Buff[u32]) -> None:
+        i = vc.global_invocation_id().x
+        a[i] = b[i].to_dtype(vd.float32)
+
+    data = vd.asbuffer(np.arange(5, dtype=np.float32))
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match="'a' and argument 'b' are the same memory, as float32 and as uint32"
+        ):
+            mix(data, data.view(vd.uint32))
+    mix(data, vd.asbuffer(np.arange(5, dtype=np.uint32)))
+    with pytest.raises(ValueError, match="the same memory"):
+        mix(data, data.view(vd.uint32))
+    np.testing.assert_array_equal(data.read(0), np.arange(5))
 
 
 def test_the_same_buffer_twice() -> None:
@@ -524,6 +578,15 @@ def test_many_arguments_go_through_uniform_memory() -> None:
         (i32, float("nan")),
         (v3, (1, 2)),
         (v2, 1.0),
+        (i32, 3.9),
+        (i32, np.float32(-7.5)),
+        (v2, (1.0, 1e39)),
+        (v2, (1, 2**24 + 1)),
+        (iv2, np.array([1.0, 2.5])),
+        (f32, 1e39),
+        (f32, 2**24 + 1),
+        (f32, np.int64(2**40 + 1)),
+        (c64, 1e39j),
     ],
 )
 def test_values_that_do_not_fit(kind: Any, value: Any) -> None:
@@ -536,12 +599,30 @@ def _store_body(out: Any, value: Any) -> None:
     out[0] = value
 
 
-def test_floats_truncate_and_bools_count() -> None:
+def test_whole_numbers_and_bools_are_integers() -> None:
     kernel = vd.shader(1, arg_type_annotations=[Buff[i32], Const[i32]])(_store_body)
     out = zeros(1, np.int32)
-    for value, expected in ((3.9, 3), (-3.9, -3), (True, 1), (np.float32(7.5), 7), (np.array([8]), 8)):
+    for value, expected in ((3.0, 3), (-3.0, -3), (True, 1), (np.float32(7), 7), (np.array([8]), 8)):
         kernel(out, value)
         assert out.read(0)[0] == expected
+
+
+def test_floats_are_rounded() -> None:
+    kernel = vd.shader(1, arg_type_annotations=[Buff[f32], Const[f32]])(_store_body)
+    out = zeros(1)
+    for value in (
+        0.1,
+        2**24,
+        2**25,
+        np.int64(2**40),
+        float(2**24 + 1),
+        1e-60,
+        -math.inf,
+        math.nan,
+        np.float64(1 / 3),
+    ):
+        kernel(out, value)
+        np.testing.assert_array_equal(out.read(0)[0], np.float32(value))
 
 
 @dataclass

@@ -486,6 +486,7 @@ def test_a_bound_index_is_not_known() -> None:
 
     def prepare(graph: vd.CommandGraph) -> None:
         graph.set_var("s", 1)
+        graph.set_var("t", 0)
 
     check(record, [np.arange(100, dtype=np.int32)], 0, prepare=prepare)
 
@@ -674,14 +675,15 @@ def test_one_buffer_as_two_types() -> None:
 
     def record(graph: vd.CommandGraph, b: list[Any]) -> None:
         scale(b[0], b[1], 2.0, graph=graph)
-        bits(b[1], b[2], graph=graph)
+        bits(b[1].view(vd.uint32), b[2], graph=graph)
 
     def reading(graph: vd.CommandGraph, b: list[Any]) -> None:
         scale(b[0], b[1], 2.0, graph=graph)
-        bits(b[0], b[2], graph=graph)
+        bits(b[0].view(vd.uint32), b[2], graph=graph)
 
-    check(record, [floats(70) for _ in range(3)], 0)
-    check(reading, [floats(70) for _ in range(3)], 1)
+    buffers = [floats(70), floats(70), np.zeros(70, np.uint32)]
+    check(record, buffers, 0)
+    check(reading, buffers, 1)
 
 
 # -- control flow
@@ -825,14 +827,18 @@ def test_a_temporary_whose_shape_is_used() -> None:
 
 
 def test_a_temporary_as_two_types() -> None:
-    @vd.shader("out.size")
-    def pairs(x: Buff[f32], t: Buff[f32], seen: Buff[v2], out: Buff[f32]) -> None:
+    @vd.shader("x.size")
+    def spread(x: Buff[f32], t: Buff[f32]) -> None:
         t[2 * gid()] = x[gid()]
         t[2 * gid() + 1] = x[gid()] * 2
+
+    @vd.shader("out.size")
+    def gather(seen: Buff[v2], out: Buff[f32]) -> None:
         out[gid()] = seen[gid()].x + seen[gid()].y
 
     def record(graph: vd.CommandGraph, b: list[Any]) -> None:
-        pairs(b[0], b[1], b[1], b[2], graph=graph)
+        spread(b[0], b[1], graph=graph)
+        gather(b[1].view(vd.vec2), b[2], graph=graph)
         scale(b[2], b[2], 2.0, graph=graph)
 
     check(record, [floats(30), floats(60), floats(30)], 1, temporaries=(1,))

@@ -396,7 +396,9 @@ def test_wider_elements_are_reinterpreted() -> None:
     vd.glsl_kernel(source, [("a", Buff[f32])])(data, exec_size=1)
     assert data.read(0).tolist() == [0, 0, 0, 0, 1, 2, 3, 4]
     pairs = vd.asbuffer(np.zeros((2, 4), np.float32))
-    vd.glsl_kernel(source, [("a", Buff[v4])])(pairs, exec_size=1)
+    with pytest.raises(TypeError, match="argument 'a': expected elements of vec4, the buffer has float32"):
+        vd.glsl_kernel(source, [("a", Buff[v4])])(pairs, exec_size=1)
+    vd.glsl_kernel(source, [("a", Buff[v4])])(pairs.view(vd.vec4), exec_size=1)
     assert pairs.read(0)[1].tolist() == [1, 2, 3, 4]
 
 

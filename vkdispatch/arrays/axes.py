@@ -1,27 +1,45 @@
-"""Axes of arrays, as arguments give them."""
+"""Axes of arrays, as arguments give them: one rule for all functions."""
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, AxisError
+
+
+def checked_number(axis: object, name: str = "axis") -> int:
+    """Return an axis of an array of unknown dimensions as an int. Raises TypeError if it is none."""
+    try:
+        number = operator.index(axis)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(f"{name}: expected an int, got {axis!r}") from None
+    if isinstance(axis, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name}: expected an int, got {axis!r}")
+    return number
+
+
+def several(axes: object) -> tuple[Any, ...]:
+    """Return what is given for axes, one or several, as a tuple."""
+    alone = isinstance(axes, (str, bytes)) or (isinstance(axes, np.ndarray) and not axes.ndim)
+    return tuple(axes) if isinstance(axes, Iterable) and not alone else (axes,)
 
 
 def checked_axis(axis: object, dimensions: int, name: str = "axis") -> int:
-    """Return an axis as an int from 0 on.
+    """Return an axis as an int from 0 on; negative ones count from the end.
 
     Raises
     ------
     TypeError
-        It is no int.
-    ValueError
+        It is no int: a truth value is none, a NumPy integer is one.
+    AxisError
         An array of so many dimensions has no such axis.
     """
-    if not hasattr(axis, "__index__") or isinstance(axis, bool):
-        raise ArgumentTypeError(f"{name}: expected an int, got {axis!r}")
-    number: int = axis.__index__()
+    number = checked_number(axis, name)
     if not -dimensions <= number < dimensions:
-        raise ArgumentValueError(
+        raise AxisError(
             f"{name}: {number} is no axis of an array of {dimensions} dimensions; expected {-dimensions} to "
             f"{dimensions - 1}"
             if dimensions
@@ -37,17 +55,14 @@ def checked_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int
     ------
     TypeError
         They are no ints.
-    ValueError
+    AxisError
         There is no such axis, or one is named twice.
     """
     if axes is None:
         return tuple(range(dimensions))
-    several: Iterable[Any] = (
-        axes if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else (axes,)
-    )
-    result = tuple(checked_axis(axis, dimensions, name) for axis in several)
+    result = tuple(checked_axis(axis, dimensions, name) for axis in several(axes))
     if len(set(result)) < len(result):
-        raise ArgumentValueError(f"{name}: an axis is named twice in {axes!r}")
+        raise AxisError(f"{name}: an axis is named twice in {axes!r}")
     return result
 
 

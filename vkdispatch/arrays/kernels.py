@@ -51,7 +51,8 @@ def traced(
     with vc.shader_context(flags) as context:
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
         kernel(body, rewrite=True)(*variables)
-    description = context.get_description(_identifier(name))
+    # the words that families move are of any dtype; maps check the buffers that they are called with
+    description = context.get_description(_identifier(name)).reinterpreting()
     return ShaderFunction(description, extent, workgroups, exec_size, origin=origin)
 
 

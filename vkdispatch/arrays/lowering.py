@@ -6,6 +6,11 @@ Tree(weighted)
 Stored, Stored
 Number
 scaled_(x: Buff, w: Buff, factor: Const)     its lowered map, of the leaves in order
+
+Arguments that broadcast have a `spread`: the axes of the mapped array, those of size 1 left out and
+neighbours of a kind joined, as a text of "k" (the argument has the axis, it is kept) and "b" (it is broadcast
+along it). The kernel depends on that alone. The sizes it computes with are constants of launches, behind all
+leaves.
 """
 
 import inspect
@@ -13,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.mapping import any_element, named_position
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -33,6 +39,7 @@ class Stored:
 
     kind: DType
     single: bool
+    spread: str = ""
 
 
 @record
@@ -50,6 +57,59 @@ class Tree:
     mapping: MappingFunction
     children: tuple[Union[Whole, Stored, Number, "Tree"], ...]
     single: bool = False
+    spread: str = ""
+
+
+_buffer: Any = vc.Buff
+_constant: Any = vc.Const
+# How many sizes `_place` takes.
+_SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
+
+
+def spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """Return how an array of the shape `own` broadcasts to `shape`, and the sizes that kernels need for it.
+
+    "" and no sizes where flat indices are the same, or `shape` has no elements.
+
+    Raises
+    ------
+    ValueError
+        A size has more than 32 bits.
+    """
+    if own == shape or 0 in shape or set(own) <= {1}:
+        return "", ()
+    kinds, extents = "", [1]
+    for size, have in zip(shape, (*(1,) * (len(shape) - len(own)), *own), strict=True):
+        if size == 1:
+            continue
+        kind = "k" if have == size else "b"
+        if not kinds.endswith(kind):
+            kinds += kind
+            extents.append(1)
+        extents[-1] *= size
+    if "b" not in kinds:
+        return "", ()
+    sizes = (extents[-1],) if len(kinds) == 2 else (extents[-1], extents[-2])
+    if max(sizes) >> 32:
+        raise ArgumentValueError(
+            f"maps: an array of the shape {own} does not broadcast to {shape}: axes of 2**32 elements or "
+            "more are too long"
+        )
+    return kinds, sizes
+
+
+def _place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
+    """Return the flat index in an array that broadcasts, for the one in the mapped array."""
+    inner, *rest = [next(sizes) for _ in range(_SIZES[kinds])]
+    if kinds == "bk":
+        place = index % inner
+    elif kinds == "kb":
+        place = index // inner
+    elif kinds == "bkb":
+        place = (index // inner) % rest[0]
+    else:
+        place = (index // inner) // rest[0] * inner + index % inner
+    return named_position(place)
 
 
 def lowered(tree: Tree) -> MappingFunction:
@@ -59,11 +119,15 @@ def lowered(tree: Tree) -> MappingFunction:
         return tree.mapping
     annotations = list(_annotations(tree))
     names = _names(tree)
+    sizes = _size_count(tree)
+    annotations += [_constant[uint32]] * sizes
+    names += [f"size{i}" for i in range(sizes)]
     value = len(tree.children) < len(tree.mapping.buffer_types)
 
     def function(*variables: Any) -> Any:
-        given = iter(variables)
-        return _applied(tree, given, [next(given)] if value else [])
+        leaves = iter(variables)
+        spreads = iter(variables[len(variables) - sizes :])
+        return _applied(tree, leaves, spreads, [next(leaves)] if value else [])
 
     function.__name__ = function.__qualname__ = tree.mapping.name
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -73,29 +137,36 @@ def lowered(tree: Tree) -> MappingFunction:
     return MappingFunction(annotations, tree.mapping.return_type, function)
 
 
-def _applied(tree: Tree, variables: Iterator[Any], values: list[Any]) -> Any:
-    """Trace a tree on variables for its leaves; `values` are the arguments before those."""
+def _applied(tree: Tree, variables: Iterator[Any], sizes: Iterator[Any], values: list[Any]) -> Any:
+    """Trace a tree on variables for its leaves and sizes; `values` are the arguments before those."""
     own = tree.mapping.buffer_types
     arguments = [_converted(value, kind) for value, kind in zip(values, own, strict=False)]
     for child, annotation in zip(tree.children, own[len(values) :], strict=True):
-        arguments.append(_argument(child, annotation, variables))
+        arguments.append(_argument(child, annotation, variables, sizes))
     return inlined(tree.mapping.mapping_function)(*arguments)
 
 
-def _argument(child: Any, annotation: Any, variables: Iterator[Any]) -> Any:
+def _argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iterator[Any]) -> Any:
     if isinstance(child, Tree):
         index: Any = vc.to_dtype(uint32, 0) if child.single else mapped_index()
+        if child.spread:
+            index = _place(child.spread, index, sizes)
+        if child.single or child.spread:
+            variables = map(any_element, variables)
         assert child.mapping.return_type is not None
         register = vc.new_register(compute_type(child.mapping.return_type))
         with vc.scope_block(), mapped_at(index):
-            result = _applied(child, variables, [])
+            result = _applied(child, variables, sizes, [])
             if result is None:
                 raise ArgumentValueError(f"map {child.mapping.name!r} must return a value, got None")
             register[:] = result
         return _converted(register, annotation)
     variable = next(variables)
     if isinstance(child, Stored):
-        variable = variable[0 if child.single else mapped_index()]
+        index = 0 if child.single else mapped_index()
+        if child.spread:
+            index = _place(child.spread, index, sizes)
+        variable = variable[index]
     return variable if isinstance(child, Whole) else _converted(variable, annotation)
 
 
@@ -107,17 +178,20 @@ def _converted(value: Any, annotation: Any) -> Any:
 
 
 def _annotations(tree: Tree) -> Iterator[Any]:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     for child in tree.children:
         if isinstance(child, Tree):
             yield from _annotations(child)
         elif isinstance(child, Stored):
-            yield buffer[child.kind]
+            yield _buffer[child.kind]
         elif isinstance(child, Number):
-            yield (vc.Var if child.variable else constant)[compute_type(child.kind)]
+            yield (vc.Var if child.variable else _constant)[compute_type(child.kind)]
         else:
             yield child.annotation
+
+
+def _size_count(tree: Tree) -> int:
+    own = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
+    return own + sum(_size_count(child) for child in tree.children if isinstance(child, Tree))
 
 
 def _names(tree: Tree) -> list[str]:

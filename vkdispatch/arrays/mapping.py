@@ -48,6 +48,11 @@ class _Element(BufferVariable):
         return super().__getitem__(index)
 
 
+def any_element(variable: Any) -> Any:
+    """Return an argument of which no element is known: where `mapped_index` is not the kernel's own."""
+    return BufferVariable(variable.storage) if isinstance(variable, _Element) else variable
+
+
 @record
 class Source:
     """Where a kernel's values come from: a mapping function, and how its buffers are loaded.
@@ -116,9 +121,10 @@ class Source:
             if element.var_type is not narrow:
                 element = element.to_dtype(narrow)
             variables[position] = _Element(arguments[position], element)
-        return self._traced(variables, index)
+        return self.traced(variables, index)
 
-    def _traced(self, variables: Sequence[Any], index: Any) -> Any:
+    def traced(self, variables: Sequence[Any], index: Any) -> Any:
+        """Trace the mapping function for an index, on variables for its arguments."""
         wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
         register = vc.new_register(wide)
         with vc.scope_block(), mapped_at(named_position(index) if self.named else index):
@@ -195,7 +201,7 @@ def _asked(source: Source) -> tuple[list[int], bool, bool]:
         def probe(*variables: Any) -> None:
             index = vc.global_invocation_id().x.to_register()
             registers.append(index.expr.value)
-            source._traced(variables, ShaderVariable(index.expr))
+            source.traced(variables, ShaderVariable(index.expr))
 
         kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vkdispatch.arrays.lowering import Number, Stored, Tree, Whole, lowered
+from vkdispatch.arrays.lowering import Number, Stored, Tree, Whole, lowered, spread
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
@@ -30,6 +30,8 @@ class Operand:
         How a kernel gets its elements.
     arguments
         What the kernel is launched with: one for each of `source.annotations`.
+    name
+        What messages call it.
     """
 
     shape: tuple[int, ...]
@@ -38,6 +40,7 @@ class Operand:
     context: Context
     source: Source
     arguments: tuple[Any, ...]
+    name: str = "x"
 
     @property
     def views(self) -> tuple[Any, ...]:
@@ -61,7 +64,7 @@ def operand(x: object, name: str = "x") -> Operand:
     if isinstance(x, Buffer):
         x.require_alive()
         source = fitting(plain_source(x.var_type), x.size)
-        return Operand(x.shape, x.size, x.var_type, x.context, source, (x,))
+        return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
             f"{name}: expected a vd.Buffer or a map called with its arguments, got {given(x)}; make a buffer "
@@ -71,7 +74,7 @@ def operand(x: object, name: str = "x") -> Operand:
     source = fitting(_mapped_source(tree), x.size)
     if any(_lacks(arguments[position], kind, x.size) for position, kind in _viewed(source)):
         source = source.elementwise()
-    return Operand(x.shape, x.size, x.var_type, x.context, source, arguments)
+    return Operand(x.shape, x.size, x.var_type, x.context, source, arguments, name)
 
 
 def fitting(source: Source, size: int) -> Source:
@@ -102,26 +105,41 @@ def _lacks(buffer: Any, kind: DType, size: int) -> bool:
 
 def tree_of(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
     """Return what the kernels of a map depend on, and the arguments of their launches."""
-    children, arguments = children_of(x.mapping.buffer_types, x.arguments)
-    return Tree(x.mapping, children, x.size == 1), arguments
+    children, arguments, sizes = _parts_of(x.mapping.buffer_types, x.arguments, x.shape)
+    return Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
 
-def children_of(annotations: Any, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the parts of a tree for some parameters, and the arguments of launches."""
+def children_of(
+    annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the parts of a tree for some parameters of a map to a shape, and the arguments of launches."""
+    children, arguments, sizes = _parts_of(annotations, values, shape)
+    return tuple(children), (*arguments, *sizes)
+
+
+def _parts_of(
+    annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Any, ...], list[Any], list[int]]:
+    """Return the parts of a tree, and what launches are given: the leaves, and the sizes of spreads."""
     children: list[Any] = []
     arguments: list[Any] = []
+    sizes: list[int] = []
     for annotation, value in zip(annotations, values, strict=True):
         if isinstance(value, MappedArray):
-            child, inner = tree_of(value)
-            children.append(child)
-            arguments.extend(inner)
+            kinds, own = spread(shape, value.shape)
+            inner, leaves, spreads = _parts_of(value.mapping.buffer_types, value.arguments, value.shape)
+            children.append(Tree(value.mapping, inner, value.size == 1, kinds))
+            arguments += leaves
+            sizes += (*own, *spreads)
             continue
         if not is_value(annotation):
             children.append(Whole(annotation))
         elif isinstance(value, Buffer):
             value.require_alive()
-            children.append(Stored(value.var_type, value.size == 1))
+            kinds, own = spread(shape, value.shape)
+            children.append(Stored(value.var_type, value.size == 1, kinds))
+            sizes += own
         else:
             children.append(Number(annotation, isinstance(value, BoundVariable)))
         arguments.append(value)
-    return tuple(children), tuple(arguments)
+    return tuple(children), arguments, sizes

@@ -1,15 +1,21 @@
 """Where the results of functions on arrays go: into a buffer, perhaps through a map."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.accesses import Access, find_accesses
+from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.lowering import Tree, lowered
 from vkdispatch.arrays.mapping import argument_names, named_position
 from vkdispatch.arrays.operand import children_of
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
 from vkdispatch.shader.parameters import given
@@ -17,11 +23,15 @@ from vkdispatch.shader.parameters import given
 
 @record
 class Sink:
-    """How a kernel stores values of `value_type`: as they are, or what a map makes of them."""
+    """How a kernel stores values of `value_type`: as they are, or what a map makes of them.
+
+    `stores`: whether the map writes to its buffers.
+    """
 
     value_type: DType
     out_type: DType
     mapping: MappingFunction | None = None
+    stores: bool = False
 
     @property
     def annotations(self) -> list[Any]:
@@ -76,7 +86,9 @@ class Output:
         return self.sink.names
 
 
-def output(output_map: object, value_type: DType) -> Output:
+def output(
+    output_map: object, value_type: DType, shape: tuple[int, ...] = (), *, most: int | None = None
+) -> Output:
     """Return how a kernel stores what it computes.
 
     Parameters
@@ -85,11 +97,16 @@ def output(output_map: object, value_type: DType) -> Output:
         A map of which the first parameter is the value: alone, or called with all others. None: as it is.
     value_type
         dtype of the values.
+    shape
+        That of the result, to which the arrays that the map is called with broadcast.
+    most
+        Instead: the result has one axis, of at most so many elements; how many is not known yet. Arrays have
+        one element, or one axis and at least as many.
 
     Raises
     ------
     TypeError, ValueError
-        It is no such map, or returns nothing.
+        It is no such map, or returns nothing, or an array does not broadcast to the result's shape.
     """
     if output_map is None:
         return Output(_plain(value_type))
@@ -114,8 +131,38 @@ def output(output_map: object, value_type: DType) -> Output:
         raise ArgumentValueError(
             f"output_map: {mapping.name!r} needs a return annotation, such as -> f32: the result's dtype"
         )
-    children, arguments = children_of(mapping.buffer_types[1:], output_map.arguments)
+    target = output_map.shape if most is not None else shape
+    if most is None:
+        _check_broadcasts(output_map, shape)
+    else:
+        _check_reaches(output_map, most)
+    children, arguments = children_of(mapping.buffer_types[1:], output_map.arguments, target)
     return Output(_sink(Tree(mapping, children), value_type), arguments)
+
+
+def _check_broadcasts(output_map: OutputMap, shape: tuple[int, ...]) -> None:
+    own = output_map.shape
+    if own == shape or math.prod(own) == 1:
+        return
+    try:
+        fits = np.broadcast_shapes(own, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ArgumentValueError(
+            f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {own}, which does "
+            f"not broadcast to that of the result, {shape}"
+        )
+
+
+def _check_reaches(output_map: OutputMap, most: int) -> None:
+    own = output_map.shape
+    size = math.prod(own)
+    if size != 1 and (len(own) != 1 or size < most):
+        raise ArgumentValueError(
+            f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {own}; the result "
+            f"has one axis and up to {most} elements, so expected one axis of at least {most}, or one element"
+        )
 
 
 @remembered
@@ -126,4 +173,17 @@ def _plain(value_type: DType) -> Sink:
 @remembered
 def _sink(tree: Tree, value_type: DType) -> Sink:
     assert tree.mapping.return_type is not None
-    return Sink(value_type, tree.mapping.return_type, lowered(tree))
+    sink = Sink(value_type, tree.mapping.return_type, lowered(tree))
+    return replace(sink, stores=any(access.written for access in accesses_of_sink(sink)))
+
+
+@remembered
+def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
+    """Return how the map uses its arguments beyond the value."""
+    if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
+        return tuple(Access() for _ in sink.annotations)
+
+    def trace(variables: Sequence[Any], index: Any) -> None:
+        sink.mapped(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
+
+    return find_accesses(sink.names, sink.annotations, trace)

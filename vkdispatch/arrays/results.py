@@ -1,6 +1,5 @@
 """The buffers that functions on arrays return."""
 
-import math
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
@@ -23,8 +22,6 @@ def result(
         It has another shape or dtype, or is read-only.
     """
     if out is None:
-        if math.prod(shape) == 0:
-            return Buffer.empty(shape, kind, context=context)
         return Buffer(shape, kind, context=context)
     if not isinstance(out, Buffer):
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {given(out)}")

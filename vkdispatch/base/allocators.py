@@ -1,15 +1,16 @@
 """Short ways to allocate: `vd.buffer_f32(shape)` is `vd.Buffer(shape, vd.float32)`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, Shape
-from vkdispatch.base.dtype import DType
+
+_D = TypeVar("_D", bound=dtype.dtype)
 
 
-def _allocator(kind: DType) -> Callable[[Shape], Buffer[Any]]:
-    def allocate(shape: Shape) -> Buffer[Any]:
+def _allocator(kind: type[_D]) -> Callable[[Shape], Buffer[_D]]:
+    def allocate(shape: Shape) -> Buffer[_D]:
         return Buffer(shape, kind)
 
     allocate.__name__ = allocate.__qualname__ = f"buffer of {kind.name}"

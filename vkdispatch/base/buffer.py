@@ -2,8 +2,8 @@
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 import numpy as np
 
@@ -16,21 +16,24 @@ from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     OutOfDeviceMemoryError,
-    VkDispatchError,
 )
 from vkdispatch.base.event import Event, ReadFuture
 from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
-from vkdispatch.base.pinned import pinned_array
-from vkdispatch.base.signal import Signal
-from vkdispatch.base.structures import (
-    as_structure,
-    is_dataclass,
-    is_structure,
-    structure_from_numpy,
-    structure_of,
+from vkdispatch.base.host_data import (
+    DIRECT,
+    WIDENED,
+    Casting,
+    check_out,
+    layout_in_memory,
+    octets_of,
+    plain_array,
 )
+from vkdispatch.base.host_protocols import HostProtocols
+from vkdispatch.base.pinned import pinned_array
+from vkdispatch.base.showing import described_buffer
+from vkdispatch.base.signal import Signal
+from vkdispatch.base.structures import is_dataclass, structure_from_numpy, structure_of
 
 Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]
@@ -39,21 +42,18 @@ _D = TypeVar("_D", bound=dtype.dtype)
 _MAX_DIMENSIONS = 3
 _MAX_BYTES = 1 << 62
 _USUAL_ELEMENTS = 1 << 30
-_NUMBERS = "fiucb"  # kinds of NumPy dtypes whose arrays show their memory
-
-
-class EmptyBufferError(VkDispatchError, ValueError, RuntimeError):
-    """A buffer of no elements was asked for."""
 
 
 class OversizedBufferError(OutOfDeviceMemoryError, ValueError):
     """A buffer of more than 2**30 elements was asked for, and the device cannot hold it."""
 
 
-class Buffer(Handle, Generic[_D]):
+class Buffer(HostProtocols, Handle, Generic[_D]):
     """An array of 0 to 3 dimensions in device memory, one copy for each queue of the context.
 
-    Its contents are undefined until written.
+    Its contents are undefined until written. Copies (`copy.copy`, `copy.deepcopy`) have memory of their own
+    in the same context. A pickle has the contents of every queue's copy, and makes a buffer in the context
+    that is current then.
 
     Attributes
     ----------
@@ -69,12 +69,19 @@ class Buffer(Handle, Generic[_D]):
         What kernels see as `.shape`: the axes padded with 1 to three, then `size`.
     """
 
+    if TYPE_CHECKING:
+        # `Buff[D]` tells by these that a kernel's argument is a buffer of dtype D
+        def __getitem__(self, index: Any, /) -> NoReturn: ...
+        def __setitem__(self, index: Any, value: Any, /) -> NoReturn: ...
+        def _element(self) -> _D: ...
+
     is_external = False
     owns_memory = True
     is_writable = True
     cuda_ptr = None
     cuda_source = None
     cuda_array_stream = None
+    _base: "Buffer[Any] | None" = None  # whose memory a view shows
 
     @overload
     def __init__(
@@ -109,7 +116,8 @@ class Buffer(Handle, Generic[_D]):
         Parameters
         ----------
         shape
-            An int or up to 3 ints.
+            An int or up to 3 ints. A buffer of no elements is what functions on arrays take and give where
+            there is nothing.
         var_type
             A dtype such as `vd.float32` (a NumPy dtype is understood too), or a dataclass whose fields are
             dtypes.
@@ -123,7 +131,7 @@ class Buffer(Handle, Generic[_D]):
         TypeError
             `var_type` is no dtype, or `shape` holds something that is no int.
         ValueError
-            Too many axes, or a negative or zero size.
+            Too many axes, or a negative size.
         MemoryError
             The device has no room. Beyond 2**30 elements it is a ValueError as well.
         RuntimeError
@@ -132,11 +140,11 @@ class Buffer(Handle, Generic[_D]):
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
         self._set_shape(shape, var_type)
-        if self.size == 0:
-            raise EmptyBufferError(f"shape: a buffer needs at least one element, got {self.shape}")
         super().__init__(context)
+        # bindings need memory, even of no elements
+        size = self.mem_size or self.var_type.item_size
         try:
-            self._native = native.Buffer(self.context._native, self.mem_size)
+            self._native = native.Buffer(self.context._native, size)
         except OutOfDeviceMemoryError as error:
             if self.size <= _USUAL_ELEMENTS:
                 raise
@@ -152,26 +160,6 @@ class Buffer(Handle, Generic[_D]):
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
 
     @classmethod
-    def empty(
-        cls, shape: Shape, var_type: "DType | np.dtype[Any]", *, context: Context | None = None
-    ) -> "Buffer[Any]":
-        """Return a buffer of no elements: what functions on arrays take and give where there is nothing.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As for a new buffer, or the shape has elements.
-        """
-        made: Buffer[Any] = cls.__new__(cls)
-        made._set_shape(shape, var_type)
-        if made.size:
-            raise ArgumentValueError(f"shape: expected one of no elements, got {made.shape}")
-        Handle.__init__(made, context)
-        # bindings need memory
-        made._native = native.Buffer(made.context._native, made.var_type.item_size)
-        return made
-
-    @classmethod
     def of_memory(
         cls, context: Context, memory: native.Buffer, shape: Shape, var_type: "DType | np.dtype[Any]"
     ) -> "Buffer[Any]":
@@ -184,11 +172,49 @@ class Buffer(Handle, Generic[_D]):
         """
         made: Buffer[Any] = cls.__new__(cls)
         made._set_shape(shape, var_type)
-        if made.size == 0:
-            raise EmptyBufferError(f"shape: a buffer needs at least one element, got {made.shape}")
         Handle.__init__(made, context)
         made._native = memory
         return made
+
+    def view(self, var_type: "DType | np.dtype[Any] | type[Any]") -> "Buffer[Any]":
+        """Return a buffer on the same memory that takes its bytes for elements of another dtype.
+
+        Nothing is copied or converted, as with `numpy.ndarray.view`: what is written to one is in the other.
+        The view keeps the memory alive, and ends when this buffer is destroyed.
+
+        Parameters
+        ----------
+        var_type
+            The dtype of the view's elements. Where they are larger or smaller than this buffer's, the last
+            axis has fewer or more of them: (1024, 4) of float32 are (1024, 1) of vec4.
+
+        Raises
+        ------
+        TypeError
+            `var_type` is no dtype.
+        ValueError
+            The last axis is no whole number of such elements.
+        RuntimeError
+            The buffer was destroyed.
+        """
+        self.require_alive()
+        kind = checked_dtype(var_type)
+        shape = self.shape
+        if kind.item_size != self.var_type.item_size:
+            octets = (shape[-1] if shape else 1) * self.var_type.item_size
+            if not shape or octets % kind.item_size:
+                raise ArgumentValueError(
+                    f"var_type: the last axis of shape {shape}, of {octets} bytes, is no whole number of "
+                    f"{kind.name}, of {kind.item_size} bytes"
+                )
+            shape = (*shape[:-1], octets // kind.item_size)
+        view: Buffer[Any] = Buffer.__new__(Buffer)
+        view._set_shape(shape, kind)
+        Handle.__init__(view, self.context)
+        view._base = base = self if self._base is None else self._base
+        view._native = base._native
+        view.register_parent(base)
+        return view
 
     @property
     def signals(self) -> list[Signal]:
@@ -217,30 +243,48 @@ class Buffer(Handle, Generic[_D]):
         for end in ends:
             self._native.copy_between(start, end)
 
-    def write(self, data: "Array | bytes | bytearray | memoryview", index: int | None = None) -> None:
+    def write(
+        self,
+        data: "Array | bytes | bytearray | memoryview",
+        index: int | None = None,
+        *,
+        casting: Casting = "equiv",
+    ) -> None:
         """Copy host data in, after the work already given to the queue; `data` may be reused on return.
 
         Parameters
         ----------
         data
-            An array of exactly `mem_size` bytes (its dtype and shape are not looked at), or at most
-            `mem_size` bytes, which go to the start of the buffer. A bfloat16 buffer also takes an array of
-            `size` floats, and rounds them. A structured array must have the fields of a buffer of structures,
-            wherever in its elements.
+            An array of the buffer's shape and dtype, of any byte order and memory layout, or one axis of all
+            the elements in C order. Vectors and matrices have axes of their own behind the buffer's. A
+            complex number is as good as a last axis of two, for complex dtypes and for vectors of two. A
+            bfloat16 or complex32 buffer takes float32 or complex64, as `read` returns them, and rounds;
+            uint16 and pairs of float16 are taken as they are. A structured array has the fields of a buffer
+            of structures, wherever in its elements. Or at most `mem_size` bytes as they are, which go to the
+            start of the buffer; a memoryview is bytes, whatever its format.
         index
             The queue whose copy is written; None writes every copy.
+        casting
+            What may be converted, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or "same_kind".
 
         Raises
         ------
         TypeError
-            `data` is neither an array nor bytes.
+            `data` is neither an array nor bytes, holds Python objects, or has a mask or other fields.
         ValueError
-            `data` has the wrong size, there is no such queue, or the buffer is read-only.
+            `data` has another shape or dtype or too many bytes, there is no such queue or casting, or the
+            buffer is read-only.
         """
         queue = self._writable_queue(index)
-        self._native.write(queue, self._checked_bytes(data))
+        self._native.write(queue, self._checked_bytes(data, casting))
 
-    def write_async(self, data: "Array | bytes | bytearray | memoryview", index: int | None = None) -> Event:
+    def write_async(
+        self,
+        data: "Array | bytes | bytearray | memoryview",
+        index: int | None = None,
+        *,
+        casting: Casting = "equiv",
+    ) -> Event:
         """Copy host data in without waiting for the device, in the order of the work given to the queue.
 
         It comes after all that was given to the queue before and uses the buffer, and before what is given to
@@ -248,7 +292,7 @@ class Buffer(Handle, Generic[_D]):
 
         Parameters
         ----------
-        data, index
+        data, index, casting
             As for `write`. An array in pinned memory (`vd.empty_pinned`) is copied from where it is: leave it
             alone until the event is done. Any other data is copied to pinned memory first, and may be reused
             on return.
@@ -265,7 +309,7 @@ class Buffer(Handle, Generic[_D]):
             There is no pinned memory left for the data.
         """
         queue = self._writable_queue(index)
-        return Event(self.context, self._native.write_async(queue, self._checked_bytes(data)))
+        return Event(self.context, self._native.write_async(queue, self._checked_bytes(data, casting)))
 
     def _writable_queue(self, index: int | None) -> int:
         self.require_alive()
@@ -273,49 +317,24 @@ class Buffer(Handle, Generic[_D]):
             raise ArgumentValueError("the buffer is read-only memory of another library")
         return -1 if index is None else checked_queue(index, self.context, "index")
 
-    def _checked_bytes(self, data: object) -> Any:
+    def _checked_bytes(self, data: object, casting: str) -> Any:
+        usual = DIRECT.get(self.var_type)
         if (
-            type(data) is np.ndarray
-            and data.nbytes == self.mem_size
-            and data.dtype.kind in _NUMBERS
+            usual is not None
+            and type(data) is np.ndarray
+            and data.dtype is usual[0]
+            and data.shape == self.shape + usual[1]
             and data.flags.c_contiguous
-            and self.var_type is not dtype.bfloat16
+            and casting == "equiv"
         ):
-            return data  # the usual case, without detours
-        rounds = isinstance(data, np.ndarray) and data.size == self.size
-        octets = self._octets(data, rounds=rounds)
+            return data  # without detours
+        octets = octets_of(self.var_type, data, self.shape, casting)
         length = memoryview(octets).nbytes
-        if isinstance(data, np.ndarray) and length != self.mem_size:
-            raise ArgumentValueError(
-                f"data: expected {self.mem_size} bytes ({self._summary()}), got {data.nbytes} "
-                f"(shape {data.shape}, {data.dtype})"
-            )
         if length > self.mem_size:
             raise ArgumentValueError(
                 f"data: expected at most {self.mem_size} bytes ({self._summary()}), got {length}"
             )
         return octets
-
-    def _octets(self, data: object, *, rounds: bool) -> Any:
-        """Return host data as contiguous bytes; floats for a bfloat16 buffer rounded if `rounds`."""
-        if isinstance(data, np.ndarray):
-            if data.dtype.hasobject:
-                raise ArgumentTypeError(
-                    f"data: an array of dtype {data.dtype} holds Python objects, not numbers"
-                )
-            if rounds and self.var_type is dtype.bfloat16 and data.dtype.kind == "f":
-                data = to_bfloat16(data)
-            if data.dtype.names is not None and is_structure(self.var_type):
-                data = as_structure(self.var_type, data, "data")
-            # As bytes: some dtypes, such as datetimes, do not export their memory.
-            return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        if isinstance(data, memoryview):
-            return contiguous(data)
-        if isinstance(data, (bytes, bytearray)):
-            return data
-        raise ArgumentTypeError(
-            f"data: expected a NumPy array or bytes, got {type(data).__name__}; use np.asarray(...)"
-        )
 
     def read(self, index: int | None = None, out: "Array | None" = None) -> Array:
         """Wait for the work that writes this buffer, and return its contents.
@@ -343,21 +362,21 @@ class Buffer(Handle, Generic[_D]):
 
     def _read(self, start: int, elements: tuple[int, ...], index: int | None, out: "Array | None") -> Array:
         """Read elements of this shape, from the flat index `start` on."""
-        shape, component = self._host_layout(elements)
+        shape, component = layout_in_memory(self.var_type, elements)
         queues: Sequence[int]
         if index is None:
             queues = range(self.context.queue_count)
             shape = (len(queues), *shape)
         else:
             queues = (checked_queue(index, self.context, "index"),)
-        host = fresh_array(shape, component) if out is None else _checked_out(out, shape, component)
+        host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
             for queue in queues:
                 memory: Any = host if index is not None else host[queue : queue + 1]
                 self._native.read_into(queue, memory, offset)
         # What NumPy lacks is widened, unless the caller's own memory was filled.
-        widened = _WIDENED.get(self.var_type) if out is None else None
+        widened = WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
 
     def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:
@@ -387,45 +406,51 @@ class Buffer(Handle, Generic[_D]):
         """
         self.require_alive()
         queue = checked_queue(index, self.context, "index")
-        shape, component = self._host_layout(self.shape)
+        shape, component = layout_in_memory(self.var_type, self.shape)
         if out is None:
             host = pinned_array(self.context, queue, shape, component)
         else:
-            host = _checked_out(out, shape, component)
+            host = check_out(out, shape, component)
         memory: Any = host.reshape(-1).view(np.uint8)
         try:
             points = self._native.read_async(queue, memory)
         except ValueError as error:
             raise ArgumentValueError(str(error)) from None
-        convert = _WIDENED.get(self.var_type) if out is None else None
+        convert = WIDENED.get(self.var_type) if out is None else None
         if convert is None and out is None and self.context.borrowed:
             convert = np.copy  # pinned memory ends with a device that is somebody else's
         return ReadFuture(self.context, points, host, convert)
 
     def write_range(
-        self, data: "Array | bytes | bytearray | memoryview", start: int = 0, index: int | None = None
+        self,
+        data: "Array | bytes | bytearray | memoryview",
+        start: int = 0,
+        index: int | None = None,
+        *,
+        casting: Casting = "equiv",
     ) -> None:
         """Copy host data into a part of the buffer, after the work already given to the queue.
 
         Parameters
         ----------
         data
-            An array, or bytes, of whole elements; its dtype and shape are not looked at. A bfloat16 buffer
-            also takes an array of floats, and rounds them.
+            An array of the buffer's dtype, as for `write`, of any shape in front of the element's own axes:
+            its elements in C order. Or bytes of whole elements.
         start
             The flat index of the first element to write.
-        index
-            The queue whose copy is written; None writes every copy.
+        index, casting
+            As for `write`.
 
         Raises
         ------
         TypeError
-            `data` is neither an array nor bytes, or `start` no int.
+            As `write`, or `start` is no int.
         ValueError
-            `data` is no count of whole elements, or reaches beyond the buffer, or there is no such queue.
+            `data` has another dtype, is no count of whole elements or reaches beyond the buffer, or there is
+            no such queue or casting.
         """
         queue = self._writable_queue(index)
-        octets = self._octets(data, rounds=True)
+        octets = octets_of(self.var_type, data, None, casting)
         size = memoryview(octets).nbytes
         if size % self.var_type.item_size:
             raise ArgumentValueError(
@@ -477,61 +502,64 @@ class Buffer(Handle, Generic[_D]):
             )
         return first, last
 
-    def _host_layout(self, elements: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Return shape and dtype of the array that takes elements of this shape."""
-        if is_structure(self.var_type):
-            return elements, self.var_type.host
-        if self.var_type is dtype.complex32:
-            return (*elements, 2), np.dtype(np.float16)
-        if dtype.is_complex(self.var_type):
-            return elements, np.dtype(dtype.to_numpy_dtype(self.var_type))
-        return (*elements, *self.var_type.true_numpy_shape), component_dtype(self.var_type)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ArgumentValueError("copy: a buffer lies in device memory; its array is always a copy")
-        array = self.read(0)
-        return array if dtype is None else array.astype(dtype, copy=False)
-
     def _summary(self) -> str:
         return f"shape {self.shape}, {self.var_type.name}"
+
+    @property
+    def _memory_handle(self) -> int:
+        return self._handle if self._base is None else self._base._handle
 
     def _release(self) -> None:
         # Absent when the allocation failed.
         memory = getattr(self, "_native", None)
-        if memory is not None:
+        if self._base is not None:
+            del self._native
+        elif memory is not None:
             memory.destroy()
 
+    def __copy__(self) -> Self:
+        self.require_alive()
+        made = type(self)(*self._made_of(), context=self.context)
+        made._native.copy_from(self._native)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        self.require_alive()
+        copies: list[Array] = [np.empty(self.mem_size, np.uint8) for _ in range(self.context.queue_count)]
+        for queue, octets in enumerate(copies):
+            memory: Any = octets
+            self._native.read_into(queue, memory, 0)
+        if all(np.array_equal(octets, copies[0]) for octets in copies):
+            del copies[1:]
+        return _restore, (type(self), self._made_of(), copies)
+
+    def _made_of(self) -> tuple[Any, ...]:
+        """Return the arguments that make such a buffer."""
+        return self.shape, self.var_type
+
+    def _extents(self) -> tuple[str, ...]:
+        """Return what its text says of its shape."""
+        return (f"shape={self.shape}",)
+
     def __repr__(self) -> str:
-        return (
-            f"Buffer {self._handle}:\n"
-            f"\tShape: {self.shape}\n"
-            f"\tType: {self.var_type.name}\n"
-            f"\tSize: {self.size} elements, {self.mem_size} bytes\n"
-            f"\tQueues: {self.context.queue_count}\n"
-        )
+        return described_buffer(self)
 
 
-def _complex_of_pairs(pairs: Array) -> Array:
-    return pairs.astype(np.float32).view(np.complex64)[..., 0]
-
-
-_WIDENED: dict[DType, Callable[[Array], Array]] = {
-    dtype.complex32: _complex_of_pairs,
-    dtype.bfloat16: from_bfloat16,
-}
-
-
-def _checked_out(out: object, shape: tuple[int, ...], component: np.dtype[Any]) -> Array:
-    if not isinstance(out, np.ndarray):
-        raise ArgumentTypeError(f"out: expected a NumPy array, got {type(out).__name__}")
-    if out.shape != shape or out.dtype != component:
+def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[Array]") -> Buffer[Any]:
+    """Make a buffer of what its pickle has: one content for all queues, or one for each."""
+    made = cls(*arguments)
+    if len(copies) not in (1, made.context.queue_count):
         raise ArgumentValueError(
-            f"out: expected shape {shape} of {component}, got shape {out.shape} of {out.dtype}"
+            f"the pickled buffer has different contents on {len(copies)} queues, and the current context has "
+            f"{made.context.queue_count}: make a context of as many, or pickle buf.read(0)"
         )
-    if not (out.flags.c_contiguous and out.flags.writeable):
-        raise ArgumentValueError("out: expected a C-contiguous, writable array; use np.empty(...)")
-    return out
+    for queue, octets in enumerate(copies):
+        memory: Any = octets
+        made._native.write(queue if len(copies) > 1 else -1, memory)
+    return made
 
 
 def checked_dtype(value: object) -> DType:
@@ -587,33 +615,48 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     return result
 
 
-def asbuffer(array: Array, *, context: Context | None = None) -> "Buffer[Any]":
+class Computed(Protocol):
+    """An array that is computed on the device where it is read, such as a map called with its arguments."""
+
+    def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
+
+
+def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "Buffer[Any]":
     """Make a buffer of an array's shape and dtype and write the array to it.
 
-    In the current context, unless `context` is given.
+    Parameters
+    ----------
+    array
+        A NumPy array; or a map called with its arguments, which one kernel computes on the device (recorded,
+        where a global graph is set).
+    context
+        Where; None: the current context, and for maps that of their arguments.
 
     Raises
     ------
     TypeError
-        `array` is no NumPy array.
+        `array` is neither, or has a mask.
     ValueError
-        No dtype matches the array's, or it has more than 3 axes.
+        No dtype matches the array's, or it has more than 3 axes; or a map's arguments lie in another context.
     """
+    compute = getattr(type(array), "__vkdispatch_buffer__", None)
+    if compute is not None:
+        computed: Buffer[Any] = compute(array, context)
+        return computed
     if hasattr(array, "__cuda_array_interface__"):
         return from_cuda_array(array)
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
-            f"array: expected a NumPy array, got {type(array).__name__}; use np.asarray(...)"
+            f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
+            "use np.asarray(...)"
         )
     if array.dtype.names is not None:
         kind: DType = structure_from_numpy(array.dtype)
     else:
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
-    if not array.size:
-        return Buffer.empty(array.shape, kind, context=context)
+    array = plain_array(array, "array")
     buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
-    # Device memory is in native byte order.
-    buffer.write(array.astype(array.dtype.newbyteorder("="), copy=False))
+    buffer.write(array)
     return buffer
 
 

@@ -2,16 +2,18 @@
 
 import operator
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.devices import DeviceInfo, by_preference
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.init import get_devices, no_driver_error
+from vkdispatch.base.init import get_devices, is_dummy, no_driver_error
 
 _COMPUTE = 0x2
 _GRAPHICS = 0x1
 # Each queue has a thread and a copy of every buffer.
 _MAX_QUEUES = 64
+_DEVICE_VARIABLE = "VKDISPATCH_DEVICE"
 
 
 def as_int(value: object) -> int | None:
@@ -55,21 +57,22 @@ def automatic_devices(device_count: int | None, use_cpu: bool, multi_device: boo
     devices = get_devices()
     if not devices:
         raise no_driver_error("the loader found no device")
-    wanted = os.environ.get("VKDISPATCH_DEVICE", "").strip()
+    # It chooses among real devices; the dummy backend makes up one.
+    wanted = "" if is_dummy() else os.environ.get(_DEVICE_VARIABLE, "").strip()
     if wanted:
-        return [find_device(wanted, devices)]
-    order = by_preference(devices)
-    if not order:
-        # Every device lacks something: name the first one and what it lacks.
-        return [0]
-    gpus = [index for index in order if not devices[index].is_cpu()]
-    candidates = order if use_cpu or not gpus else gpus
+        candidates = [find_device(wanted, devices)]
+    else:
+        order = by_preference(devices)
+        gpus = [index for index in order if not devices[index].is_cpu()]
+        # Where every device lacks something, the first one is named and what it lacks.
+        candidates = (order if use_cpu or not gpus else gpus) or [0]
     if device_count is None:
         return candidates if multi_device else candidates[:1]
     count = as_int(device_count)
     if count is None or not 1 <= count <= len(candidates):
         raise ArgumentValueError(
-            f"device_count: expected 1 to {len(candidates)} (devices available), got {device_count!r}"
+            f"device_count: expected 1 to {len(candidates)} (devices available"
+            f"{f' with {_DEVICE_VARIABLE}={wanted}' if wanted else ''}), got {device_count!r}"
         )
     return candidates[:count]
 
@@ -77,17 +80,24 @@ def automatic_devices(device_count: int | None, use_cpu: bool, multi_device: boo
 def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
     """Return the position of the device with this index, or with this text in its name (any case).
 
+    A whole number is an index, never a part of a name.
+
     Raises
     ------
     ValueError
         No device matches.
     """
-    if wanted.isdigit() and int(wanted) < len(devices):
+    names = "; ".join(f"{index}: {device.device_name}" for index, device in enumerate(devices))
+    if re.fullmatch(r"[+-]?[0-9]+", wanted):
+        if not 0 <= int(wanted) < len(devices):
+            raise ArgumentValueError(
+                f"{_DEVICE_VARIABLE}: expected an index from 0 to {len(devices) - 1} or a part of a name, "
+                f"got {wanted!r}; there are {names}"
+            )
         return int(wanted)
     matches = [index for index in range(len(devices)) if wanted.lower() in devices[index].device_name.lower()]
     if not matches:
-        names = "; ".join(f"{index}: {device.device_name}" for index, device in enumerate(devices))
-        raise ArgumentValueError(f"VKDISPATCH_DEVICE: no device matches {wanted!r}; there are {names}")
+        raise ArgumentValueError(f"{_DEVICE_VARIABLE}: no device matches {wanted!r}; there are {names}")
     usable = [index for index in matches if not devices[index].missing]
     return (usable or matches)[0]
 

@@ -20,6 +20,8 @@ Copied = native.Buffer | native.HostBlock
 class CommandList(Handle):
     """Dispatches in order. A submit takes a snapshot: the list may be changed or reset at once."""
 
+    _instead = "record the calls in another one"
+
     def __init__(self, context: Context | None = None) -> None:
         """Make an empty list, in the current context unless another is given."""
         super().__init__(context)

@@ -3,17 +3,17 @@
 import atexit
 import contextlib
 import itertools
-import os
 import sys
 import weakref
 from _thread import RLock, _local, allocate_lock
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import vkdispatch_native as native
 from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
 from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, DeviceLostError, UsageError
 from vkdispatch.base.init import (
     after_contexts,
@@ -24,20 +24,24 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
+from vkdispatch.base.unshared import Unshared
 
 if TYPE_CHECKING:
     from vkdispatch.base.interop import ContextHandles
 
+_Kept = TypeVar("_Kept")
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
 _numbers = itertools.count(1)
 _numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
-class Context:
+class Context(Unshared):
     """Devices with their queues, and the limits that hold on all of them.
 
     Limits are the smallest over the devices (`uniform_buffer_alignment` the largest); memory sizes are bytes.
     """
+
+    _instead = "make one where it is needed, with vd.make_context(...)"
 
     def __init__(
         self,
@@ -130,8 +134,10 @@ class Context:
         self.device_infos = infos
         self.queue_families = families
         self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
-        # What functions of the layers above keep for their next calls, by names of their own.
+        # What the layers above keep for their next calls, by names of their own, and for each kernel and the
+        # like. Whatever refers to a context without being the user's is here: it would not end otherwise.
         self.kept: dict[str, Any] = {}
+        self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.closed = False
         self._engine = engine
         self._handle = id(self)
@@ -146,6 +152,19 @@ class Context:
                 "the dummy backend has no device: kernels can be traced and their source be read, no more"
             )
         return self._engine
+
+    def _keep(self, name: str, make: "Callable[[], _Kept]") -> "_Kept":
+        """Return what is kept under a name, made the first time. Of two threads the first one's counts."""
+        found: _Kept | None = self.kept.get(name)
+        return found if found is not None else self.kept.setdefault(name, make())
+
+    def _state_of(self, owner: object, make: "Callable[[], _Kept]") -> "_Kept":
+        """Return what is kept for an object, made the first time, and only while there is that object.
+
+        It must not refer to the object itself, which would never end then.
+        """
+        found: _Kept | None = self._states.get(owner)
+        return found if found is not None else self._states.setdefault(owner, make())
 
     def refresh_limits_from_device_infos(self) -> None:
         """Compute the limits again from `device_infos`."""
@@ -262,13 +281,15 @@ class Context:
             self._engine.close()
             for function in after_contexts:
                 function()
+        self.kept.clear()
+        self._states.clear()
 
 
 def _force_staging() -> bool:
-    return os.environ.get("VKDISPATCH_FORCE_STAGING", "") == "1"
+    return read_switch("VKDISPATCH_FORCE_STAGING")
 
 
-class Handle:
+class Handle(Unshared):
     """A device object. Children hold their parents alive; destroying a parent destroys its children first.
 
     An object that nobody holds any more has no children, and its native part frees itself: there is no need
@@ -319,6 +340,11 @@ class Handle:
                 child.destroy()
         self.clear_parents()
         self._release()
+
+    @property
+    def _memory_handle(self) -> int:
+        """The number of the object that owns the memory."""
+        return self._handle
 
     def _release(self) -> None:
         """Destroy the native object."""

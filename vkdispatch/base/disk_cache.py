@@ -5,7 +5,8 @@ place and renamed into it, so a reader sees all of it or nothing, whatever other
 end. What its digest does not match is deleted and counts as absent. Nothing here raises because of the disk:
 where it is full, read-only or gone, programs run as if nothing had been kept.
 
-The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` disables all of it.
+The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` disables all of it. A word
+that is no folder, such as `1`, raises ArgumentValueError.
 """
 
 import errno
@@ -16,6 +17,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.logging import log_verbose
 from vkdispatch.base.record import record
 
@@ -29,6 +31,7 @@ LIMIT = 256 << 20
 
 _VARIABLE = "VKDISPATCH_CACHE"
 _OFF = ("off", "0")
+_NO_FOLDERS = ("1", "on", "true", "yes", "false", "no")
 _MAGIC = b"vkdispatch cache 1\n"
 _DIGEST = 16
 _HEAD = len(_MAGIC) + _DIGEST
@@ -170,6 +173,8 @@ def _root() -> str | None:
     chosen = os.environ.get(_VARIABLE, "").strip()
     if chosen.lower() in _OFF:
         return None
+    if chosen.lower() in _NO_FOLDERS:
+        raise ArgumentValueError(f"{_VARIABLE}: expected a folder, or off, got {chosen!r}")
     root = _roots.get(chosen)
     if root is None:
         try:

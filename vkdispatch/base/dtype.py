@@ -9,12 +9,17 @@ component.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+
+if TYPE_CHECKING:
+    from vkdispatch.base.kernel_values import Value
+else:
+    Value = object
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -24,7 +29,7 @@ def _remembered(function: _Function) -> _Function:
     return cast(_Function, functools.cache(function))
 
 
-class dtype:
+class dtype(Value):
     """Base class of all data types.
 
     Attributes
@@ -411,6 +416,16 @@ def component_type(kind: DType) -> DType:
 def component_count(kind: DType) -> int:
     """Count of scalar components of one value: 1, 2 of complex64, 9 of mat3."""
     return kind.item_size // component_type(kind).item_size
+
+
+@_remembered
+def pair_twin(kind: DType) -> DType | None:
+    """Vector of two of a complex type, or the reverse: the same components in memory. None for others."""
+    if is_complex(kind):
+        return _VECTORS.get((component_type(kind), 2))
+    if is_vector(kind):
+        return next((twin for twin in (complex32, complex64, complex128) if pair_twin(twin) is kind), None)
+    return None
 
 
 def is_float_dtype(kind: DType) -> bool:

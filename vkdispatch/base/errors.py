@@ -28,6 +28,14 @@ class ArgumentIndexError(VkDispatchError, IndexError):
     """An index lies outside what it indexes."""
 
 
+class AxisError(ArgumentValueError, ArgumentIndexError):
+    """An array has no such axis, or one is named twice; like `numpy.exceptions.AxisError`."""
+
+
+class OverlapError(ArgumentValueError):
+    """Two arguments of a call are the same memory, of which one would be overwritten while it is needed."""
+
+
 class CheckError(VkDispatchError):
     """A checked kernel did what its checks forbid; the classes below say what."""
 

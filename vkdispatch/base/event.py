@@ -19,6 +19,7 @@ from vkdispatch.base.errors import (
     WaitTimeoutError,
 )
 from vkdispatch.base.logging import log_error
+from vkdispatch.base.unshared import Unshared
 
 Array = np.ndarray[Any, Any]
 # A queue, or its twin that moves data, and the number of a batch of its work.
@@ -32,7 +33,7 @@ _IDLE_SECONDS = 1.0
 _LONGEST_SECONDS = 1e9  # 31 years
 
 
-class _Moment(Generic[_T]):
+class _Moment(Unshared, Generic[_T]):
     """Work on the device that ends at some time, and what it leaves."""
 
     def __init__(self, context: Context, points: "list[Point]") -> None:
@@ -140,6 +141,8 @@ class Event(_Moment[None]):
     Made by `vd.record_event` and `Buffer.write_async`. `await event` waits in an asyncio program.
     """
 
+    _instead = "record another one with vd.record_event()"
+
     def _outcome(self) -> None:
         self._reached(None)
 
@@ -149,6 +152,8 @@ class Event(_Moment[None]):
 
 class ReadFuture(_Moment[Array]):
     """The contents of a buffer on their way to an array, which `await future` gives in an asyncio program."""
+
+    _instead = "take the array that future.result() returns"
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.host_data import Casting, check_casting, choice, fit, plain_array, raw_octets
 from vkdispatch.base.image_format import (
     AddressMode,
     BorderColor,
@@ -24,7 +25,6 @@ from vkdispatch.base.image_format import (
     select_format,
 )
 from vkdispatch.base.mipmaps import level_count, level_shape, mip_chain
-from vkdispatch.base.packing import contiguous
 from vkdispatch.base.sampling import SamplerSettings, checked_settings
 
 Array = np.ndarray[Any, Any]
@@ -66,6 +66,8 @@ class Image(Handle):
     type, view_type, format
         What Vulkan calls the image.
     """
+
+    _instead = "write image.read() into an image of the same shape"
 
     def __init__(
         self,
@@ -140,28 +142,37 @@ class Image(Handle):
             f"vc.{cls.__name__}[...], from vkdispatch.codegen"
         )
 
-    def write(self, data: "Array | bytes | bytearray | memoryview", device_index: int = ALL_QUEUES) -> None:
+    def write(
+        self,
+        data: "Array | bytes | bytearray | memoryview",
+        device_index: int = ALL_QUEUES,
+        *,
+        casting: Casting = "equiv",
+    ) -> None:
         """Copy host data in, after the work already given to the queue, and make the mip levels anew.
 
         Parameters
         ----------
         data
-            An array or bytes of exactly `mem_size` bytes, laid out like `array_shape`; dtype and shape of an
-            array are not looked at. It may be changed on return.
+            An array of `array_shape` and the image's dtype, of any byte order and memory layout, or one axis
+            of all the values in C order; one channel may have an axis of its own. Or exactly `mem_size` bytes
+            laid out like it. It may be changed on return.
         device_index
             The queue whose copy is written; -1 writes every copy.
+        casting
+            What may be converted, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or "same_kind".
 
         Raises
         ------
         TypeError
-            `data` is neither an array nor bytes.
+            `data` is neither an array nor bytes, holds Python objects or has a mask.
         ValueError
-            `data` has the wrong size, or there is no such queue.
+            `data` has another shape, dtype or size, or there is no such queue or casting.
         """
         self.require_alive()
         everywhere = device_index == ALL_QUEUES
         queue = ALL_QUEUES if everywhere else checked_queue(device_index, self.context, "device_index")
-        texels = self._checked_texels(data)
+        texels = self._checked_texels(data, casting)
         self._native.write(queue, _as_bytes(texels))
         self._write_smaller(queue, texels)
 
@@ -179,25 +190,23 @@ class Image(Handle):
             for queue in range(self.context.queue_count):
                 self._write_smaller(queue, self._stored_texels(queue, 0))
 
-    def _checked_texels(self, data: object) -> Array:
+    def _checked_texels(self, data: object, casting: str) -> Array:
         """Return the data as the device has it: (layers, axes..., channels)."""
-        if isinstance(data, np.ndarray) and not data.dtype.hasobject:
-            length = data.nbytes
-        elif isinstance(data, (bytes, bytearray, memoryview)):
-            length = memoryview(data).nbytes
-        else:
-            raise ArgumentTypeError(
-                f"data: expected a NumPy array or bytes, got {type(data).__name__}; use np.asarray(...)"
-            )
-        if length != self.mem_size:
-            raise ArgumentValueError(
-                f"data: expected {self.mem_size} bytes ({self._summary()}), got {length}"
-            )
+        check_casting(casting)
+        host = np.dtype(host_dtype(self.dtype))
         if isinstance(data, np.ndarray):
-            flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+            array = plain_array(data, "data")
+            wanted = choice(host, array.shape, self.array_shape, (*self.shape, self.channels))
+            values = np.ascontiguousarray(fit(array, [wanted], casting)[1])
         else:
-            flat = np.frombuffer(contiguous(memoryview(data)), np.uint8)
-        texels = flat.view(host_dtype(self.dtype)).reshape(self.layers, *self._sizes, self.channels)
+            octets = raw_octets(data)
+            length = memoryview(octets).nbytes
+            if length != self.mem_size:
+                raise ArgumentValueError(
+                    f"data: expected {self.mem_size} bytes ({self._summary()}), got {length}"
+                )
+            values = np.frombuffer(octets, np.uint8).view(host)
+        texels = values.reshape(self.layers, *self._sizes, self.channels)
         missing = _device_channels(self.channels) - self.channels
         if missing:
             # What sampling gives for the alpha of an image without one.
@@ -381,6 +390,8 @@ class Sampler(Handle):
     settings
         How it is sampled.
     """
+
+    _instead = "make another one with image.sample(...)"
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import vkdispatch_native as native
 from vkdispatch.base.devices import DeviceInfo, matrix_product
+from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
+_BACKEND_VARIABLE = "VKDISPATCH_BACKEND"
 
 # Called before Vulkan is loaded, and when a context has ended. Modules that few programs need note here what
 # they have to do then.
@@ -75,7 +77,9 @@ def initialize(
             return
         if name in _NOT_BUILT:
             raise BackendUnavailableError(
-                name, f"backend: this build has no {name!r} backend; use 'vulkan', or 'dummy' to run nothing"
+                name,
+                f"{_backend_source(backend)}: this build has no {name!r} backend; use 'vulkan', or 'dummy' "
+                "to run nothing",
             )
         if log_level is not None:
             from vkdispatch.base.logging import set_log_level
@@ -84,7 +88,7 @@ def initialize(
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
         if name == "vulkan":
-            _load_vulkan(debug_mode or _debug_requested())
+            _load_vulkan(read_switch("VKDISPATCH_DEBUG") or debug_mode)
         _active_backend = name
 
 
@@ -93,18 +97,21 @@ def debug_enabled() -> bool:
     return _debug
 
 
-def _debug_requested() -> bool:
-    return os.environ.get("VKDISPATCH_DEBUG", "").strip().lower() in ("1", "true", "yes", "on")
-
-
 def _backend_name(backend: str | None) -> str:
     if backend is not None and not isinstance(backend, str):
         raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
-    chosen = backend or _active_backend or os.environ.get("VKDISPATCH_BACKEND") or "vulkan"
+    chosen = backend or _active_backend or os.environ.get(_BACKEND_VARIABLE, "").strip() or "vulkan"
     name = chosen.strip().lower()
     if name not in _BACKENDS:
-        raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {chosen!r}")
+        raise ArgumentValueError(
+            f"{_backend_source(backend)}: expected one of {', '.join(_BACKENDS)}, got {chosen!r}"
+        )
     return name
+
+
+def _backend_source(backend: str | None) -> str:
+    """Return what names the backend, for messages: the argument, or else the variable."""
+    return "backend" if backend or _active_backend else _BACKEND_VARIABLE
 
 
 def _load_vulkan(debug: bool) -> None:
@@ -113,7 +120,8 @@ def _load_vulkan(debug: bool) -> None:
         function()
     try:
         native.initialize(debug)
-    except VulkanError as error:
+    # The loader says that it is out of memory, too, where it cannot read a driver's manifest.
+    except (VulkanError, OutOfDeviceMemoryError) as error:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
@@ -121,16 +129,24 @@ def _load_vulkan(debug: bool) -> None:
 
         log_warning(
             "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
+            + (
+                f", or VK_LAYER_PATH={layers!r} hides it"
+                if (layers := os.environ.get("VK_LAYER_PATH"))
+                else ""
+            )
         )
 
 
 def no_driver_error(reason: str) -> BackendUnavailableError:
     """Return the error that says why Vulkan cannot run here and what to install."""
+    from vkdispatch.base.drivers import explain_variables
+
     return BackendUnavailableError(
         "vulkan",
-        f"Vulkan cannot run on this machine: {reason}. Install the GPU vendor's Vulkan driver, or a CPU "
-        "driver, which needs no GPU (Debian, Ubuntu: apt install libvulkan1 mesa-vulkan-drivers). If one is "
-        "installed, see whether VK_DRIVER_FILES or VK_ICD_FILENAMES point elsewhere.",
+        f"Vulkan cannot run on this machine: {reason}.{explain_variables()} Install the GPU vendor's Vulkan "
+        "driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install libvulkan1 "
+        "mesa-vulkan-drivers). If one is installed, VK_LOADER_DEBUG=error,driver has the loader say why it "
+        "is not used.",
     )
 
 

@@ -1,6 +1,7 @@
 """Host values to the bytes a kernel reads: numbers, vectors, matrices, by dtype."""
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,10 @@ _PLAIN: dict[DType, struct.Struct] = {
 }
 
 
+# The largest integers up to which floats have all.
+_MOST_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, dtype.float64: 1 << 53}
+
+
 def component_dtype(kind: DType) -> np.dtype[Any]:
     """Return the NumPy dtype of one component (complex: of its real part)."""
     return _COMPONENTS[dtype.component_type(kind)]
@@ -79,7 +84,9 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     kind
         What the kernel reads.
     value
-        A number, or for vectors and matrices a sequence or array of their shape. Floats truncate to integers.
+        A number, or for vectors and matrices a sequence or array of their shape. It must fit: a real number
+        is rounded to the float type, but an integer has to be one of its values, and an integer type takes
+        whole numbers only.
     argument
         How error messages call the value.
 
@@ -88,7 +95,7 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     TypeError
         `value` is of the wrong kind, such as None, text or complex for a real type.
     ValueError
-        `value` has the wrong shape, or does not fit an integer type.
+        `value` has the wrong shape or does not fit.
     """
     quick = _pack_plain(kind, value)
     if quick is not None:
@@ -111,12 +118,20 @@ def _pack_plain(kind: DType, value: object) -> bytes | None:
         if type(value) is complex:
             return packer.pack(value.real, value.imag) if dtype.is_complex(kind) else None
         if type(value) is tuple or type(value) is list:
-            return packer.pack(*value) if dtype.is_vector(kind) else None
+            fits = dtype.is_vector(kind) and not _may_round(kind, value)
+            return packer.pack(*value) if fits else None
         if type(value) is float or type(value) is int:
-            return packer.pack(value) if dtype.is_scalar(kind) else None
-    except (struct.error, OverflowError):
+            fits = dtype.is_scalar(kind) and not _may_round(kind, (value,))
+            return packer.pack(value) if fits else None
+    except (struct.error, OverflowError, TypeError):
         return None
     return None
+
+
+def _may_round(kind: DType, values: Iterable[Any]) -> bool:
+    """Whether one of the integers among these numbers may lack a value of a float type."""
+    most = _MOST_EXACT.get(dtype.component_type(kind))
+    return most is not None and any(type(value) is not float and abs(value) > most for value in values)
 
 
 def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
@@ -171,24 +186,51 @@ def _numbers(kind: DType, value: object, argument: str) -> "np.ndarray[Any, Any]
 def _as_components(kind: DType, array: "np.ndarray[Any, Any]", argument: str) -> "np.ndarray[Any, Any]":
     component = component_dtype(kind)
     if dtype.is_complex(kind):
-        pairs = np.stack([array.real, array.imag], axis=-1)
-        with np.errstate(over="ignore"):
-            return pairs.astype(component)
+        array = np.stack([array.real, array.imag], axis=-1)
     if component.kind == "f":
-        with np.errstate(over="ignore"):
-            return array.astype(component)
-    _check_range(component, array, kind, argument)
+        return _as_floats(component, array, kind, argument)
+    _check_integers(component, array, kind, argument)
     return array.astype(component)
 
 
-def _check_range(component: np.dtype[Any], array: "np.ndarray[Any, Any]", kind: DType, argument: str) -> None:
+def _as_floats(
+    component: np.dtype[Any], array: "np.ndarray[Any, Any]", kind: DType, argument: str
+) -> "np.ndarray[Any, Any]":
+    with np.errstate(over="ignore"):
+        floats = array.astype(component)
+    lost = np.isinf(floats) & ~np.isinf(array) if array.dtype.kind == "f" else _inexact(floats, array)
+    if np.any(lost):
+        number = array[lost].flat[0].item()
+        why = (
+            f"; give float({number}) to have it rounded"
+            if isinstance(number, int) and np.all(np.isfinite(floats))
+            else ""
+        )
+        raise ArgumentValueError(f"{argument}: {kind.name} cannot hold {number!r}{why}")
+    return floats
+
+
+def _inexact(floats: "np.ndarray[Any, Any]", integers: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return where floats differ from the integers that they were made of."""
+    # Through Python numbers: NumPy would compare them as floats.
+    pairs = zip(floats.flat, integers.flat, strict=True)
+    return np.fromiter((a.item() != b.item() for a, b in pairs), bool, floats.size).reshape(floats.shape)
+
+
+def _check_integers(
+    component: np.dtype[Any], array: "np.ndarray[Any, Any]", kind: DType, argument: str
+) -> None:
     limits = np.iinfo(component)
     for number in array.flat:
         # Through Python numbers: NumPy would compare uint64 and int64 as floats.
         plain = number.item()
-        if plain != plain or not limits.min - 1 < plain < limits.max + 1:
+        if plain != plain or not limits.min <= plain <= limits.max:
             raise ArgumentValueError(
                 f"{argument}: {plain!r} does not fit {kind.name} ({limits.min} to {limits.max})"
+            )
+        if plain != int(plain):
+            raise ArgumentValueError(
+                f"{argument}: {plain!r} is no whole number, as {kind.name} needs; round it"
             )
 
 

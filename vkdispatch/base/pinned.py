@@ -16,6 +16,12 @@ Array = np.ndarray[Any, Any]
 _MAX_BYTES = 1 << 62
 
 
+class _Block(native.HostBlock):
+    """Pinned memory, which on a foreign device holds the context: the device may go when that is gone."""
+
+    __slots__ = ("context",)
+
+
 def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32) -> Array:
     """Return a new array in pinned memory, its contents undefined.
 
@@ -50,7 +56,9 @@ def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "n
         return np.empty(shape, dtype)
     if count * dtype.itemsize > _MAX_BYTES:
         raise OutOfDeviceMemoryError(f"shape: {count * dtype.itemsize} bytes are more than there can be")
-    block: Any = native.HostBlock(context._native, queue, count * dtype.itemsize)
+    block: Any = _Block(context._native, queue, count * dtype.itemsize)
+    if context.borrowed:
+        block.context = context
     return np.frombuffer(block, dtype, count).reshape(shape + dtype.shape)
 
 

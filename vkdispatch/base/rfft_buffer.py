@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Array, Buffer, Shape, checked_shape
+from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
@@ -31,8 +32,12 @@ class RFFTBuffer(Buffer[Any]):
         dtype of the reals.
     """
 
-    def __init__(self, shape: Shape, fourier_type: DType = dtype.complex64) -> None:
+    def __init__(
+        self, shape: Shape, fourier_type: DType = dtype.complex64, *, context: Context | None = None
+    ) -> None:
         """Allocate memory for a real signal of `shape` (1 to 3 axes) and its spectrum of `fourier_type`.
+
+        In the current context, unless `context` is given.
 
         Raises
         ------
@@ -46,7 +51,7 @@ class RFFTBuffer(Buffer[Any]):
             )
         if not real_shape:
             raise ArgumentValueError("shape: a real FFT needs at least one axis, got ()")
-        super().__init__((*real_shape[:-1], real_shape[-1] // 2 + 1), fourier_type)
+        super().__init__((*real_shape[:-1], real_shape[-1] // 2 + 1), fourier_type, context=context)
         self.real_shape = real_shape
         self.fourier_shape = self.shape
         self.real_type = dtype.component_type(fourier_type)
@@ -62,7 +67,7 @@ class RFFTBuffer(Buffer[Any]):
         self._check(arr, self.real_shape, "biuf", "real")
         rows = np.zeros(self._padded_shape(), dtype.to_numpy_dtype(self.real_type))
         rows[..., : self.real_shape[-1]] = arr
-        self.write(rows, index)
+        self.write(rows.reshape(*self.shape, 2), index)
 
     def read_real(self, index: int | None = None) -> Array:
         """Return the real signal, as `Buffer.read`."""
@@ -88,6 +93,12 @@ class RFFTBuffer(Buffer[Any]):
     def read_fourier(self, index: int | None = None) -> Array:
         """Return the half spectrum; the same as `read`."""
         return self.read(index)
+
+    def _made_of(self) -> tuple[Any, ...]:
+        return self.real_shape, self.var_type
+
+    def _extents(self) -> tuple[str, ...]:
+        return f"real_shape={self.real_shape}", f"shape={self.shape}"
 
     def _padded_shape(self) -> tuple[int, ...]:
         return (*self.shape[:-1], 2 * self.shape[-1])

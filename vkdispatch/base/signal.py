@@ -6,17 +6,20 @@ from collections.abc import Callable
 
 from vkdispatch.base.context import Context, checked_queue, get_context
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
+from vkdispatch.base.unshared import Unshared
 
 # Says how far a queue, and the one beside it that only moves data, must have come.
 Use = Callable[[int], list[tuple[int, int]]]
 
 
-class Signal:
+class Signal(Unshared):
     """Set once the work that it stands for was submitted, and again, as seen by `wait`, once it is done.
 
     `vd.Signal()` stands for all the work given to the queues so far. Those of `buffer.signals` follow their
     buffer: each stands for the last work given to its queue that writes the buffer.
     """
+
+    _instead = "take another one of buffer.signals"
 
     def __init__(self, ptr_addr: int | None = None) -> None:
         """Mark the work given to every queue until now.

@@ -1,5 +1,6 @@
 """Structures: dtypes of several named fields, made of dataclasses or of NumPy's structured dtypes."""
 
+import copyreg
 import functools
 import typing
 from collections.abc import Iterator
@@ -12,7 +13,11 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 
-class Structure(dtype.dtype):
+class _Made(type):
+    """Class of the structures, which are made as programs run: a pickle has their fields."""
+
+
+class Structure(dtype.dtype, metaclass=_Made):
     """Base class of structures. Two of the same fields are one.
 
     Attributes
@@ -70,7 +75,7 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
         }
     )
     text = ", ".join(f"{name}: {kind.name}" for name, kind in fields)
-    return type(
+    made: Any = _Made(
         "Structure",
         (Structure,),
         {
@@ -91,6 +96,16 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
             "host": host,
         },
     )
+    return made  # type: ignore[no-any-return]
+
+
+def _reduced(kind: type[Any]) -> "str | tuple[Any, ...]":
+    if kind is Structure:
+        return "Structure"
+    return structure, (tuple((name, field) for name, field, _ in kind.fields),)
+
+
+copyreg.pickle(_Made, _reduced)
 
 
 def _host_format(kind: DType) -> Any:
@@ -103,14 +118,22 @@ def _host_format(kind: DType) -> Any:
 
 
 def field_types(owner: type[Any]) -> dict[str, Any]:
-    """Return the annotations of a dataclass's fields, those given as text evaluated where possible."""
+    """Return the annotations of a dataclass's fields, those given as text evaluated where possible.
+
+    Of `Const[D]`, as which type checkers take a number, it returns D.
+    """
     try:
         hints = typing.get_type_hints(owner)
     except Exception:
         # names that are not visible here: the fields' own annotations must do
         hints = {}
     fields = owner.__dataclass_fields__.values()
-    return {field.name: hints.get(field.name, field.type) for field in fields}
+    return {field.name: _bare(hints.get(field.name, field.type)) for field in fields}
+
+
+def _bare(annotation: Any) -> Any:
+    constant = getattr(getattr(annotation, "__origin__", None), "is_constant", False)
+    return annotation.__args__[0] if constant else annotation
 
 
 def is_dataclass(value: object) -> typing.TypeGuard[type[Any]]:

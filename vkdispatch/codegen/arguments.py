@@ -1,7 +1,7 @@
 """Annotations of kernel arguments, and what each becomes inside the kernel."""
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vkdispatch.base.dtype import (
     DType,
@@ -34,48 +34,76 @@ from vkdispatch.codegen.variables import ShaderVariable
 _ArgType = TypeVar("_ArgType")
 
 
-class Constant(ShaderVariable, Generic[_ArgType]):
-    """`Const[D]`: a value of dtype D, fixed when the call is recorded."""
+if TYPE_CHECKING:
+    from vkdispatch.codegen.argument_types import (
+        Buffer as Buffer,
+    )
+    from vkdispatch.codegen.argument_types import (
+        Constant as Constant,
+    )
+    from vkdispatch.codegen.argument_types import (
+        Image1D as Image1D,
+    )
+    from vkdispatch.codegen.argument_types import (
+        Image2D as Image2D,
+    )
+    from vkdispatch.codegen.argument_types import (
+        Image2DArray as Image2DArray,
+    )
+    from vkdispatch.codegen.argument_types import (
+        Image3D as Image3D,
+    )
+    from vkdispatch.codegen.argument_types import (
+        StorageImage1D as StorageImage1D,
+    )
+    from vkdispatch.codegen.argument_types import (
+        StorageImage2D as StorageImage2D,
+    )
+    from vkdispatch.codegen.argument_types import (
+        StorageImage2DArray as StorageImage2DArray,
+    )
+    from vkdispatch.codegen.argument_types import (
+        StorageImage3D as StorageImage3D,
+    )
+    from vkdispatch.codegen.argument_types import (
+        Variable as Variable,
+    )
+else:
 
+    class Constant(ShaderVariable, Generic[_ArgType]):
+        """`Const[D]`: a value of dtype D, fixed when the call is recorded."""
 
-class Variable(ShaderVariable, Generic[_ArgType]):
-    """`Var[D]`: a value of dtype D that a command graph may set anew for each submission."""
+        is_constant = True  # what fields of dataclasses are told by
 
+    class Variable(ShaderVariable, Generic[_ArgType]):
+        """`Var[D]`: a value of dtype D that a command graph may set anew for each submission."""
 
-class Buffer(BufferVariable, Generic[_ArgType]):
-    """`Buff[D]`: a buffer, seen as elements of dtype D, or of a dataclass whose fields are dtypes."""
+    class Buffer(BufferVariable, Generic[_ArgType]):
+        """`Buff[D]`: a buffer, seen as elements of dtype D, or of a dataclass whose fields are dtypes."""
 
+    class Image1D(ImageVariable, Generic[_ArgType]):
+        """`Img1[D]`: a sampled image of one dimension."""
 
-class Image1D(ImageVariable, Generic[_ArgType]):
-    """`Img1[D]`: a sampled image of one dimension."""
+    class Image2D(ImageVariable, Generic[_ArgType]):
+        """`Img2[D]`: a sampled image of two dimensions."""
 
+    class Image2DArray(ImageVariable, Generic[_ArgType]):
+        """A sampled array of images of two dimensions; a coordinate is (x, y, layer)."""
 
-class Image2D(ImageVariable, Generic[_ArgType]):
-    """`Img2[D]`: a sampled image of two dimensions."""
+    class Image3D(ImageVariable, Generic[_ArgType]):
+        """`Img3[D]`: a sampled image of three dimensions."""
 
+    class StorageImage1D(StorageImageVariable, Generic[_ArgType]):
+        """`SImg1[D]`: an image of one dimension whose texels, of dtype D, are loaded and stored."""
 
-class Image2DArray(ImageVariable, Generic[_ArgType]):
-    """A sampled array of images of two dimensions; a coordinate is (x, y, layer)."""
+    class StorageImage2D(StorageImageVariable, Generic[_ArgType]):
+        """`SImg2[D]`: an image of two dimensions whose texels, of dtype D, are loaded and stored."""
 
+    class StorageImage2DArray(StorageImageVariable, Generic[_ArgType]):
+        """An array of images of two dimensions whose texels, at (x, y, layer), are loaded and stored."""
 
-class Image3D(ImageVariable, Generic[_ArgType]):
-    """`Img3[D]`: a sampled image of three dimensions."""
-
-
-class StorageImage1D(StorageImageVariable, Generic[_ArgType]):
-    """`SImg1[D]`: an image of one dimension whose texels, of dtype D, are loaded and stored."""
-
-
-class StorageImage2D(StorageImageVariable, Generic[_ArgType]):
-    """`SImg2[D]`: an image of two dimensions whose texels, of dtype D, are loaded and stored."""
-
-
-class StorageImage2DArray(StorageImageVariable, Generic[_ArgType]):
-    """An array of images of two dimensions whose texels, at (x, y, layer), are loaded and stored."""
-
-
-class StorageImage3D(StorageImageVariable, Generic[_ArgType]):
-    """`SImg3[D]`: an image of three dimensions whose texels, of dtype D, are loaded and stored."""
+    class StorageImage3D(StorageImageVariable, Generic[_ArgType]):
+        """`SImg3[D]`: an image of three dimensions whose texels, of dtype D, are loaded and stored."""
 
 
 _SAMPLED: dict[Any, int] = {Image1D: 1, Image2D: 2, Image2DArray: 2, Image3D: 3}

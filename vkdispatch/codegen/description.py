@@ -7,7 +7,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.base.record import field, record
+from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.analysis import resource_access
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
 from vkdispatch.codegen.glsl import GlslText, write_kernel
@@ -103,6 +103,8 @@ class ShaderArgumentInfo:
         What kind of image; None for all else.
     planar
         Whether the kernel indexes the buffer by two axes, so that its shape must have no third.
+    reinterpreted
+        Whether a buffer of any other dtype may be given, whose bytes are taken for elements of `dtype`.
     """
 
     name: str
@@ -117,6 +119,7 @@ class ShaderArgumentInfo:
     fields: tuple[str, ...] = ()
     image: ImageBinding | None = None
     planar: bool = False
+    reinterpreted: bool = False
 
 
 @record(sealed=True)
@@ -188,6 +191,11 @@ class ShaderDescription:
     def name(self) -> str:
         """Name of the kernel."""
         return self.kernel.name
+
+    def reinterpreting(self) -> "ShaderDescription":
+        """Return the same kernel, which takes buffers of any dtype for what it declares."""
+        infos = tuple(replace(info, reinterpreted=True) for info in self.shader_arg_infos)
+        return replace(self, shader_arg_infos=infos)
 
     @functools.cached_property
     def _texts(self) -> dict[Variant, GlslText]:

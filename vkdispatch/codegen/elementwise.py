@@ -90,7 +90,7 @@ def elementwise(kernel: Kernel) -> Elementwise | None:
     found = list(nodes(expr for statement in statements for expr in expressions_of(statement)))
     if any(map(_is_forbidden, found)):
         return None
-    definitions = _definitions(statements)
+    definitions = definitions_of(statements)
     elements = tuple(expr for expr in found if expr.op is Op.ELEMENT)
     conditions = tuple(_conditions(kernel.body))
     body, returns = _without_returns(kernel.body)
@@ -132,7 +132,7 @@ def _is_forbidden(expr: Expr) -> bool:
     return expr.op is Op.BUILTIN and expr.value is not Builtin.GLOBAL_INVOCATION_ID
 
 
-def _definitions(statements: list[Statement]) -> dict[Register, Expr]:
+def definitions_of(statements: list[Statement]) -> dict[Register, Expr]:
     """Find registers that are declared once and not stored to, with their values."""
     definitions: dict[Register, Expr] = {}
     changing: set[Register] = set()

@@ -5,7 +5,7 @@ registers are storage: `r += x` changes a register, and a name that holds anythi
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,11 @@ from vkdispatch.codegen.messages import BRACES, FormatError, check_format
 from vkdispatch.codegen.operators import Operators
 from vkdispatch.codegen.recording import current, is_tracing
 
+if TYPE_CHECKING:
+    from vkdispatch.codegen.any_dtype import OfAnyDtype
+else:
+    OfAnyDtype = object
+
 _POSTFIX = (Op.ELEMENT, Op.INDEX, Op.COMPONENT, Op.SWIZZLE, Op.CALL, Op.CONSTRUCT, Op.ARGUMENT, Op.BUILTIN)
 _UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
 
@@ -48,7 +53,7 @@ _UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
 _assign = object.__setattr__
 
 
-class ShaderVariable(Operators):
+class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     """A GPU value. Made by the functions of `vkdispatch.codegen` and by operators, not by its constructor."""
 
     __slots__ = ("is_conjugate",)

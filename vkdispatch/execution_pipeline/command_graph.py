@@ -12,7 +12,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, checked_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, is_current
+from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
@@ -78,6 +78,10 @@ class BoundVariable:
     """A named value of a graph, to be passed as the argument of a `Var[...]` parameter."""
 
     __slots__ = ("graph", "name")
+
+    if TYPE_CHECKING:
+        # `Var[D]` tells by this that it takes a bound variable
+        def __rmul__(self, other: Any, /) -> "BoundVariable": ...
 
     def __init__(self, graph: "CommandGraph", name: str) -> None:
         self.graph = graph
@@ -347,7 +351,7 @@ class CommandGraph(CommandList):
 
     def start(self, queue_index: int) -> int:
         """Submit to a queue; return the number of the batch to wait for, 0 for none. Raises as `submit`."""
-        if self._probes or self.pc_values:
+        if self._probes or self._slots:
             self.submit(1, queue_index)
             return self.context._native.last_value(queue_index)
         self._complete_instance()
@@ -355,7 +359,7 @@ class CommandGraph(CommandList):
 
     def run(self, queue_index: int) -> None:
         """Submit to a queue and wait, as a rule with one call of the native module. Raises as `submit`."""
-        if self._probes or self.pc_values:
+        if self._probes or self._slots:
             self.context._native.wait_for(queue_index, self.start(queue_index), True)
             return
         self._complete_instance()
@@ -441,7 +445,8 @@ class CommandGraph(CommandList):
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
 
-        The same name may be bound many times. Until set, it is 0.
+        The same name may be bound many times. A submit needs a value for each name that a recorded kernel
+        uses.
 
         Raises
         ------
@@ -483,6 +488,14 @@ class CommandGraph(CommandList):
             known = ", ".join(map(repr, self._slots)) or "none"
             raise ArgumentValueError(f"name: no variable {name!r} was bound in this graph; bound are {known}")
 
+    def _check_set(self) -> None:
+        """Raise ValueError where a variable that a recorded kernel uses has no value."""
+        for name, slots in self._slots.items():
+            if slots and name not in self.pc_values:
+                raise ArgumentValueError(
+                    f"variable {name!r} has no value; call graph.set_var({name!r}, ...) before the submit"
+                )
+
     # The public order of arguments differs from that of CommandList.
     def submit(  # type: ignore[override]
         self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
@@ -501,13 +514,15 @@ class CommandGraph(CommandList):
         Raises
         ------
         ValueError
-            A bound value has the wrong shape for so many instances, or there is no such queue.
+            A bound variable has no value, or one that does not fit or has the wrong shape for so many
+            instances; or there is no such queue.
         CheckError
             A checked kernel violated a check; everything has been run.
         """
         self.require_alive()
         instances = 1 if instance_count is None else checked_instances(instance_count)
         with self._lock:
+            self._check_set()
             rows = self._rows(instances)
             if self._probes:
                 self._submit_observed(rows, instances, queue_index)
@@ -574,6 +589,7 @@ class CommandGraph(CommandList):
         """Check that `submit(instance_count)` would work, without submitting. Raises as `submit`."""
         self.require_alive()
         with self._lock:
+            self._check_set()
             self._rows(checked_instances(instance_count))
 
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
@@ -625,7 +641,7 @@ def _handles_of(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
         if not isinstance(buffer, Buffer):
             raise ArgumentTypeError(f"temporaries: entry {position}: expected a vd.Buffer, got {buffer!r}")
         buffer.require_alive()
-        handles.add(buffer._handle)
+        handles.add(buffer._memory_handle)
     return frozenset(handles)
 
 
@@ -679,17 +695,24 @@ class _ThreadGraphs(_local):
     """The graphs of the running thread."""
 
     chosen: CommandGraph | None = None
-    default: CommandGraph | None = None
+
+
+class _DefaultGraph(_local):
+    """The running thread's own graph in a context."""
+
+    graph: CommandGraph | None = None
 
 
 current = _ThreadGraphs()
+_DEFAULT = "graphs.default"
 
 
 def default_graph() -> CommandGraph:
     """Return this thread's own graph, which submits every call as it is recorded and keeps nothing."""
-    graph = current.default
-    if graph is None or graph.destroyed or not (graph.context.usable and is_current(graph.context)):
-        graph = current.default = CommandGraph(reset_on_submit=True, submit_on_record=True)
+    default = get_context()._keep(_DEFAULT, _DefaultGraph)
+    graph = default.graph
+    if graph is None or graph.destroyed:
+        graph = default.graph = CommandGraph(reset_on_submit=True, submit_on_record=True)
     return graph
 
 

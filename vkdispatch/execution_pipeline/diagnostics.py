@@ -177,7 +177,7 @@ def _ring_words() -> int:
     text = os.environ.get(_RING_VARIABLE, "").strip()
     if not text:
         return _RING_BYTES // 4
-    if not text.isdigit() or not 64 <= int(text) <= _MOST_RING_BYTES:
+    if not (text.isascii() and text.isdigit()) or not 64 <= int(text) <= _MOST_RING_BYTES:
         raise ArgumentValueError(
             f"{_RING_VARIABLE}: expected bytes from 64 to {_MOST_RING_BYTES}, got {text!r}"
         )

@@ -195,7 +195,9 @@ def plan_fusions(
         Handles of the buffers whose contents nobody will read.
     """
     uses = Counter(
-        handle for _, resources, _ in recorded for handle in {resource._handle for resource in resources}
+        handle
+        for _, resources, _ in recorded
+        for handle in {resource._memory_handle for resource in resources}
     )
     plan = Plan([])
     start = 0

@@ -275,7 +275,7 @@ def fft_context(
     ------
     ValueError
         `compute_type` is not complex, or one workgroup cannot hold such a line.
-    IndexError
+    AxisError
         There is no such axis.
     RuntimeError
         A kernel is being traced already.

@@ -106,7 +106,7 @@ def make_convolution_shader(
     ------
     TypeError, ValueError
         A wrong argument, such as a type that is not complex.
-    IndexError
+    AxisError
         There is no such axis.
     """
     shape = checked_shape(buffer_shape)
@@ -234,7 +234,7 @@ def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type
     ------
     TypeError, ValueError
         `buffer_shape` is no shape, or `compute_type` not complex.
-    IndexError
+    AxisError
         There is no such axis.
     """
     shape = checked_shape(buffer_shape)
@@ -260,7 +260,7 @@ def make_transpose_shader(
     ------
     TypeError, ValueError
         A wrong argument, such as a type that is not complex.
-    IndexError
+    AxisError
         There is no such axis.
     """
     shape = checked_shape(buffer_shape)

@@ -1,10 +1,12 @@
 """Convolutions of buffers along one axis or two, and the layout of kernels that makes them fastest."""
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from vkdispatch.arrays.aliasing import check_apart
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
@@ -43,6 +45,8 @@ from vkdispatch.fft.shaders import Transform
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # What `transpose` made: a kernel can be of use only where the same invocations have the same values.
 _transposed: "WeakKeyDictionary[Buffer[Any], object]" = WeakKeyDictionary()
@@ -102,13 +106,15 @@ def convolve(
     ------
     TypeError, ValueError
         Arguments are missing or wrong, or a buffer is too small.
-    IndexError
+    AxisError
         There is no such axis.
     """
     given = (
         axis,
+        type(axis),  # True and 1.0 would find what 1 came to
         normalize,
         kernel_num,
+        type(kernel_num),
         transposed_kernel,
         kernel_inner_only,
         buffer_shape,
@@ -118,6 +124,7 @@ def convolve(
     key = ("convolve", kinds(buffers), given, types)
     if not print_shader and (ready := find(key)) is not None:
         fits = not transposed_kernel or kernel_map is not None
+        _check_apart(buffers, input_map, output_map)
         if fits or _transposed.get(buffers[-1], ready.layout) == ready.layout:
             ready.kernels[0](*buffers, graph=graph)
             return
@@ -173,6 +180,7 @@ def convolve(
         require_room(buffers[position], kernel_elements(spec), kernel_type, "kernel buffer")
         if transposed_kernel:
             _require_layout(buffers[position], spec)
+    _check_apart(buffers, input_map, output_map)
     kernel = convolution_kernel(spec)
     if print_shader:
         print(kernel)
@@ -180,6 +188,31 @@ def convolve(
     remember(key, [kernel], _layout_of(spec) if transposed_kernel else None)
 
 
+def _check_apart(
+    buffers: Sequence[Any], input_map: MappingFunction | None, output_map: MappingFunction | None
+) -> None:
+    """Raise OverlapError for a kernel, or an argument of its map, that is the outcome as well."""
+    written = argument_count(output_map)
+    # one buffer is both, where there are no maps
+    first = written if input_map is output_map is None else written + argument_count(input_map)
+    for kernel in buffers[first:]:
+        for signal in buffers[:written]:
+            check_apart("kernel", kernel, "the signal", signal)
+
+
+def _takes_kernel_arguments(function: _Function) -> _Function:
+    """Let the arguments of a kernel map follow one another, where the map itself is given by name."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if len(args) > 2 and options.get("kernel_map") is not None:
+            args = (args[0], args[1:])
+        return function(*args, **options)
+
+    return cast(_Function, call)
+
+
+@_takes_kernel_arguments
 def convolve2D(  # noqa: N802
     buffer: Any,
     kernel: Any,
@@ -207,7 +240,8 @@ def convolve2D(  # noqa: N802
     buffer
         Complex, of two axes or three: the outcome, and the signal unless there is an input map.
     kernel
-        Complex, of the same shape; with `kernel_map` its argument, or a tuple of them.
+        Complex, of the same shape; with `kernel_map` its argument, or a tuple of them. Where `kernel_map` is
+        given by name they may also follow one another.
     kernel_map, buffer_shape, graph, print_shader, normalize, transposed_kernel, kernel_inner_only
         As for `convolve`; the kernel is applied along the axis before the last.
     input_map, output_map
@@ -224,6 +258,7 @@ def convolve2D(  # noqa: N802
     """
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     buffer = require_buffer(buffer, "buffer")
+    kernels = _kernel_arguments("convolve2D", buffer, kernel, kernel_map)
     shape = _planes("convolve2D", buffer.shape if buffer_shape is None else buffer_shape, buffer_shape)
     for kind, mapping, side in ((output_type, output_map, "output"), (input_type, input_map, "input")):
         if kind is not None and mapping is not None:
@@ -250,7 +285,7 @@ def convolve2D(  # noqa: N802
     fft(buffer, *reads, input_map=input_map, output_type=kind, **options)
     convolve(
         buffer,
-        *_kernel_arguments(kernel, kernel_map),
+        *kernels,
         kernel_map=kernel_map,
         axis=len(shape) - 2,
         normalize=normalize,
@@ -297,6 +332,7 @@ def _in_one_kernel(
     )
 
 
+@_takes_kernel_arguments
 def convolve2DR(  # noqa: N802
     buffer: RFFTBuffer,
     kernel: Any,
@@ -330,10 +366,11 @@ def convolve2DR(  # noqa: N802
     given = require_rfft_buffer(buffer).real_shape if buffer_shape is None else buffer_shape
     shape = _planes("convolve2DR", given, buffer_shape)
     options: dict[str, Any] = {"graph": graph, "print_shader": print_shader, "compute_type": compute_type}
+    kernels = _kernel_arguments("convolve2DR", buffer, kernel, kernel_map)
     fft(buffer, buffer_shape=shape, r2c=True, **options)
     convolve(
         buffer,
-        *_kernel_arguments(kernel, kernel_map),
+        *kernels,
         kernel_map=kernel_map,
         buffer_shape=(*shape[:-1], shape[-1] // 2 + 1),
         axis=len(shape) - 2,
@@ -352,12 +389,25 @@ def _planes(who: str, given: Any, buffer_shape: Any) -> tuple[int, ...]:
     return shape
 
 
-def _kernel_arguments(kernel: Any, kernel_map: MappingFunction | None) -> tuple[Any, ...]:
-    if kernel_map is not None and isinstance(kernel, (tuple, list)):
-        return tuple(kernel)
-    if kernel_map is not None and kernel is None:
-        return ()
-    return (kernel,)
+def _kernel_arguments(
+    who: str, buffer: Buffer[Any], kernel: Any, kernel_map: MappingFunction | None
+) -> tuple[Any, ...]:
+    """Return a kernel's arguments, checked before anything is done to the buffer."""
+    arguments: tuple[Any, ...] = (kernel,)
+    if checked_map(kernel_map, "kernel_map") is None:
+        require_buffer(kernel, "kernel")
+    elif kernel is None:
+        arguments = ()
+    elif isinstance(kernel, (tuple, list)):
+        arguments = tuple(kernel)
+    wanted = argument_count(kernel_map)
+    if len(arguments) != wanted:
+        raise ArgumentValueError(
+            f"{who}: kernel: expected {wanted} arguments for kernel_map, got {len(arguments)}"
+        )
+    for each in arguments:
+        check_apart("kernel", each, "the signal", buffer)
+    return arguments
 
 
 # ---- kernels in the layout that convolutions read fastest ------------------------------------------
@@ -403,7 +453,7 @@ def transpose(
     ------
     TypeError, ValueError
         A wrong argument, or a buffer that is too small or of another dtype.
-    IndexError
+    AxisError
         There is no such axis.
     """
     source = require_buffer(in_buffer, "in_buffer")
@@ -431,6 +481,7 @@ def transpose(
                 f"out_buffer: expected a buffer of {written.name}, got {target.var_type.name}"
             )
         require_room(target, elements, written, "out_buffer")
+        check_apart("out_buffer", target, "in_buffer", source)
     kernel = make_transpose_shader(shape, axis, kernel_inner_only, read, written, compute_type)
     if print_shader:
         print(kernel)

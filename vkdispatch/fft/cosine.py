@@ -5,6 +5,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import float16, float32, float64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -12,7 +14,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer
 from vkdispatch.fft.cosine_maps import Family, Recipe, maps_of
 from vkdispatch.fft.functions import fft
-from vkdispatch.fft.many_axes import checked_axes
 from vkdispatch.fft.norms import Norm, checked_norm, factor
 from vkdispatch.fft.shapes import checked_shape
 from vkdispatch.shader.copying import copyto
@@ -68,11 +69,11 @@ def dct(
     ------
     TypeError, ValueError
         An argument is wrong, such as a buffer of complex numbers.
-    IndexError
+    AxisError
         There is no such axis.
     """
     options = (norm, graph, out, orthogonalize, buffer_shape, print_shader)
-    return cosine_transform("dct", buffer, type, (axis,), False, *options)
+    return cosine_transform("dct", buffer, type, (axis,), False, *options, name="axis")
 
 
 def idct(
@@ -89,7 +90,7 @@ def idct(
 ) -> Buffer[Any]:
     """Return the inverse of `dct` of the same type and norm, as `scipy.fft.idct`; see `dct`."""
     options = (norm, graph, out, orthogonalize, buffer_shape, print_shader)
-    return cosine_transform("dct", buffer, type, (axis,), True, *options)
+    return cosine_transform("dct", buffer, type, (axis,), True, *options, name="axis")
 
 
 def dst(
@@ -110,7 +111,7 @@ def dst(
     value too and is normalized by that number. All else is as in `dct`.
     """
     options = (norm, graph, out, orthogonalize, buffer_shape, print_shader)
-    return cosine_transform("dst", buffer, type, (axis,), False, *options)
+    return cosine_transform("dst", buffer, type, (axis,), False, *options, name="axis")
 
 
 def idst(
@@ -127,7 +128,7 @@ def idst(
 ) -> Buffer[Any]:
     """Return the inverse of `dst` of the same type and norm, as `scipy.fft.idst`; see `dct`."""
     options = (norm, graph, out, orthogonalize, buffer_shape, print_shader)
-    return cosine_transform("dst", buffer, type, (axis,), True, *options)
+    return cosine_transform("dst", buffer, type, (axis,), True, *options, name="axis")
 
 
 def dctn(
@@ -216,6 +217,7 @@ def cosine_transform(
     orthogonalize: bool | None,
     buffer_shape: Any,
     shown: bool,
+    name: str = "axes",
 ) -> Buffer[Any]:
     """Transform along some axes; for the arguments see `dct`."""
     buffer = _checked_reals(buffer)
@@ -223,7 +225,7 @@ def cosine_transform(
     if math.prod(shape) != buffer.size:
         raise ArgumentValueError(f"buffer_shape: {shape} is not what a buffer of {buffer.size} values holds")
     number, norm = _checked_type(type), checked_norm(norm)
-    chosen = checked_axes(axes, len(shape))
+    chosen = checked_axes(axes, len(shape), name)
     if family == "dct" and number == 1:
         for axis in chosen:
             if shape[axis] < 2:
@@ -260,7 +262,7 @@ def cosine_transform(
             print_shader=shown,
         )
         source = target
-    if not chosen and target is not buffer:
+    if not chosen and not is_same_memory(target, buffer):
         copyto(target, buffer, graph=graph)
     return target
 

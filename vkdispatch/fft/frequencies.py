@@ -6,13 +6,14 @@ from typing import Any, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer
-from vkdispatch.fft.many_axes import checked_axes
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -107,7 +108,7 @@ def fftshift(
         `out` or `graph` is given with an array.
     ValueError
         `out` has another shape or dtype, is `x` although an axis is odd, or an axis is named twice.
-    IndexError
+    AxisError
         There is no such axis of the buffer.
     """
     return _shift("fftshift", x, axes, out, graph)
@@ -145,7 +146,7 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
                 raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
         return np.fft.fftshift(x, axes) if who == "fftshift" else np.fft.ifftshift(x, axes)
     shape = x.shape
-    chosen = checked_axes(axes, len(shape))
+    chosen = checked_axes(axes, len(shape), "axes")
     # how much further on in the source each value is
     steps = [0, 0, 0]
     for axis in chosen:
@@ -163,12 +164,12 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
         )
     if not x.size:
         return target
-    if target is x:
+    if is_same_memory(target, x):
         odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
         if odd:
-            raise ArgumentValueError(
-                f"out: in place only axes of even lengths can be shifted, and axis {odd[0]} has "
-                f"{shape[odd[0]]}; give another buffer"
+            raise OverlapError(
+                "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
+                f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
             )
         _swapping(x.var_type)(x, *steps, graph=graph)
     elif any(steps):

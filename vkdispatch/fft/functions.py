@@ -83,10 +83,11 @@ def fft(
     ------
     TypeError, ValueError
         Arguments are missing or wrong, or a buffer is too small.
-    IndexError
+    AxisError
         There is no such axis.
     """
-    given = (axis, inverse, normalize_inverse, norm, r2c, buffer_shape, input_signal_range)
+    # True and 1.0 would find what 1 came to
+    given = (axis, type(axis), inverse, normalize_inverse, norm, r2c, buffer_shape, input_signal_range)
     types = (input_map, output_map, output_type, input_type, compute_type)
     key = ("fft", kinds(buffers), given, types)
     if not print_shader and (ready := find(key)) is not None:

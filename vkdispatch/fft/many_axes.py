@@ -4,40 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer, require_rfft_buffer
 from vkdispatch.fft.functions import fft, fft2, ifft2
 from vkdispatch.fft.norms import Norm, checked_norm
 from vkdispatch.fft.ops import read_op, write_op
-from vkdispatch.fft.shapes import checked_axis, checked_shape
+from vkdispatch.fft.shapes import checked_shape
 from vkdispatch.shader.map import MappingFunction, map
-
-
-def checked_axes(axes: Any, dimensions: int) -> tuple[int, ...]:
-    """Return axes counted from the front, in the given order; None are all.
-
-    Raises
-    ------
-    TypeError
-        `axes` is neither an int, a sequence of ints, nor None.
-    IndexError
-        There is no such axis.
-    ValueError
-        An axis is named twice.
-    """
-    if axes is None:
-        return tuple(range(dimensions))
-    given = axes if isinstance(axes, Sequence) else (axes,)
-    if None in given:
-        raise ArgumentTypeError(f"axes: expected ints, got {axes!r}")
-    found = tuple(checked_axis(axis, dimensions) for axis in given)
-    if len(set(found)) != len(found):
-        raise ArgumentValueError(f"axes: each may be named once, got {axes!r}")
-    return found
 
 
 def fftn(
@@ -69,7 +47,7 @@ def fftn(
     ------
     TypeError, ValueError
         As `fft`; also if an axis is named twice.
-    IndexError
+    AxisError
         There is no such axis.
     """
     _many(buffer, axes, norm, False, graph, print_shader, compute_type, buffer_shape)
@@ -101,7 +79,7 @@ def _many(
 ) -> None:
     shape = checked_shape(require_buffer(buffer, "buffer").shape if buffer_shape is None else buffer_shape)
     norm = checked_norm(norm)
-    chosen = checked_axes(axes, len(shape))
+    chosen = checked_axes(axes, len(shape), "axes")
     if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
         # planes that fit into a workgroup are done in one go
         options: dict[str, Any] = {"graph": graph, "print_shader": shown, "compute_type": compute_type}
@@ -149,7 +127,7 @@ def rfftn(
         `buffer` is no RFFTBuffer.
     ValueError
         As `fft`; also if an axis is named twice, or the last one named is not the buffer's last.
-    IndexError
+    AxisError
         There is no such axis.
     """
     chosen = _real_axes(buffer, axes)
@@ -180,7 +158,7 @@ def irfftn(
 
 def _real_axes(buffer: Any, axes: Any) -> tuple[int, ...]:
     dimensions = len(require_rfft_buffer(buffer).real_shape)
-    chosen = checked_axes(axes, dimensions)
+    chosen = checked_axes(axes, dimensions, "axes")
     if chosen[-1:] != (dimensions - 1,):
         raise ArgumentValueError(
             f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "

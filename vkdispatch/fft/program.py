@@ -5,7 +5,7 @@ import weakref
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
@@ -91,16 +91,15 @@ class Program:
         return self._text()
 
 
-class _Kept(threading.local):
-    """A thread's buffers that are kept for each graph, by slot and dtype."""
+class _Scratch(threading.local):
+    """A thread's buffers of a context that are kept for each graph, by slot and dtype."""
 
     def __init__(self) -> None:
-        self.context: weakref.ref[Context] | None = None
         self.buffers: weakref.WeakKeyDictionary[CommandGraph, dict[tuple[int, DType], Buffer[Any]]]
         self.buffers = weakref.WeakKeyDictionary()
 
 
-_kept = _Kept()
+_SCRATCH = "fft.scratch"
 
 
 def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -> "Buffer[Any]":
@@ -111,10 +110,7 @@ def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -
     """
     if elements * kind.item_size > _KEPT:
         return Buffer((elements,), kind)
-    context = get_context()
-    if _kept.context is None or _kept.context() is not context:
-        _kept.context, _kept.buffers = weakref.ref(context), weakref.WeakKeyDictionary()
-    kept = _kept.buffers.setdefault(graph, {})
+    kept = get_context()._keep(_SCRATCH, _Scratch).buffers.setdefault(graph, {})
     buffer = kept.get((slot, kind))
     if buffer is None or buffer.size < elements:
         buffer = kept[slot, kind] = Buffer((elements,), kind)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
@@ -15,7 +16,7 @@ _MOST = 4096
 class Ready:
     """What a call comes to: kernels to launch in order, and the layout that a transposed kernel must have."""
 
-    context: Context
+    context: "ref[Context]"
     kernels: tuple[Any, ...]
     layout: object = None
 
@@ -30,7 +31,7 @@ def find(key: Any) -> Ready | None:
     except TypeError:
         # a list somewhere
         return None
-    return found if found is not None and found.context is get_context() else None
+    return found if found is not None and found.context() is get_context() else None
 
 
 def remember(key: Any, kernels: Sequence[Any], layout: object = None) -> None:
@@ -38,7 +39,7 @@ def remember(key: Any, kernels: Sequence[Any], layout: object = None) -> None:
     if len(_ready) >= _MOST:
         _ready.clear()
     try:
-        _ready[key] = Ready(get_context(), tuple(kernels), layout)
+        _ready[key] = Ready(ref(get_context()), tuple(kernels), layout)
     except TypeError:
         return
 

@@ -55,7 +55,7 @@ class FFTConfig:
         ------
         ValueError
             `compute_type` is not complex, or one workgroup cannot hold a line of that length.
-        IndexError
+        AxisError
             There is no such axis.
         """
         require_complex(compute_type, "compute_type")

@@ -156,7 +156,7 @@ def _complex_transform(inverse: bool) -> Callable[..., Array]:
         for axis, length in zip(chosen, lengths, strict=True):
             array = _resized(array, length, axis)
         buffer = Buffer(array.size, complex64 if _is_single(array) else complex128)
-        buffer.write(np.ascontiguousarray(array), 0)
+        buffer.write(array.reshape(-1), 0)
         _along(buffer, array.shape, chosen, inverse, norm)
         return buffer.read(0).reshape(array.shape)
 
@@ -222,7 +222,7 @@ def _backward_real(conjugate: bool) -> Callable[..., Array]:
         buffer = RFFTBuffer(
             (array.size // array.shape[-1], real_length), complex64 if _is_single(array) else complex128
         )
-        buffer.write(np.ascontiguousarray(array), 0)
+        buffer.write(array.reshape(-1), 0)
         _along(buffer, array.shape, _after_move(chosen), True, norm)
         transform(buffer, buffer_shape=buffer.real_shape, r2c=True, inverse=True, norm=norm or "backward")
         signal = buffer.read_real(0).reshape((*array.shape[:-1], real_length))
@@ -260,7 +260,7 @@ def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
             # real and imaginary parts are transformed each for itself
             array = array.view(array.real.dtype).reshape(*array.shape, 2)
         buffer = Buffer(array.size, float32 if _is_single(array) else float64)
-        buffer.write(array, 0)
+        buffer.write(array.reshape(-1), 0)
         options = (norm, None, buffer, orthogonalize, array.shape, False)
         cosine_transform(family, buffer, type, tuple(chosen), inverse, *options)
         outcome = buffer.read(0).reshape(array.shape).view(kind)

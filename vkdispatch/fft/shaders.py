@@ -143,7 +143,7 @@ def make_fft_shader(
     ------
     TypeError, ValueError
         A wrong argument, such as a type that is not complex.
-    IndexError
+    AxisError
         There is no such axis.
     """
     shape = checked_shape(buffer_shape)

@@ -5,7 +5,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.arrays import axes
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.fft.stages import prime_factors
 
 # What 0.1.0 took for `max_register_count`: lengths without larger primes are those that it could transform.
@@ -14,9 +15,9 @@ _USUAL_REGISTERS = 16
 
 def checked_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
     """Return a shape as a tuple. Raises TypeError or ValueError where it is none."""
-    axes = shape if isinstance(shape, Sequence) else (shape,)
+    sizes = shape if isinstance(shape, Sequence) else (shape,)
     try:
-        found = tuple(operator.index(axis) for axis in axes)
+        found = tuple(operator.index(size) for size in sizes)
     except TypeError:
         raise ArgumentTypeError(f"{what}: expected an int or a tuple of ints, got {shape!r}") from None
     if not found or min(found) < 1:
@@ -31,18 +32,10 @@ def checked_axis(axis: Any, dimensions: int) -> int:
     ------
     TypeError
         It is no int.
-    IndexError
+    AxisError
         There is no such axis.
     """
-    if axis is None:
-        return dimensions - 1
-    try:
-        number = operator.index(axis)
-    except TypeError:
-        raise ArgumentTypeError(f"axis: expected an int, got {axis!r}") from None
-    if not -dimensions <= number < dimensions:
-        raise ArgumentIndexError(f"axis: {number} is out of range for {dimensions} axes")
-    return number % dimensions
+    return dimensions - 1 if axis is None else axes.checked_axis(axis, dimensions)
 
 
 def require_neighbours(shape: tuple[int, ...], axis: int) -> None:

@@ -1,6 +1,5 @@
 """What operations record into: dispatches, copies and barriers of a sequence, in order."""
 
-import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.context import Context
+from vkdispatch.base.environment import read_switch
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.spirv_repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -244,7 +244,7 @@ class Commands:
 
 def _count_repeats(steps: list[Step]) -> int:
     """Return how many dispatches merging would save; none for one who wants none."""
-    if len(steps) < 2 or os.environ.get("VKDISPATCH_KOMPUTE_MERGE") == "0":
+    if len(steps) < 2 or not read_switch("VKDISPATCH_KOMPUTE_MERGE", True):
         return 0
     return sum(isinstance(step, Dispatch) and step.repeats(before) for before, step in pairwise(steps))
 

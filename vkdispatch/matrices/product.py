@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from typing import Any
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
@@ -78,11 +79,9 @@ def matmul(
     sizes, shape = _sizes(left.shape, right.shape, swap_a, swap_b)
     kind = promoted([left.var_type, right.var_type], "a, b") if dtype is None else _checked_dtype(dtype)
     check_converts((left.var_type, right.var_type), kind)
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     buffer = result(out, shape, target.out_type, left.context)
-    for array, name in ((left, "a"), (right, "b")):
-        if any(argument is buffer for argument in array.arguments):
-            raise ArgumentValueError(f"out: {name} is read while out is written; give another buffer")
+    check_overlap([("out", out)], target, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:

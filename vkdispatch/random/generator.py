@@ -1,11 +1,13 @@
 """A generator of random numbers in bulk."""
 
+import copy
 import math
 import sys
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
@@ -60,7 +62,8 @@ class Generator:
     The stream is one of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is NumPy's
     `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then give the very numbers
     of NumPy. Each draw goes on where the one before ended, and only a count is kept on the host. Any number
-    of threads may draw; each draw takes a piece of the stream that is its own.
+    of threads may draw; each draw takes a piece of the stream that is its own. A copy, or a pickle, is a
+    generator of its own that goes on from where this one stands.
 
     Attributes
     ----------
@@ -98,7 +101,7 @@ class Generator:
         self._at = Place(start)
 
     @classmethod
-    def _of(cls, start: Origin) -> "Generator":
+    def _of(cls, start: Origin) -> Self:
         made = cls.__new__(cls)
         made._set(start)
         return made
@@ -108,7 +111,11 @@ class Generator:
         return f"<vd.random.Generator: {self.bit_generator}, key ({low:#x}, {high:#x})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Generator._of, (self._at.origin(),)
+        own = {name: value for name, value in vars(self).items() if name != "_at"}
+        return type(self)._of, (self._at.origin(),), own or None
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
 
     @property
     def bit_generator(self) -> str:
@@ -390,14 +397,16 @@ class Generator:
             kind = checked_dtype(dtype, _INTEGERS)
             if count > _highest(kind) + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored = output(output_map, kind)
+            stored = output(output_map, kind, (count,))
             buffer = result(out, (count,), stored.out_type)
+            check_overlap([("out", out)], stored)
             self._order(buffer, count, stored, chosen)
             return buffer
         source = operand(x, "x")
         along = checked_axis(axis, len(source.shape))
-        stored = output(output_map, source.var_type)
+        stored = output(output_map, source.var_type, source.shape)
         buffer = result(out, source.shape, stored.out_type)
+        check_overlap([("out", out)], stored, elsewhere=[source])
         if buffer.size:
             self._moved(source, along, buffer, stored, chosen)
         return buffer
@@ -455,8 +464,11 @@ class Generator:
         rejecting: bool = False,
         pairs: bool = False,
     ) -> Buffer[Any]:
-        stored = output(output_map, kind)
-        buffer = result(out, checked_size(size, out), stored.out_type)
+        shape = checked_size(size, out)
+        stored = output(output_map, kind, shape)
+        buffer = result(out, shape, stored.out_type)
+        # the first element may be stored twice
+        check_overlap([("out", out)], stored, map_once=False)
         chosen = checked_graph(graph)
         if buffer.size == 0:
             return buffer

@@ -2,19 +2,9 @@
 
 from typing import Any
 
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 _MOST_AXES = 3
-
-
-def check_apart(target: Buffer[Any], array: Operand, name: str, target_name: str = "out") -> None:
-    """Raise ValueError where a result would overwrite what is still to be read."""
-    if any(argument is target for argument in array.arguments):
-        raise ArgumentValueError(
-            f"{target_name}: {name} is read while {target_name} is written; give another buffer"
-        )
 
 
 def checked_int(value: Any, name: str, *, least: int | None = None) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import unpacked, wide_type
 from vkdispatch.arrays.kernels import traced
@@ -33,7 +34,6 @@ from vkdispatch.base.dtype import DType, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import check_apart
 from vkdispatch.rearrange.fillers import as_value, as_word, checked_number
 from vkdispatch.rearrange.words import Moving, Numbers, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
@@ -79,7 +79,8 @@ def where(
         Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
         one that NumPy promotes them to; Python numbers give way to arrays.
     out
-        The buffer for the result; None makes one. It may be `x` or `y`, if that has the result's shape.
+        The buffer for the result; None makes one. It may be an array of the result's size, or what a map of
+        that size reads at the mapped index alone.
     output_map
         A map that each value goes through on its way; its index is that in the result.
     graph
@@ -107,11 +108,9 @@ def where(
     kind = promoted([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
     arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
     shape = _broadcast([array.shape for array in arrays])
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     buffer = result(out, shape, target.out_type, tests.context)
-    for name, part in (("condition", tests), ("x", parts[0]), ("y", parts[1])):
-        if isinstance(part, Operand) and not (part.shape == shape and part.source.plain):
-            check_apart(buffer, part, name)
+    check_overlap([("out", out)], target, alongside=arrays)
     if not buffer.size:
         return buffer
     sizes, layouts = _layouts(shape, [array.shape for array in arrays])

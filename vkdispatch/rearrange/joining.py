@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
@@ -20,7 +21,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import check_apart, checked_rank
+from vkdispatch.rearrange.checking import checked_rank
 from vkdispatch.rearrange.narrow import joining, narrow_kernel
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
@@ -144,10 +145,9 @@ def _joined(
 ) -> Buffer[Any]:
     """Lay pieces, of so many elements in each of `outer` rows, one after the other."""
     kind = promoted([each.var_type for each in arrays], "arrays")
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     buffer = result(out, shape, target.out_type, arrays[0].context)
-    for k, each in enumerate(arrays):
-        check_apart(buffer, each, f"arrays[{k}]")
+    check_overlap([("out", out)], target, elsewhere=arrays)
     plain = target.sink.mapping is None and all(
         each.source.plain and each.var_type is kind for each in arrays
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import operand
@@ -14,7 +15,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import check_apart, checked_int
+from vkdispatch.rearrange.checking import checked_int
 from vkdispatch.rearrange.fillers import Filler, checked_number
 from vkdispatch.shader.map import MappedArray
 
@@ -85,9 +86,9 @@ def pad(
                     'mode="constant" does'
                 )
     padded = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
-    target = output(output_map, array.var_type)
+    target = output(output_map, array.var_type, padded)
     buffer = result(out, padded, target.out_type, array.context)
-    check_apart(buffer, array, "x")
+    check_overlap([("out", out)], target, elsewhere=[array])
     axes = [
         Axis(kind if any(width) else "same", size + sum(width), size, width[0])
         for size, width in zip(shape, widths, strict=True)

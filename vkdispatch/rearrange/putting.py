@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
@@ -32,7 +33,6 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import check_apart
 from vkdispatch.rearrange.fillers import as_bytes, checked_number
 from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
 from vkdispatch.rearrange.words import Numbers, largest_word, numbers_of, word_type
@@ -96,8 +96,7 @@ def put(
     given_values = _values(values, x)
     mode = checked_mode(mode, graph)
     check_indices(places, x.size)
-    check_apart(x, places, "indices", "x")
-    check_apart(x, given_values, "values", "x")
+    check_overlap([("x", x)], elsewhere=[places, given_values])
     if places.size > _MOST_WRITERS:
         raise ArgumentValueError(f"indices: expected at most {_MOST_WRITERS}, got {places.size}")
     if mode == "raise":

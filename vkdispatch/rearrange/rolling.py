@@ -1,18 +1,19 @@
 """`vd.roll`, `vd.flip`, `vd.tile` and `vd.repeat`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.axes import checked_axes, checked_axis
+from vkdispatch.arrays.aliasing import check_overlap
+from vkdispatch.arrays.axes import checked_axes, checked_axis, several
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import check_apart, checked_int, checked_rank
+from vkdispatch.rearrange.checking import checked_int, checked_rank
 from vkdispatch.shader.map import MappedArray
 
 Array = Buffer[Any] | MappedArray
@@ -55,11 +56,11 @@ def roll(
         There is no such axis, the counts of shifts and axes differ, or `out` does not fit.
     """
     array = operand(x, "x")
-    shifts = [checked_int(each, "shift") for each in _several(shift, "shift")]
+    shifts = [checked_int(each, "shift") for each in several(shift)]
     if axis is None:
         axes = [Axis("roll", array.size, array.size, sum(shifts) % max(array.size, 1))]
     else:
-        chosen = [checked_axis(each, len(array.shape)) for each in _several(axis, "axis")]
+        chosen = [checked_axis(each, len(array.shape)) for each in several(axis)]
         if len(shifts) != len(chosen) and 1 not in (len(shifts), len(chosen)):
             raise ArgumentValueError(f"shift, axis: got {len(shifts)} shifts for {len(chosen)} axes")
         count = max(len(shifts), len(chosen)) if shifts and chosen else 0
@@ -133,7 +134,7 @@ def tile(
         As of `roll`; or a count is negative, or there are more than three axes.
     """
     array = operand(x, "x")
-    counts = [checked_int(each, "reps", least=0) for each in _several(reps, "reps")]
+    counts = [checked_int(each, "reps", least=0) for each in several(reps)]
     rank = checked_rank(max(len(counts), len(array.shape)), "reps")
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
@@ -191,15 +192,9 @@ def _made(
     output_map: Any,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    target = output(output_map, array.var_type)
+    target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
-    check_apart(buffer, array, "x")
+    check_overlap([("out", out)], target, elsewhere=[array])
     if buffer.size:
         launch_by_axes(array, axes, target, buffer, graph)
     return buffer
-
-
-def _several(value: Any, name: str) -> list[Any]:
-    if isinstance(value, (str, bytes)):
-        raise ArgumentTypeError(f"{name}: expected ints, got {value!r}")
-    return list(value) if isinstance(value, Iterable) else [value]

@@ -14,6 +14,7 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
@@ -26,7 +27,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import check_apart, checked_rank
+from vkdispatch.rearrange.checking import checked_rank
 from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
 from vkdispatch.rearrange.staging import staged_form, staged_kernel
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
@@ -167,10 +168,9 @@ def _taken(
     out, mode, output_map, graph = options
     mode = checked_mode(mode, graph)
     check_indices(places, lengths[1] if math.prod(shape) else 1)
-    target = output(output_map, array.var_type)
+    target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
-    check_apart(buffer, array, "x")
-    check_apart(buffer, places, "indices")
+    check_overlap([("out", out)], target, elsewhere=[array, places])
     if mode == "raise":
         raise_bad_index(places, lengths[1], what)
     if buffer.size:

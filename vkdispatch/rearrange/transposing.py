@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
@@ -30,7 +31,6 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.checking import check_apart
 from vkdispatch.rearrange.narrow import NarrowForm, narrow_kernel
 from vkdispatch.rearrange.tiles import TileForm, tile_kernel
 from vkdispatch.rearrange.words import (
@@ -137,10 +137,10 @@ def transpose(
     """
     array = operand(x, "x")
     order = _checked_order(axes, len(array.shape))
-    target = output(output_map, array.var_type)
     shape = tuple(array.shape[axis] for axis in order)
+    target = output(output_map, array.var_type, shape)
     buffer = result(out, shape, target.out_type, array.context)
-    check_apart(buffer, array, "x")
+    check_overlap([("out", out)], target, elsewhere=[array])
     if array.size:
         launch_transpose(array, order, target, buffer, graph)
     return buffer

@@ -176,7 +176,6 @@ def single(
     parameters: tuple[tuple[str, DType], ...] = (),
     subgroup: Callable[[Any], Any] | None = None,
     brief: bool = True,
-    named: bool = False,
 ) -> Accumulator:
     """Return an accumulator of one register.
 
@@ -189,8 +188,6 @@ def single(
     early
         Combines all elements of a chunk before anything else is done to them, where a cheaper type than
         `kind` holds that.
-    named
-        Whether `combine` uses an operand more than once.
     """
 
     def combined(x: State, y: State) -> State:
@@ -202,7 +199,7 @@ def single(
         if prepared is not None:
             values = [prepared(value) for value in values]
         if brief:
-            return (paired(combine, values, named=named),)
+            return (paired(combine, values),)
         return made.tree([(value.to_register(),) for value in values])
 
     def finished(state: State, numbers: Sequence[Any]) -> Any:

@@ -8,6 +8,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.references import home_of
 from vkdispatch.shader.signature import read_return_type
 
 
@@ -61,7 +62,9 @@ def reduce(
             mapping = mapping_function
         operation = ReduceOp(name, function, identity)
         plain = mapping_function is None
-        return ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
+        made = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
+        made._defined = home_of(function)
+        return made
 
     if callable(identity) and not isinstance(identity, type):
         raise ArgumentTypeError(
@@ -98,6 +101,8 @@ def map_reduce(
 
     def decorate(function: Callable[..., Any] | MappingFunction) -> ReduceFunction:
         mapping = function if isinstance(function, MappingFunction) else map(function)
-        return ReduceFunction(reduction, group_size, axes, mapping)
+        made = ReduceFunction(reduction, group_size, axes, mapping)
+        made._defined = home_of(mapping.mapping_function)
+        return made
 
     return decorate

@@ -72,8 +72,8 @@ def sum(
     initial
         A number to start with; None is 0.
     where
-        A mask of truth values: only elements where it is true count. A buffer is repeated along axes as
-        NumPy does it.
+        A mask of truth values: only elements where it is true count. It broadcasts to the shape of `x`, as
+        in NumPy.
     output_map
         A `vd.map` for the results, whose first parameter gets the value.
     graph

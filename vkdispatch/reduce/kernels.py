@@ -77,8 +77,9 @@ def stage_kernel(
     plain = source.plain or form.partial
     function = source.mapping.mapping_function
     name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
+    identifier = _identifier(f"{name}_{form.layout}{SECOND if form.partial else ''}")
     return ShaderFunction(
-        context.get_description(_identifier(f"{name}_{form.layout}{SECOND if form.partial else ''}")),
+        context.get_description(identifier).reinterpreting(),
         (form.group, 1, 1),
         "reduce_segments * reduce_blocks",
         origin=None if plain else origin_of(function),

@@ -90,6 +90,28 @@ def divided(value: Any, divisor: Any) -> Any:
     return vc.select(divisor == 0, vc.to_dtype(value.var_type, math.nan), quotient)
 
 
+def _divided_each(parts: Sequence[Any], divisor: Any) -> list[Any]:
+    return [divided(part, divisor) for part in parts]
+
+
+def divided_parts(parts: Sequence[Any], divisor: Any) -> list[Any]:
+    """Return the parts of a number divided by a real one.
+
+    As NumPy divides complex numbers: where one part is infinite or NaN, the other one becomes NaN.
+    """
+    quotients = _divided_each(parts, divisor)
+    if len(parts) == 1:
+        return quotients
+    nan = vc.to_dtype(divisor.var_type, math.nan)
+    return _with_nan_beside(quotients, parts, nan)
+
+
+def _with_nan_beside(values: Sequence[Any], parts: Sequence[Any], nan: Any) -> list[Any]:
+    """Return two values, NaN where the other one of two parts is infinite or NaN."""
+    bad = [vc.any(vc.isnan(part), vc.isinf(part)).to_register() for part in parts]
+    return [vc.select(other, nan, each) for each, other in zip(values, reversed(bad), strict=True)]
+
+
 # ---- sums and products ---------------------------------------------------------------------------
 
 
@@ -102,7 +124,9 @@ def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False)
         if divided_by and is_matrix(total):
             value = value / numbers[0]
         elif divided_by:
-            value = composed(total, [divided(part, numbers[0]) for part in components(value)])
+            parts = [part.to_register() for part in components(value)]
+            divide = divided_parts if is_complex(total) else _divided_each
+            value = composed(total, divide(parts, numbers[0]))
         return narrowed(value, out_type)
 
     small = kind in _SMALL
@@ -129,6 +153,8 @@ def _narrow_sum(values: Sequence[Any]) -> Any:
 @remembered
 def multiplying(kind: DType, total: DType, out_type: DType) -> Accumulator:
     """Return the product of values in the type `total`."""
+    if is_complex(total):
+        return _complex_product(total, out_type)
     return single(
         "prod",
         total,
@@ -137,8 +163,38 @@ def multiplying(kind: DType, total: DType, out_type: DType) -> Accumulator:
         operator.mul,
         prepared=lambda value: converted(value, total),
         finish=lambda value, _: narrowed(value, out_type),
-        subgroup=None if is_complex(total) else vc.subgroup_mul,
-        named=is_complex(total),
+        subgroup=vc.subgroup_mul,
+    )
+
+
+def _complex_product(total: DType, out_type: DType) -> Accumulator:
+    """Return the product of complex numbers. Its state says whether there is a factor.
+
+    Products with 1 + 0i are left out but for the one that NumPy begins with: they make NaN of infinities.
+    """
+
+    def gather(values: Sequence[Any], place: Place) -> State:
+        factors = [converted(value, total).to_register() for value in values]
+        first = vc.new_register(total, factors[0])
+        with vc.if_block(place.position(vc.to_uint(0)) == 0):
+            parts = [part.to_register() for part in components(factors[0])]
+            nan = vc.to_dtype(component_type(total), math.nan)
+            first[:] = vc.to_dtype(total, *_with_nan_beside(parts, parts, nan))
+        return paired(operator.mul, [first, *factors[1:]], named=True), vc.to_uint(1).to_register()
+
+    def combine(x: State, y: State) -> State:
+        (a, has_a), (b, has_b) = x, y
+        product = (a * b).to_register()
+        return vc.select(has_a == 0, b, vc.select(has_b == 0, a, product)), has_a | has_b
+
+    return Accumulator(
+        "prod",
+        (total, dtype.uint32),
+        (1, 0),
+        out_type,
+        gather,
+        combine,
+        lambda state, _: narrowed(state[0], out_type),
     )
 
 

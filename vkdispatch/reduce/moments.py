@@ -7,10 +7,15 @@ combined after Chan, Golub and LeVeque (1979):
 
 All values are taken less the first element of their result, which changes no variance: a mean that is large
 beside the deviations costs no digits.
+
+Infinities and NaN have no variance: they make M NaN, for good, in the chunk where they are, which is looked
+at once more where its sum is not finite. Whatever else overflows makes M infinite; means stay finite, so that
+no NaN comes of that.
 """
 
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,10 +36,13 @@ from vkdispatch.reduce.measures import (
     composed,
     converted,
     divided,
+    divided_parts,
     narrowed,
     numbers_of,
     parts_of,
 )
+
+_LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
 
 
 @remembered
@@ -48,9 +56,7 @@ def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
         return tuple(paired(operator.add, column) for column in columns)
 
     def finish(state: State, numbers: Sequence[Any]) -> Any:
-        return narrowed(
-            composed(_unmasked(kind), [divided(each, state[-1]) for each in state[:-1]]), out_type
-        )
+        return narrowed(composed(_unmasked(kind), divided_parts(state[:-1], state[-1])), out_type)
 
     return Accumulator(
         "mean",
@@ -90,16 +96,19 @@ def moments(
     count = component_count(total)
     sums = 1 if is_complex(total) else count
     tiny = kind in TINY and not masked
+    largest = _LARGEST[part]
 
     def gather(values: Sequence[Any], place: Place) -> State:
         if tiny:
             return _of_integers(values, part)
         rows = [numbers_of(value, part) for value in values]
         keep = [row.pop() for row in rows] if masked else None
-        if place.origin is not None:
-            origin = [each.to_register() for each in numbers_of(place.origin, part)]
-            rows = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
-        return _of_chunk(rows, keep, part, sums)
+        if place.origin is None:
+            return _of_chunk(rows, rows, None, keep, part, sums)
+        rows = [[each.to_register() for each in row] for row in rows]
+        origin = [each.to_register() for each in numbers_of(place.origin, part)]
+        steps = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
+        return _of_chunk(rows, steps, origin, keep, part, sums)
 
     def combine(x: State, y: State) -> State:
         n = (x[0] + y[0]).to_register()
@@ -109,7 +118,7 @@ def moments(
         for a, b in zip(x[1 : 1 + count], y[1 : 1 + count], strict=True):
             # where there are none on a side, its mean has no meaning
             step = vc.select(weight == 0, 0 * weight, b - a).to_register()
-            means.append(vc.select(x[0] == 0, b, a + step * share))
+            means.append(vc.select(x[0] == 0, b, vc.clamp(a + step * share, -largest, largest)))
             squares.append((step * step * weight).to_register())
         if sums < count:
             squares = [paired(operator.add, squares)]
@@ -144,8 +153,22 @@ def _number(value: float, kind: DType) -> Any:
     return vc.to_dtype(kind, value)
 
 
-def _of_chunk(rows: Sequence[Sequence[Any]], keep: Sequence[Any] | None, kind: DType, sums: int) -> State:
-    """Return the moments of numbers of some components; `keep` is 1 for those that count, and 0."""
+def _not_finite(value: Any) -> Any:
+    return vc.any(vc.isnan(value), vc.isinf(value))
+
+
+def _of_chunk(
+    values: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
+    origin: Sequence[Any] | None,
+    keep: Sequence[Any] | None,
+    kind: DType,
+    sums: int,
+) -> State:
+    """Return the moments of numbers of some components; `keep` is 1 for those that count, and 0.
+
+    `rows` are the numbers less their origin, and `values` themselves.
+    """
     zero = _number(0, kind)
     kept = [] if keep is None else [each.to_register() for each in keep]
     if keep is None:
@@ -155,17 +178,28 @@ def _of_chunk(rows: Sequence[Sequence[Any]], keep: Sequence[Any] | None, kind: D
         n = paired(operator.add, kept)
         share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
     means, squares = [], []
-    for column in map(list, zip(*rows, strict=True)):
+    for number, column in enumerate(map(list, zip(*rows, strict=True))):
         if keep is not None:
             column = [
                 vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
             ]
-        mean = (paired(operator.add, column) * share).to_register()
+        total = paired(operator.add, column)
+        mean = vc.new_register(kind, total * share)
         steps = [(each - mean).to_register() for each in column]
         if keep is not None:
             steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
+        square = vc.new_register(kind, paired(operator.add, [step * step for step in steps]))
+        odd = [total] if origin is None else [total, origin[number]]
+        with vc.if_block(vc.any(*(_not_finite(each) for each in odd))):
+            # compilers may take the difference of two infinities for 0
+            mean[:] = zero
+            square[:] = _number(math.inf, kind)
+            bad = column if keep is not None else [row[number] for row in values]
+            bad = bad if origin is None else [*bad, origin[number]]
+            with vc.if_block(vc.any(*(_not_finite(each) for each in bad))):
+                square[:] = _number(math.nan, kind)
         means.append(mean)
-        squares.append(paired(operator.add, [step * step for step in steps]))
+        squares.append(square)
     if sums < len(squares):
         squares = [paired(operator.add, squares)]
     return (n.to_register(), *means, *squares)

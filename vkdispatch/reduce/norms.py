@@ -217,7 +217,7 @@ def dot(
     several = len(first.shape) > 1
     if several and not isinstance(b, Buffer):
         raise ArgumentTypeError("b: expected a vd.Buffer beside an array of several axes, got a map")
-    array = operand(_products(first.var_type, second.var_type, kind, several)(a, b))
+    array = operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
     call = Call((len(first.shape) - 1,), False, out, output_map, graph)
     if kind is dtypes.bool_:
         return reduced(array, truth(False), call)
@@ -233,11 +233,12 @@ def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction
             return vc.all(x, y)
         return converted(x, wide).to_register() * converted(y, wide).to_register()
 
-    def dot(x: Any, y: Any) -> Any:
-        return product(x, y)
+    # messages name these as the caller does
+    def dot(a: Any, b: Any) -> Any:
+        return product(a, b)
 
-    def dot_rows(x: Any, y: Any) -> Any:
-        return product(x, y[mapped_index() % y.shape.w])
+    def dot_rows(a: Any, b: Any) -> Any:
+        return product(a, b[mapped_index() % b.shape.w])
 
     if several:
         buffer: Any = vc.Buff

@@ -49,6 +49,11 @@ class ReduceOp:
     identity: Any
     subgroup_reduction: Callable[[Any], Any] | None = None
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # a predefined one is itself in copies and in other processes, where `is_ours` knows it
+        own = next((name for name, value in globals().items() if value is self), None)
+        return own or (ReduceOp, (self.name, self.reduction, self.identity, self.subgroup_reduction))
+
 
 SubgroupAdd = ReduceOp("add", operator.add, 0, vc.subgroup_add)
 SubgroupMul = ReduceOp("mul", operator.mul, 1, vc.subgroup_mul)

@@ -22,13 +22,12 @@ same bits.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from typing import Any
 
+from vkdispatch.arrays.axes import checked_axes, checked_number, several
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.tuning import Tuning
@@ -192,15 +191,10 @@ def normalized_axes(axes: object) -> tuple[int, ...] | None:
     """
     if axes is None:
         return None
-    given: Iterable[Any] = (
-        axes if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else (axes,)
-    )
-    result = tuple(given)
-    if any(not hasattr(axis, "__index__") or isinstance(axis, bool) for axis in result):
-        raise ArgumentTypeError(f"axes: expected ints, such as [0] or (-2, -1), got {axes!r}")
+    result = tuple(checked_number(axis, "axes") for axis in several(axes))
     if not result:
         raise ArgumentValueError("axes: name at least one axis; None reduces all of them")
-    return tuple(axis.__index__() for axis in result)
+    return result
 
 
 def shape_of(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
@@ -208,21 +202,12 @@ def shape_of(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape
 
     Raises
     ------
-    ValueError
+    AxisError
         An axis is not there, or named twice.
     """
-    count = len(dimensions)
     if axes is None:
         return Shape("rows", 1, math.prod(dimensions))
-    chosen: set[int] = set()
-    for axis in axes:
-        if not -count <= axis < count:
-            raise ArgumentValueError(
-                f"axes: {axis} is no axis of a buffer of the shape {dimensions}; there are {count}"
-            )
-        if axis % count in chosen:
-            raise ArgumentValueError(f"axes: axis {axis % count} is named twice in {list(axes)}")
-        chosen.add(axis % count)
+    chosen = set(checked_axes(axes, len(dimensions), "axes"))
     # neighbours that are both reduced, or both not, are one axis
     runs: list[tuple[bool, int]] = []
     for axis, size in enumerate(dimensions):

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
@@ -21,8 +22,9 @@ from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
-from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.map import MappingFunction, check_elements
 from vkdispatch.shader.parameters import WrongBufferError, given
+from vkdispatch.shader.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Shapes whose plans are kept.
@@ -54,8 +56,10 @@ class _Launches:
     shape: tuple[int, ...]
 
 
-class ReduceFunction:
+class ReduceFunction(Referenced):
     """A reduction. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -74,6 +78,14 @@ class ReduceFunction:
     stage1, stage2
         The kernels that reduce a large buffer to one value; None until made.
     """
+
+    _defined: Home | None = None
+
+    def _home(self) -> Home | None:
+        return self._defined
+
+    def _described(self) -> str:
+        return f"reduction {self.name!r}"
 
     def __init__(
         self,
@@ -144,14 +156,21 @@ class ReduceFunction:
         self._forget()
 
     def _forget(self) -> None:
-        """Drop all that belongs to a context."""
-        self._context: Context | None = None
+        """Drop all that depends on a context."""
+        self._context: ref[Context] | None = None
         self._planner: Planner | None = None
         self._views: tuple[int, ...] = ()
         self._accumulator: Accumulator | None = None
         self._kernels: dict[KernelForm, ShaderFunction] = {}
         self._launches: dict[tuple[tuple[int, ...], bool], _Launches] = {}
-        self._counters = Counters()
+
+    @property
+    def _counters(self) -> Counters:
+        return get_context()._state_of(self, Counters)
+
+    def _is_planned(self) -> bool:
+        """Whether what is known holds for the current context."""
+        return self._context is not None and self._context() is get_context()
 
     # -- calling
 
@@ -213,12 +232,8 @@ class ReduceFunction:
                 f"{self.name}: argument 1: expected a vd.Buffer, got {given(args[0])}; make one with "
                 "vd.asbuffer(...)"
             )
-        stored, seen = args[0].var_type, self.input_types[0].__args__[0]
-        if stored.item_size < seen.item_size:
-            raise ArgumentValueError(
-                f"{self.name}: argument 1: the buffer holds {stored.name}, of which an element is smaller "
-                f"than one of {seen.name}; annotate the argument as a buffer of {stored.name}"
-            )
+        for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):
+            check_elements(f"{self.name}: argument {position}", annotation, argument)
 
     # -- planning
 
@@ -226,7 +241,7 @@ class ReduceFunction:
         shape: tuple[int, ...] = args[0].shape
         key = (shape, self._short(args))
         found = self._launches.get(key)
-        if found is not None and self._context is get_context():
+        if found is not None and self._is_planned():
             return found
         with self._lock:
             planner = self._ready()
@@ -262,8 +277,8 @@ class ReduceFunction:
 
     def _ready(self) -> Planner:
         """Return the planner for the global context."""
-        context = get_context()
-        if self._planner is None or self._context is not context:
+        if self._planner is None or not self._is_planned():
+            context = get_context()
             self._forget()
             if self._source is None:
                 self._source = make_source(self._mapping, self.out_type, plain=self._plain)
@@ -271,7 +286,7 @@ class ReduceFunction:
             self._accumulator = accumulator_of(self.reduction, self.out_type, context.features)
             self._planner = Planner(self._source, self._accumulator, context, self._given_group)
             self.group_size = self._planner.group
-            self._context = context
+            self._context = ref(context)
         return self._planner
 
     def _kernel(self, form: KernelForm) -> ShaderFunction:

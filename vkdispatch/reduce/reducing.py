@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
@@ -60,9 +61,7 @@ _HELD = "reduce.held"
 
 
 def _held_for(context: Context) -> _Held:
-    held: _Held | None = context.kept.get(_HELD)
-    # of two threads the first one's counts
-    return held or context.kept.setdefault(_HELD, _Held())
+    return context._keep(_HELD, _Held)
 
 
 @record(eq=False)
@@ -104,8 +103,10 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     numbers
         The accumulator's parameters.
     """
-    sink = output(call.output_map, accumulator.out_type)
-    buffer = result(call.out, call.shape(x.shape), sink.out_type, x.context)
+    shape = call.shape(x.shape)
+    sink = output(call.output_map, accumulator.out_type, shape)
+    buffer = result(call.out, shape, sink.out_type, x.context)
+    check_overlap([("out", call.out)], sink, elsewhere=[x])
     if buffer.size == 0:
         return buffer
     last = (*numbers, *sink.arguments)

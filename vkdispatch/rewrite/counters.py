@@ -298,7 +298,7 @@ class LoopIndex(PythonNumber):
     def __divmod__(self, other: object) -> Any:
         return self // other, self % other
 
-    def __pow__(self, other: object) -> Any:
+    def __pow__(self, other: object) -> Any:  # type: ignore[override]
         if type(other) is not int or not 0 <= other <= 4:
             self.ask()
         result: Any = 1
@@ -306,7 +306,7 @@ class LoopIndex(PythonNumber):
             result = self * result
         return result
 
-    def __rpow__(self, other: object) -> Any:
+    def __rpow__(self, other: object) -> Any:  # type: ignore[override]
         self.ask()
 
     def __neg__(self) -> Any:

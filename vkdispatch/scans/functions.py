@@ -162,7 +162,8 @@ def cummin(
 
 
 def _describe(function: Any, what: str, default: str, identity: str) -> None:
-    function.__doc__ += "\n" + _COMMON.format(what=what, default=default, identity=identity)
+    if function.__doc__:  # python -OO leaves them out
+        function.__doc__ += "\n" + _COMMON.format(what=what, default=default, identity=identity)
 
 
 _SUM_TYPE = "x's, but int64 or uint64 for integers of fewer bits and truth values"

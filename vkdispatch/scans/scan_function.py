@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, overload
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import output
+from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
@@ -16,6 +17,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Wish, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
 from vkdispatch.scans.segments import flags_of
+from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_return_type
 
 
@@ -42,8 +44,9 @@ def run_scan(
         shape, sizes = (values.size,), (1, values.size, 1)
     else:
         sizes = around(shape, checked_axis(axis, len(shape)))
-    target = output(output_map, kind)
+    target = output(output_map, kind, shape)
     results = result(out, shape, target.out_type, values.context)
+    _check_overlap(out, values, target, segments, wish)
     if (
         segments is not None
         and isinstance(segments, Buffer)
@@ -62,8 +65,22 @@ def run_scan(
     return results
 
 
-class ScanFunction:
+def _check_overlap(out: object, values: Operand, target: Output, segments: object, wish: Wish) -> None:
+    marks = [operand(segments, "segments")] if isinstance(segments, Buffer) else []
+    if marks and marks[0].var_type is not bool_:
+        # places become flags before all else
+        check_overlap([("out", out)], target, alongside=[values], before=marks)
+    elif wish.reverse:
+        # whether the element after begins a segment
+        check_overlap([("out", out)], target, alongside=[values], elsewhere=marks)
+    else:
+        check_overlap([("out", out)], target, alongside=[values, *marks])
+
+
+class ScanFunction(Referenced):
     """A scan. Calling it queues the work, or records it into a graph, and returns the result's buffer.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -146,6 +163,12 @@ class ScanFunction:
             output_map,
             graph,
         )
+
+    def _home(self) -> Home | None:
+        return home_of(self.function)
+
+    def _described(self) -> str:
+        return f"scan {self.name!r}"
 
     def operation(self) -> ScanOp:
         """Return what the kernels combine values with."""

@@ -53,7 +53,9 @@ def _traced(name: str, body: Any, arguments: list[tuple[str, Any]]) -> ShaderFun
         kinds, names = [kind for _, kind in arguments], [each for each, _ in arguments]
         kernel(body, rewrite=True)(*context.declare_input_arguments(kinds, names))
     return ShaderFunction(
-        context.get_description(name), (_GROUP, 1, 1), f"(sums.size + {_TILE - 1}) // {_TILE}"
+        context.get_description(name).reinterpreting(),
+        (_GROUP, 1, 1),
+        f"(sums.size + {_TILE - 1}) // {_TILE}",
     )
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
@@ -84,7 +85,8 @@ def bincount(
             )
     least = _checked_minlength(minlength)
     bins = _length(values, least, graph) if size is None else max(checked_size(size), least)
-    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64)
+    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
+    check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
     counts = result(None, (bins,), sink.out_type, values.context)
     if bins == 0:
         return counts

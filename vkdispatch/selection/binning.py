@@ -34,6 +34,8 @@ class Binning:
         dtype of the edges, which is also that in which elements are compared with them; None without any.
     guess
         dtype in which a bin of equal width is guessed.
+    grid
+        dtype that edges of equal width are rounded to, where that is narrower than `edges`; else None.
     kept
         Edges for which there is room in workgroup memory; 0 where they are not kept there.
     """
@@ -41,6 +43,7 @@ class Binning:
     way: str
     edges: DType | None = None
     guess: DType | None = None
+    grid: DType | None = None
     kept: int = 0
 
     @property
@@ -88,9 +91,12 @@ class Bins:
         self._scale = (bins / width).to_register()
         # Errors of the guess, in bins: of the element's conversion, the difference, its product and the
         # quotient in `_scale`, and of the edges themselves: each below 2**-23 (2**-52) of its magnitude.
-        largest = vc.max(vc.abs(first), vc.abs(last)) / width
+        largest = vc.max(vc.abs(first), vc.abs(last))
         unit = 2.0**-20 if guess is dtype.float32 else 2.0**-49
-        self._margin = (bins * (1.0 + largest) * unit).to_register()
+        if self._binning.grid is dtype.float16:
+            # edges are rounded three times to 11 bits, and to fewer below 2**-14, as the steps between them
+            largest, unit = vc.max(largest, bins * 2.0**-14), 2.0**-9
+        self._margin = (bins * (1.0 + largest / width) * unit).to_register()
 
     def of(self, element: Any) -> tuple[Any, Any]:
         """Return whether an element is in a bin, and in which; the second means nothing without the first."""

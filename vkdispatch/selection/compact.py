@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
@@ -76,7 +77,9 @@ def compact(
         raise ArgumentValueError(
             f"condition: expected at most {values.size} elements, as x has, got {deciding.size}"
         )
-    sink = output(output_map, values.var_type)
+    most = deciding.size if size is None else min(deciding.size, checked_size(size))
+    sink = output(output_map, values.var_type, most=most)
+    check_overlap((), sink, elsewhere=[values, deciding])
     writer = _moving(values, sink)
     given = (*values.arguments, *sink.arguments)
     if deciding.size == 0:

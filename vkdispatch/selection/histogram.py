@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
@@ -90,10 +91,10 @@ def histogram(
             f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
         )
     edges, compared, binning, count = _binned(values, bins, range, graph)
-    kind = _count_type(weighing)
-    if density:
-        kind = dtype.float64
-    sink = output(None if density else output_map, kind)
+    kind = dtype.float64 if density else _count_type(weighing)
+    last = output(output_map, kind, (count,))
+    check_overlap((), last, elsewhere=[values] if weighing is None else [values, weighing])
+    sink = output(None, kind, (count,)) if density else last
     counts = result(None, (count,), sink.out_type, values.context)
     if values.size == 0:
         _cleared(counts, sink, graph)
@@ -102,7 +103,7 @@ def histogram(
     else:
         weighed(values, weighing, binning, compared, count, counts, sink, graph)
     if density:
-        counts = _density(counts, edges, output(output_map, kind), graph)
+        counts = _density(counts, edges, last, graph)
     return counts, edges
 
 
@@ -182,8 +183,8 @@ def _equal(
     guess = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
     if range is None and x.size and is_recorded(graph):
         kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
-        edges = spaced(extremes(x, graph), x.var_type, count, wide_type(kind), graph)
-        binning = Binning("uniform", edges.var_type, guess)
+        edges = spaced(extremes(x, graph), x.var_type, count, kind, graph)
+        binning = Binning("uniform", edges.var_type, guess, _grid(kind))
         if kind is edges.var_type:
             return edges, edges, binning, count
         narrow: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
@@ -194,7 +195,11 @@ def _equal(
     compared = edges if kind is edges.var_type else asbuffer(host.astype(np.float32), context=x.context)
     if kind is dtype.float64 and np.diff(host).min() < 2.0**-20 * np.abs(host).max():
         guess = dtype.float64
-    return edges, compared, Binning("uniform", kind, guess), count
+    return edges, compared, Binning("uniform", kind, guess, _grid(edges.var_type)), count
+
+
+def _grid(kind: DType) -> DType | None:
+    return kind if wide_type(kind) is not kind else None
 
 
 def _checked_range(range: Any) -> tuple[Any, Any] | None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
@@ -127,7 +128,8 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentValueError(f'side: expected "left" or "right", got {side!r}')
     order = None if sorter is None else _checked_sorter(sorter, array.size)
-    sink = output(output_map, dtype.int64)
+    sink = output(output_map, dtype.int64, wanted.shape)
+    check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
     places = result(None, wanted.shape, sink.out_type, wanted.context)
     if wanted.size == 0:
         return places

@@ -3,11 +3,12 @@
     extremes  ->  first, last  ->  number * step   ->  + first   ->  the last edge is the last one exactly
                                    one kernel          another
 
-The product goes through memory, so that no compiler makes one operation of it and the sum. float32 is
-computed in float64 and rounded after each operation, which gives what float32 would, also where a device's
-own quotients are less exact.
+The product goes through memory, so that no compiler makes one operation of it and the sum. float32 and
+float16 are computed in float64 and rounded after each operation, which gives what they would, also where a
+device's own quotients are less exact. Edges of float16 are stored as float32, which elements are compared in.
 """
 
+import math
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -17,6 +18,7 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
+from vkdispatch.codegen.functions.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -28,11 +30,12 @@ def spaced(
 ) -> Buffer[Any]:
     """Return the edges of bins of equal width between extremes of elements of type `source`.
 
-    `kind` is float32 or float64. Where the extremes are not finite, the edges are not either.
+    They are numbers of `kind`, float16, float32 or float64, in a buffer of `wide_type(kind)`. Where the
+    extremes are not finite, the edges are not either.
     """
     context = found[0].context
-    outer: Buffer[Any] = Buffer(2, kind, context=context)
-    edges: Buffer[Any] = Buffer(bins + 1, kind, context=context)
+    outer: Buffer[Any] = Buffer(2, wide_type(kind), context=context)
+    edges: Buffer[Any] = Buffer(bins + 1, wide_type(kind), context=context)
     _outer_kernel(found[0].var_type, len(found), wide_type(source), kind)(*found, outer, graph=graph)
     _steps_kernel(kind)(outer, edges, bins, graph=graph)
     _edges_kernel(kind)(outer, edges, bins, graph=graph)
@@ -42,6 +45,7 @@ def spaced(
 @remembered
 def _outer_kernel(stored: DType, count: int, source: DType, kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
+    wide = wide_type(kind)
 
     def trace(*variables: Any) -> None:
         outer = variables[count]
@@ -51,27 +55,43 @@ def _outer_kernel(stored: DType, count: int, source: DType, kind: DType) -> Shad
         else:
             low, high = variables[0][0], variables[1][0]
         high = -high if is_float_dtype(source) else ~high
-        first = low.to_dtype(kind).to_register()
-        last = high.to_dtype(kind).to_register()
+        first = low.to_dtype(wide).to_register()
+        last = high.to_dtype(wide).to_register()
         with vc.if_block(first == last):
-            first -= 0.5
-            last += 0.5
+            first[:] = _rounded(first.to_dtype(dtype.float64) - 0.5, kind).to_dtype(wide)
+            last[:] = _rounded(last.to_dtype(dtype.float64) + 0.5, kind).to_dtype(wide)
         outer[0] = first
         outer[1] = last
 
     arguments = [(f"found{i}", buffer[stored]) for i in range(count)]
-    return traced("outer_edges", trace, [*arguments, ("outer", buffer[kind])], 1, 1)
+    return traced("outer_edges", trace, [*arguments, ("outer", buffer[wide])], 1, 1)
 
 
 def _rounded(value: Any, kind: DType) -> Any:
     """Return a float64 rounded to the type, as a float64."""
-    return value if kind is dtype.float64 else value.to_dtype(kind).to_register().to_dtype(dtype.float64)
+    if kind is dtype.float64:
+        return value
+    # that float16 is rounded twice does no harm: float32 has more than twice its bits
+    narrow = value.to_dtype(dtype.float32).to_register()
+    return (_as_half(narrow) if kind is dtype.float16 else narrow).to_dtype(dtype.float64)
+
+
+def _as_half(value: Any) -> Any:
+    """Return a float32 rounded to the nearest float16, as a float32; conversions of devices may cut off."""
+    bits = vc.reinterpret(dtype.uint32, value) & 0x7F800000
+    power = vc.max(vc.reinterpret(dtype.float32, bits), 2.0**-14).to_register()
+    # sums with it have as many bits behind the point as float16 has there
+    large = (power * (1.5 * 2.0**13)).to_register()
+    rounded = precise(precise(value + large) - large)
+    beyond = vc.select(value > 0, vc.to_dtype(dtype.float32, math.inf), vc.to_dtype(dtype.float32, -math.inf))
+    return vc.select(vc.abs(rounded) > 65504.0, beyond, rounded).to_register()
 
 
 @remembered
 def _steps_kernel(kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
+    wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
         index = vc.global_invocation_id().x
@@ -82,9 +102,9 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
         product = (number * step).to_register()
         with vc.if_block(step == 0.0):
             product[:] = _rounded(number / bins.to_dtype(dtype.float64), kind) * delta
-        edges[index] = product.to_dtype(kind)
+        edges[index] = _rounded(product, kind).to_dtype(wide)
 
-    arguments = [("outer", buffer[kind]), ("edges", buffer[kind]), ("bins", constant[dtype.uint32])]
+    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
     return traced("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
 
 
@@ -92,11 +112,12 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
 def _edges_kernel(kind: DType) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
+    wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
         index = vc.global_invocation_id().x
         edge = edges[index].to_dtype(dtype.float64) + outer[0].to_dtype(dtype.float64)
-        edges[index] = vc.select(index == bins, outer[1], edge.to_dtype(kind))
+        edges[index] = vc.select(index == bins, outer[1], _rounded(edge, kind).to_dtype(wide))
 
-    arguments = [("outer", buffer[kind]), ("edges", buffer[kind]), ("bins", constant[dtype.uint32])]
+    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
     return traced("edges", trace, arguments, _GROUP, exec_size="edges.size")

@@ -14,6 +14,7 @@ lie first.
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import traced
@@ -98,11 +99,10 @@ def topk(
     k = _checked(k, along.length)
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
     values_out, indices_out = _pair(out)
-    if any(each is argument for argument in values.arguments for each in (values_out, indices_out)):
-        raise ArgumentValueError("out: expected buffers that x is not read from")
-    to = output(output_map, values.var_type)
+    to = output(output_map, values.var_type, shape)
     found = result(values_out, shape, to.out_type, values.context, "out[0]")
     indices = result(indices_out, shape, dtype.int64, values.context, "out[1]")
+    check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])
     if found.size == 0:
         return found, indices
     order = Order(values.var_type, descending=bool(largest))

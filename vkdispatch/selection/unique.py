@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
@@ -101,7 +102,8 @@ def unique(
         size = checked_size(size)
     elif is_recorded(graph):
         raise UsageError("size: how many elements there are is not known in a graph; give size=")
-    sink = output(output_map, values.var_type)
+    sink = output(output_map, values.var_type, most=values.size if size is None else min(values.size, size))
+    check_overlap((), sink, elsewhere=[values])
     asked = _Asked(bool(return_index), bool(return_inverse), bool(return_counts))
     if values.size == 0:
         return _of_nothing(values, asked, sink.out_type, size, fill_value, graph)

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any, Protocol
 
@@ -29,7 +29,8 @@ _FEWEST, _MOST = 3, 15
 class Trial(Protocol):
     """A kernel of one workgroup size, and what was built of it."""
 
-    _built: dict[Any, BuiltKernel]
+    @property
+    def _built(self) -> Mapping[Any, BuiltKernel]: ...
 
     def __call__(self, *args: Any) -> None:
         """Launch it."""

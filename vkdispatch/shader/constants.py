@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
@@ -12,7 +11,6 @@ from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.shader.parameters import CheckedCall
 
 # Launchers and recordings hold the buffers that they use: one whose array is gone ends with the last of them.
-_uploaded: "WeakKeyDictionary[ConstantArray, list[Buffer[Any]]]" = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -29,13 +27,12 @@ def uploaded(constants: Sequence[ConstantArray], context: Context) -> tuple[Buff
 
 def _buffer_of(constant: ConstantArray, context: Context) -> Buffer[Any]:
     with _lock:
-        buffers = _uploaded.get(constant, ())
-        for buffer in buffers:
-            if buffer.context is context and not buffer.destroyed:
-                return buffer
+        known: Buffer[Any] | None = context._states.get(constant)
+        if known is not None and not known.destroyed:
+            return known
         made: Buffer[Any] = Buffer(constant.shape, constant.var_type, context=context)
         made.write(constant.array)
-        _uploaded[constant] = [made, *(other for other in buffers if not other.destroyed)]
+        context._states[constant] = made
         return made
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -11,8 +11,12 @@ from vkdispatch.rewrite.returning import check_result
 from vkdispatch.shader.launch_size import checked_local_size, names_instance, size_of_instance
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.references import home_of
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import Signature, is_method, origin_of, read_signature
+
+if TYPE_CHECKING:
+    from vkdispatch.shader.calling import Decorated
 
 
 def shader(
@@ -26,7 +30,7 @@ def shader(
     check: Any = None,
     rewrite: bool = True,
     precise_math: bool = False,
-) -> Callable[[Callable[..., Any]], ShaderFunction]:
+) -> "Callable[[Decorated], ShaderFunction[Decorated]]":
     """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
 
     In a class, a first parameter without annotation is the instance: each has a kernel of its own, recorded
@@ -100,7 +104,9 @@ def shader(
             check_result(function, kernel(function, rewrite)(*arguments))
         description = context.get_description(getattr(function, "__name__", "shader"))
         origin = origin_of(function)
-        return ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
+        traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
+        traced._defined = home_of(function)
+        return traced
 
     def decorate(function: Callable[..., Any]) -> ShaderFunction:
         of_class = isinstance(function, classmethod)
@@ -132,7 +138,7 @@ def shader(
         # to type checkers it is what an instance has
         return cast(ShaderFunction, KernelMethod(function, make, of_class=of_class, names_instance=asks))
 
-    return decorate
+    return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
 
 
 def _is_kernel(value: Any) -> bool:

@@ -183,7 +183,7 @@ def _keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, _Key]
         kind: Any = resource.dtype
         if not isinstance(resource, Storage):
             kind = (resource.dtype, resource.dimensions, resource.arrayed)
-        keys[position] = (handle._handle, kind)
+        keys[position] = (handle._memory_handle, kind)
     return keys
 
 
@@ -193,7 +193,7 @@ def _uses(reach: _Reach, bound: Mapping[int, Handle]) -> dict[int, _Use]:
     for expr, form in zip(element.elements, reach.forms, strict=True):
         storage = expr.value
         assert isinstance(storage, Storage)
-        use = uses.setdefault(bound[storage.index]._handle, _Use(1))
+        use = uses.setdefault(bound[storage.index]._memory_handle, _Use(1))
         use.kinds.add(storage.dtype)
         use.forms.add(form)
         use.written = use.written or id(expr) in element.written
@@ -260,7 +260,7 @@ class _Chain:
         parts = tuple(_part(link, numbers, places) for link in self.links)
         here: dict[int, int] = {}
         for link in self.links:
-            for handle in {resource._handle for resource in link.launch.resources}:
+            for handle in {resource._memory_handle for resource in link.launch.resources}:
                 here[handle] = here.get(handle, 0) + 1
         # what is stored as one type may be loaded as another
         views = Counter(handle for handle, _ in numbers)

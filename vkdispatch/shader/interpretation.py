@@ -11,7 +11,6 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import (
     DType,
     bfloat16,
-    complex32,
     int8,
     is_complex,
     ivec4,
@@ -39,7 +38,8 @@ from vkdispatch.shader.parameters import (
     Parameter,
     ValueSlot,
     WrongBufferError,
-    check_structure,
+    check_apart,
+    check_element,
     checked_number,
     given,
     parts_of,
@@ -92,7 +92,7 @@ class HostBuffer:
     def write_back(self) -> None:
         """Give the caller what `data` holds now, where it is a copy."""
         if isinstance(self.given, Buffer):
-            self.given.write(self.whole)
+            self.given.write(self.whole.data)
         elif self.whole is not self.given:
             self.given[...] = self.whole
 
@@ -115,8 +115,9 @@ def host_resources(
     }
     base = description.resource_binding_base
     found: list[Any] = []
-    # a buffer that is given twice, perhaps as of two dtypes, is the same memory
+    # a buffer that is given twice, perhaps as a view, is the same memory
     read: dict[int, Array] = {}
+    check_apart(who, [slot for parameter in parameters for slot in parameter.slots[:1]], values)
     for parameter, value in zip(parameters, values, strict=True):
         slot = parameter.slots[0] if parameter.slots else None
         if isinstance(slot, BufferSlot):
@@ -124,7 +125,7 @@ def host_resources(
                 f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes, read
             )
             if isinstance(value, Buffer):
-                check_structure(f"{who}: {slot.label}", slot, value.var_type)
+                check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
             if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "
@@ -150,9 +151,9 @@ def _host_buffer(label: str, kind: DType, value: Any, written: bool, read: dict[
     if isinstance(value, Buffer):
         if value.destroyed:
             raise UsageError(f"{label}: the buffer was destroyed")
-        if id(value) not in read:
-            read[id(value)] = _read(value)
-        whole = read[id(value)]
+        if value._memory_handle not in read:
+            read[value._memory_handle] = _read(value)
+        whole = read[value._memory_handle]
         return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
     if is_structure(kind):
         return _host_structures(label, kind, value, written)
@@ -192,14 +193,10 @@ def _host_structures(label: str, kind: type[Structure], value: Any, written: boo
 
 
 def _read(buffer: Buffer[Any]) -> Array:
-    # as memory has it: complex32 and bfloat16 would be read as wider numbers. The kernel's type may differ.
-    raw: Array | None = None
-    if buffer.var_type is complex32:
-        raw = np.empty((*buffer.shape, 2), np.float16)
-    elif buffer.var_type is bfloat16:
-        raw = np.empty(buffer.shape, np.uint16)
-    whole = buffer.read(0, raw)
-    return whole if whole.flags.writeable else whole.copy()
+    """Return the bytes of a buffer: complex32 and bfloat16 would be read as wider numbers."""
+    octets = np.empty(buffer.mem_size, np.uint8)
+    buffer._native.read_into(0, octets.data, 0)
+    return octets
 
 
 def _rows_of(kind: DType, whole: Array) -> Array:

@@ -13,7 +13,7 @@ from vkdispatch.base.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, pair_twin
 from vkdispatch.base.errors import (
     ArgumentValueError,
     DeviceLostError,
@@ -93,40 +93,29 @@ class FastPath:
     """Launches calls whose arguments are as expected, without a look at them: the native launchers look.
 
     There is one for each form of the kernel that was built, and each refuses what is not its own.
-
-    Attributes
-    ----------
-    arity
-        How many values such a call has.
     """
 
     __slots__ = (
+        "__weakref__",
         "_constants",
+        "_count",
         "_in_groups",
         "_kernels",
         "_launch",
         "_others",
         "_ranks",
         "_resources",
-        "_structures",
-        "arity",
     )
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
         """Take what the launchers take, the last of which are the `constants`."""
-        self.arity = len(slots) - len(constants)
+        self._count = len(slots)
         self._constants = constants
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
         self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
         self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
-        # native launchers know sizes, not fields
-        self._structures = tuple(
-            (index, slot.structure)
-            for index, slot in enumerate(slots)
-            if isinstance(slot, BufferSlot) and slot.structure is not None
-        )
         self._resources = _picker(
             [index for index, slot in enumerate(slots) if isinstance(slot, (BufferSlot, ImageSlot))]
         )
@@ -148,9 +137,6 @@ class FastPath:
         VulkanError
             The launch failed on a context that still stands.
         """
-        for index, kind in self._structures:
-            if getattr(values[index], "var_type", None) is not kind:
-                return False
         limit: Any = size.fixed
         if limit is None:
             try:
@@ -166,6 +152,8 @@ class FastPath:
                     return True
                 return any(launch(values, limit, self._in_groups, queue) for launch in self._others)
             if queue != ALL_QUEUES or not isinstance(graph, CommandGraph) or graph.destroyed:
+                return False
+            if len(values) != self._count:
                 return False
             resources = self._resources(values)
             for kernel in self._kernels:
@@ -439,6 +427,8 @@ def _native_slot(
             elements * slot.item_size,
             place.address,
             place.length,
+            slot.kind,
+            None if slot.kind is None else pair_twin(slot.kind),
         )
     if isinstance(slot, ImageSlot):
         kind = "image" if slot.image.storage else "sampler"

@@ -1,12 +1,13 @@
 """Mapping functions: pieces of kernel that transforms and functions on arrays apply to each element."""
 
 import inspect
+import math
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,11 +15,13 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.host_protocols import HostProtocols
 from vkdispatch.codegen.recording import is_tracing
-from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.parameters import given
+from vkdispatch.shader.parameters import check_element, given
+from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.signature import read_signature
 
 
@@ -29,12 +32,12 @@ class _State(threading.local):
 _state = _State()
 
 
-def mapped_index() -> Any:
+def mapped_index() -> vc.ShaderVariable:
     """Return the flat index of the element that is being mapped.
 
     A GPU value (uint32) while a mapping function is traced; None outside.
     """
-    return _state.index
+    return cast(vc.ShaderVariable, _state.index)
 
 
 @contextmanager
@@ -48,8 +51,10 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingFunction:
+class MappingFunction(Referenced):
     """A function to be traced inside another kernel. Equal only to itself.
+
+    It is copied and pickled as functions are: by the name that its module has for it.
 
     Attributes
     ----------
@@ -72,6 +77,12 @@ class MappingFunction:
 
     def __hash__(self) -> int:
         return hash(self.instance_id)
+
+    def _home(self) -> Home | None:
+        return home_of(self.mapping_function)
+
+    def _described(self) -> str:
+        return f"map {self.name!r}"
 
     @property
     def name(self) -> str:
@@ -96,8 +107,8 @@ class MappingFunction:
         Raises
         ------
         TypeError, ValueError
-            There are too few or too many arguments, a value is not what it should be, or the arrays that give
-            values differ in shape (arrays of one element serve all).
+            There are too few or too many arguments, a value is not what it should be, or the shapes of the
+            arrays that give values do not broadcast.
         """
         if is_tracing():
             return self.callback(*arguments)
@@ -178,7 +189,7 @@ def is_value(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
 
 
-class MappedArray:
+class MappedArray(HostProtocols):
     """An array that is computed where it is read: a map and its arguments. Functions on arrays take it.
 
     Attributes
@@ -188,8 +199,8 @@ class MappedArray:
     arguments
         What it is called with.
     shape, size
-        Those of the first array among the arguments for values that has more than one element; without any,
-        those of the first buffer.
+        What the arrays among the arguments for values broadcast to, as in NumPy; without any, those of the
+        first buffer.
     var_type
         The map's return type.
     context
@@ -215,15 +226,71 @@ class MappedArray:
         self.mapping = mapping
         self.arguments = tuple(arguments)
         self.var_type = mapping.return_type
-        arrays = _checked_values(mapping, mapping.buffer_types, self.arguments)
+        arrays, shape = _checked_values(mapping, mapping.buffer_types, self.arguments)
         buffers = [each for each in self.arguments if isinstance(each, (Buffer, MappedArray))]
         if not buffers:
             raise ArgumentValueError(f"map {name!r}: it needs a buffer among its arguments: the shape is its")
-        first = next((each for each in arrays if each.size != 1), (arrays or buffers)[0])
-        self.shape, self.size, self.context = first.shape, first.size, first.context
+        self.shape = shape if arrays else buffers[0].shape
+        self.size = math.prod(self.shape)
+        self.context = (arrays or buffers)[0].context
+
+    def read(
+        self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
+    ) -> "np.ndarray[Any, Any]":
+        """Compute the array now, wait for it, and return it; a global graph does not record that.
+
+        Parameters
+        ----------
+        index
+            The queue on whose copies of the buffers it is computed; None stacks what all queues make of
+            theirs along a new leading axis.
+        out
+            As of `Buffer.read`.
+
+        Returns
+        -------
+        What `Buffer.read` returns for a buffer of this shape and dtype.
+
+        Raises
+        ------
+        ValueError
+            There is no such queue, `out` does not fit, or an argument is a graph's variable.
+        """
+        chosen, current.chosen = current.chosen, None
+        try:
+            return self.__vkdispatch_buffer__(None).read(index, out)
+        finally:
+            current.chosen = chosen
+
+    def __vkdispatch_buffer__(self, context: Context | None) -> Buffer[Any]:
+        if context is not None and context is not self.context:
+            raise ArgumentValueError(
+                f"context: map {self.mapping.name!r} is computed where its arguments are, and they lie in "
+                "another context; leave it out"
+            )
+        if _evaluation.function is None:
+            raise UsageError("importing vkdispatch.arrays.evaluating makes maps arrays; vd.map does so")
+        return _evaluation.function(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.mapping, self.arguments)
 
     def __repr__(self) -> str:
         return f"<{self.mapping.name!r} mapped: {self.shape} of {self.var_type.name}>"
+
+
+class _Evaluation:
+    """What computes a map called with its arguments: it needs all that stands above."""
+
+    function: Callable[[MappedArray], Buffer[Any]] | None = None
+
+
+_evaluation = _Evaluation()
+
+
+def evaluate_with(function: Callable[[MappedArray], Buffer[Any]]) -> None:
+    """Have maps computed by a function of the layer above."""
+    _evaluation.function = function
 
 
 class OutputMap:
@@ -235,25 +302,35 @@ class OutputMap:
         The map.
     arguments
         What it is called with, without the first, the value.
+    shape
+        What the arrays among the arguments for values broadcast to; () without any.
     """
 
-    __slots__ = ("arguments", "mapping")
+    __slots__ = ("arguments", "mapping", "shape")
 
     mapping: MappingFunction
     arguments: tuple[Any, ...]
+    shape: tuple[int, ...]
 
     def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
         """See `MappingFunction.__call__`."""
         self.mapping = mapping
         self.arguments = tuple(arguments)
-        _checked_values(mapping, mapping.buffer_types[1:], self.arguments)
+        _, self.shape = _checked_values(mapping, mapping.buffer_types[1:], self.arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.mapping, self.arguments)
+
+    def __repr__(self) -> str:
+        return f"<{self.mapping.name!r} for outputs: {len(self.arguments)} arguments>"
 
 
 def _checked_values(
     mapping: MappingFunction, annotations: Sequence[Any], arguments: Sequence[Any]
-) -> list[Any]:
-    """Return the arrays that give values, checked."""
+) -> tuple[list[Any], tuple[int, ...]]:
+    """Return the arrays that give values, checked, and the shape to which they broadcast."""
     arrays: list[Any] = []
+    shape: tuple[int, ...] = ()
     for position, (annotation, argument) in enumerate(zip(annotations, arguments, strict=True), 1):
         where = f"map {mapping.name!r}: argument {position}"
         if not is_value(annotation):
@@ -261,6 +338,7 @@ def _checked_values(
                 raise ArgumentTypeError(
                     f"{where}: only a value parameter, such as x: f32, takes a map; it has {annotation}"
                 )
+            check_elements(where, annotation, argument)
             continue
         if isinstance(argument, (int, float, complex, np.generic, BoundVariable)):
             continue
@@ -273,14 +351,30 @@ def _checked_values(
             raise ArgumentValueError(
                 f"{where}: expected {annotation.name}, got {argument.var_type.name}; map its parts"
             )
-        known = next((each for each in arrays if each.size != 1), argument)
-        if argument.size != 1 and known.shape != argument.shape:
-            raise ArgumentValueError(
-                f"{where}: expected an array of the shape {known.shape}, as before, or of one element, got "
-                f"{argument.shape}"
-            )
+        if not arrays:
+            shape = argument.shape
+        elif argument.shape != shape:
+            try:
+                shape = np.broadcast_shapes(shape, argument.shape)
+            except ValueError:
+                raise ArgumentValueError(
+                    f"{where}: expected {_name_of(mapping, len(annotations) + 1 - position)} to broadcast "
+                    f"with the shape {shape} of the arrays before it, got {argument.shape}"
+                ) from None
         arrays.append(argument)
-    return arrays
+    return arrays, shape
+
+
+def _name_of(mapping: MappingFunction, from_last: int) -> str:
+    """Return how messages call the parameter that stands so far from the end."""
+    names = list(inspect.signature(mapping.mapping_function).parameters)
+    return repr(names[-from_last]) if len(names) == len(mapping.buffer_types) else "an array"
+
+
+def check_elements(label: str, annotation: Any, argument: Any) -> None:
+    """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
+    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
+        check_element(label, annotation.__args__[0], argument.var_type)
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:

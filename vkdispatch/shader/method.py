@@ -16,6 +16,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarn
 from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import is_tracing
+from vkdispatch.shader.references import Home, Referenced, home_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Names of the attributes that a method may read, None for all; and which of them its class has values for.
@@ -77,7 +78,7 @@ class _Holding(ShaderFunction):
         self.instance = instance
 
 
-class KernelMethod:
+class KernelMethod(Referenced):
     """A kernel in a class whose first parameter, the instance, has no annotation.
 
     An instance's attribute of this name is a `ShaderFunction`, traced when it is first asked for: attributes
@@ -117,6 +118,12 @@ class KernelMethod:
             return self._bound(type(instance) if owner is None else owner)
         return self if instance is None else self._bound(instance)
 
+    def _home(self) -> Home | None:
+        return home_of(self._function)
+
+    def _described(self) -> str:
+        return f"kernel {self._shown}"
+
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Call the kernel of the first argument, as `Class.method(instance, ...)` does in Python.
 
@@ -151,6 +158,7 @@ class KernelMethod:
             kernel = entry.kernels.pop(state, None)
             if kernel is None:
                 kernel = self._make(types.MethodType(self._function, instance), entry.instance)
+                kernel._method = entry.instance, self._function.__name__
                 self._count(entry)
             entry.kernels[state] = kernel
             return _Holding(kernel, instance) if self._names_instance else kernel

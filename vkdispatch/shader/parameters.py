@@ -1,5 +1,6 @@
 """From the values of a call to what a launcher takes: bound by name, checked, dataclasses flattened."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.image_format import image_view_type, numeric_kind, select_format
 from vkdispatch.base.packing import SCALAR_CODES, pack, plain_scalar
 from vkdispatch.base.record import record
-from vkdispatch.base.structures import Structure, is_structure
+from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.ir import ImageBinding
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, CommandGraph
@@ -41,7 +42,7 @@ class BufferSlot:
     """A buffer that a launcher takes: its binding, and the member that gets its shape if any does.
 
     A `planar` one is indexed by two axes; `item_size` is how many bytes the kernel takes for an element.
-    `structure` is what its elements must be, if they are structures.
+    `kind` is what its elements must be, or None where the kernel reinterprets memory on purpose.
     """
 
     label: str
@@ -51,7 +52,7 @@ class BufferSlot:
     writes: bool
     planar: bool = False
     item_size: int = 1
-    structure: type[Structure] | None = None
+    kind: DType | None = None
 
 
 @record
@@ -168,7 +169,7 @@ def _parameter(description: ShaderDescription, info: ShaderArgumentInfo) -> Para
                 writes,
                 info.planar,
                 info.dtype.item_size if info.dtype is not None else 1,
-                info.dtype if is_structure(info.dtype) else None,
+                None if info.reinterpreted else info.dtype,
             )
             if info.image is None
             else ImageSlot(label, binding, info.image, reads, writes)
@@ -259,8 +260,25 @@ def check_values(
                 variables.setdefault(part.name, []).append(slot)
                 slots.append(zero_of(slot.kind))
             else:
-                slots.append(checked_number(who, slot, part))
+                slots.append(checked_number(who, slot, part, parameter.variable))
+    check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
     return CheckedCall(tuple(slots), tuple(resources), variables)
+
+
+def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
+    """Raise ValueError where a kernel that writes gets one memory as elements of two dtypes."""
+    typed = [
+        (slot, value._memory_handle)
+        for slot, value in zip(slots, values, strict=True)
+        if isinstance(slot, BufferSlot) and slot.kind is not None and isinstance(value, Buffer)
+    ]
+    for (first, memory), (second, other) in itertools.combinations(typed, 2):
+        if memory == other and first.kind is not second.kind and (first.writes or second.writes):
+            assert first.kind is not None and second.kind is not None
+            raise ArgumentValueError(
+                f"{who}: {first.label} and {second.label} are the same memory, as {first.kind.name} and as "
+                f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or give a copy"
+            )
 
 
 def parts_of(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Slot, Any]]:
@@ -294,16 +312,23 @@ def _checked_buffer(who: str, slot: BufferSlot, value: Any, context: Context) ->
         raise ArgumentValueError(
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
-    check_structure(f"{who}: {slot.label}", slot, value.var_type)
+    check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
     return value
 
 
-def check_structure(label: str, slot: BufferSlot, kind: DType) -> None:
-    """Raise TypeError where a kernel takes structures, and a buffer has something else."""
-    if slot.structure is not None and kind is not slot.structure:
-        raise WrongBufferError(
-            f"{label}: the kernel takes elements of {slot.structure.name}, the buffer has {kind.name}"
-        )
+def check_element(label: str, wanted: DType | None, kind: DType) -> None:
+    """Raise WrongBufferError where a buffer's elements are not what a kernel takes.
+
+    A complex type and the vector of its two components are the same in memory, and stand for each other.
+    """
+    if wanted is None or kind is wanted or kind is dtype.pair_twin(wanted):
+        return
+    hint = (
+        ""
+        if is_structure(wanted) or is_structure(kind)
+        else f"; convert the data, or reinterpret the memory with .view(vd.{wanted.name})"
+    )
+    raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
 
 
 def _check_usable(what: str, value: Handle, context: Context) -> None:
@@ -376,9 +401,17 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def checked_number(who: str, slot: ValueSlot, value: Any) -> Any:
-    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit."""
+def checked_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) -> Any:
+    """Return a host value as launchers take it. Raises TypeError or ValueError for what does not fit.
+
+    `variable` says whether a graph's bound variable could be given.
+    """
     label = f"{who}: {slot.label}"
+    if variable and isinstance(value, str):
+        raise ArgumentTypeError(
+            f"{label}: expected a {slot.kind.name} value, got {given(value)}; a variable of a graph is "
+            f"graph.bind_var({value!r})"
+        )
     if callable(value) and not hasattr(value, "__array__"):
         raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {given(value)}")
     if slot.scalar_code is not None:

@@ -61,7 +61,8 @@ class RawKernel(ShaderFunction):
     """A kernel given as GLSL or SPIR-V. Calling it queues a dispatch, or records one into a graph.
 
     `exec_size` is rounded up to whole workgroups, and all of their invocations run: the code itself has to
-    leave out those beyond the end, unlike a traced kernel.
+    leave out those beyond the end, unlike a traced kernel. It is pickled by value: its SPIR-V, and what was
+    said about it.
 
     Attributes
     ----------
@@ -79,6 +80,12 @@ class RawKernel(ShaderFunction):
         # It has all that launching looks at.
         description = cast(ShaderDescription, self._raw)
         super().__init__(description, local_size, workgroups, exec_size, origin=origin)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        code = self._code
+        parts = code.name, code.glsl, code.module.words.tobytes(), code.entry_point, code.arguments
+        options = code.local_size, dict(code.specialization)
+        return _restore, (parts, options, self.exec_size, self.workgroups, self._origin)
 
     def specialize(self, values: "Mapping[int | str, Value]") -> "RawKernel":
         """Return this kernel with other values of specialization constants, given by id or name.
@@ -106,10 +113,10 @@ class RawKernel(ShaderFunction):
     def _observed(self, checks: Checks) -> None:
         """Return None: there is no program to add checks to."""
 
-    def _coarsening_on(self, context: Context) -> Coarsening:
+    def _coarsening_on(self, context: Context, state: object) -> Coarsening:
         return UNCOARSENED
 
-    def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compiled(self, context: Context, state: object, local_size: Extent, variant: Variant) -> BuiltKernel:
         who, description = self._who, self._raw
         if variant.folded:
             raise ArgumentValueError(
@@ -228,6 +235,16 @@ def _kernel(
         interface = reflect(code.module, code.entry_point, argument=code.argument)
         values = _by_id(code, interface, specialization)
         code = replace(code, specialization=values)
+    return RawKernel(code, exec_size, workgroups, origin)
+
+
+def _restore(
+    parts: tuple[Any, ...], options: tuple[Any, ...], exec_size: Any, workgroups: Any, origin: str | None
+) -> RawKernel:
+    """Make a kernel of what its pickle has."""
+    name, glsl, spirv, entry_point, arguments = parts
+    module = read_module(spirv, f"{name}: spirv", NEWEST_OF_EXTENSIONS)
+    code = RawCode(name, glsl, module, entry_point, arguments, *options)
     return RawKernel(code, exec_size, workgroups, origin)
 
 

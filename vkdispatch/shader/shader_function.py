@@ -1,8 +1,12 @@
 """A kernel that can be called: built on first use, bound once, launched with one native call."""
 
+import copy
+import sys
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from weakref import ref
 
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.compiler import expect_kernels
@@ -49,25 +53,19 @@ from vkdispatch.shader.parameters import (
     read_parameters,
     read_slots,
 )
+from vkdispatch.shader.references import Home, Referenced, UnpicklableError
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, choose_variant, reach
+
+if TYPE_CHECKING:
+    from vkdispatch.shader.calling import Call, Function
+else:
+    Call, Function = Generic, TypeVar("Function")
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # Workgroups of this size suit GPUs and CPUs where the kernel neither says nor can tell. One that can tell
 # gets as many invocations as the device allows, as 0.1.0 gave it: almost everywhere the second number.
 _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
-# What `_forget` drops: it is kept apart for each context.
-_OF_A_CONTEXT = (
-    "_context",
-    "_built",
-    "_coarsening",
-    "_primary",
-    "_shown",
-    "_fast",
-    "_fast_paths",
-    "_tuned",
-    "_diagnostics",
-)
 # A launch is refused, and tried again, when another thread destroyed something at that very moment.
 _ATTEMPTS = 100
 
@@ -79,8 +77,63 @@ class LaunchBounds:
         self.local_size = local_size
 
 
-class ShaderFunction:
+class _State:
+    """What a kernel has in a context, which holds it: the kernel itself keeps no context alive.
+
+    Attributes
+    ----------
+    tuned
+        The workgroup size that was measured to be the best, if any.
+    searched
+        Whether anybody looked for one.
+    built
+        By workgroup size and variant.
+    primary, shown
+        What the kernel's attributes show.
+    fast_paths, fast
+        By option of the launch size; that of the decorator's.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "built",
+        "coarsening",
+        "diagnostics",
+        "fast",
+        "fast_paths",
+        "primary",
+        "searched",
+        "shown",
+        "tuned",
+    )
+
+    def __init__(self, tuned: Extent | None = None, *, searched: bool = False) -> None:
+        self.tuned = tuned
+        self.searched = searched
+        self.built: dict[tuple[Extent, Variant], BuiltKernel] = {}
+        self.coarsening: Coarsening | None = None
+        self.primary: BuiltKernel | None = None
+        self.shown: ShaderSource | None = None
+        self.fast: FastPath | None = None
+        self.fast_paths: dict[str, FastPath] = {}
+        self.diagnostics: Diagnostics | None = None
+
+
+class _Owner:
+    """What contexts know a kernel by: kernels of a class's instances are several objects with one state."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _nothing() -> None:
+    """Stand in for a weak reference."""
+
+
+class ShaderFunction(Referenced, Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
+
+    It is copied and pickled as functions are: by the name that its module has for it; that of an instance as
+    methods are.
 
     Attributes
     ----------
@@ -148,13 +201,44 @@ class ShaderFunction:
         )
         self._size = self._decorated_size()
         self._lock = threading.RLock()
-        self._elsewhere: dict[Context, dict[str, Any]] = {}
-        self._forget()
+        self._owner = _Owner()
+        # Weak references: to the state in use last, and to the path of plain calls there.
+        self._latest: Callable[[], _State | None] = _nothing
+        self._fast: Callable[[], FastPath | None] = _nothing
         expect_kernels()
 
     # Its IR tells all that it does, and can be written in whatever form a launch needs.
     _traced = True
     internal = False  # whether profiles leave it out, as it belongs to the package
+    # Where its function is defined; or the instance that it is a method of, and its name there.
+    _defined: Home | None = None
+    _method: "tuple[weakref.ref[Any], str] | None" = None
+
+    def _home(self) -> Home | None:
+        return self._defined
+
+    def _described(self) -> str:
+        return f"kernel {self._who}"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if self._method is None:
+            return self
+        instance, name = self._bound()
+        bound: Self = getattr(copy.deepcopy(instance, memo), name)
+        return bound
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return super().__reduce__() if self._method is None else (getattr, self._bound())
+
+    def _bound(self) -> tuple[Any, str]:
+        assert self._method is not None
+        instance, name = self._method[0](), self._method[1]
+        if instance is None:
+            raise UnpicklableError(
+                f"{self._described()} cannot be copied or pickled: the instance that it is a method of is "
+                "gone; keep that"
+            )
+        return instance, name
 
     def _observed(self, checks: Checks) -> Observation | None:
         return observe(self.shader_description, checks)
@@ -166,38 +250,27 @@ class ShaderFunction:
             return parse_launch_size("workgroups", self.workgroups, self._names)
         return None
 
-    def _forget(self) -> None:
-        """Drop all that belongs to the context in which the kernel ran last."""
-        self._context: Context | None = None
-        self._built: dict[tuple[Extent, Variant], BuiltKernel] = {}
-        self._coarsening: Coarsening | None = None
-        self._primary: BuiltKernel | None = None
-        self._shown: ShaderSource | None = None
-        self._fast: FastPath | None = None
-        self._fast_paths: dict[str, FastPath] = {}
-        # Where a workgroup size was measured to be the best, and that size; None before anybody looked.
-        self._tuned: tuple[Context, Extent | None] | None = None
-        self._diagnostics: Diagnostics | None = None
+    def _enter(self, context: Context) -> _State:
+        """Return what the kernel has in a context, which its attributes show from now on."""
+        state = context._state_of(self._owner, _State)
+        if self._latest() is not state:
+            self._show(state)
+        return state
 
-    def _enter(self, context: Context) -> None:
-        """Take up what belongs to a context, and put aside what belongs to the one before."""
+    def _restart(self, context: Context, tuned: Extent | None) -> _State:
+        """Drop what was built in a context, for another workgroup size."""
+        state = context._states[self._owner] = _State(tuned, searched=True)
+        self._show(state)
+        return state
+
+    def _show(self, state: _State) -> None:
         with self._lock:
-            if self._context is context:
-                return
-            aside = {other: state for other, state in self._elsewhere.items() if other.usable}
-            if self._context is not None and self._context.usable:
-                aside[self._context] = {name: getattr(self, name) for name in _OF_A_CONTEXT}
-            kept = aside.pop(context, None)
-            tuned = self._tuned
-            self._forget()
-            self._context, self._tuned = context, tuned
-            for name, value in (kept or {}).items():
-                setattr(self, name, value)
-            self._elsewhere = aside
+            self._latest = ref(state)
+            self._fast = _nothing if state.fast is None else ref(state.fast)
 
     # -- calling
 
-    def __call__(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
+    def _call(self, *args: Any, graph: CommandGraph | None = None, **kwargs: Any) -> None:
         """Queue a dispatch and return at once, or record it into a graph.
 
         A kernel that prints or is checked is waited for instead, and what it prints is written to
@@ -225,16 +298,13 @@ class ShaderFunction:
         # The fast path: all is bound, and the launcher refuses whatever is out of the ordinary.
         if graph is None:
             graph = current.chosen
-        fast, size = self._fast, self._size
-        if (
-            fast is not None
-            and size is not None
-            and not kwargs
-            and len(args) == fast.arity
-            and fast.run(args, size, graph)
-        ):
+        fast, size = self._fast(), self._size
+        if fast is not None and size is not None and not kwargs and fast.run(args, size, graph):
             return
         self._call_checked(args, graph, kwargs)
+
+    if not TYPE_CHECKING:
+        __call__ = _call
 
     def _call_checked(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
         """Launch or record after looking at everything; says what is wrong, builds and folds where needed."""
@@ -259,34 +329,35 @@ class ShaderFunction:
         size, named = self._size_of_call(kwargs)
         values = bind_values(self._who, self._parameters, args, named)
         # Named and omitted arguments are in order now: most such calls need no further look either.
-        fast = self._fast_paths.get(size.option)
+        latest = self._latest()
+        fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
             return
         context = get_context()
-        if self._context is not context:
-            self._enter(context)
+        state = self._enter(context)
         if graph is not None:
             self._check_graph(graph, context)
         call = check_values(self._who, self._parameters, values, context, graph)
         call = with_constants(call, self._constants, context)
         extent = self._extent(size, values)
-        if self._auto:
-            self._recall(extent, context)
-        local_size = self._group_for(size.in_groups, context)
-        coarsening = self._coarsening_on(context)
+        if self._auto and not state.searched:
+            state = self._recall(extent, context)
+        local_size = self._group_for(size.in_groups, context, state)
+        coarsening = self._coarsening_on(context, state)
         form = reach(self._who, self._slots, call.slots, context, own=self._traced)
         variant = choose_variant(
             self._who, extent, size.in_groups, local_size, coarsening, context, form, own=self._traced
         )
-        kernel = self._kernel(context, local_size, variant)
+        kernel = self._kernel(context, state, local_size, variant)
         for _ in range(_ATTEMPTS):
-            if self._run(kernel, variant, call, extent, size.in_groups, graph, queue):
+            if self._run(kernel, state.diagnostics, variant, call, extent, size.in_groups, graph, queue):
                 return
         raise UsageError(f"{self._who}: an argument was destroyed by another thread during the call")
 
     def _run(
         self,
         kernel: BuiltKernel,
+        diagnostics: Diagnostics | None,
         variant: Variant,
         call: CheckedCall,
         extent: Extent,
@@ -294,7 +365,7 @@ class ShaderFunction:
         graph: CommandGraph | None,
         queue: int,
     ) -> bool:
-        observation, diagnostics = self._observation, self._diagnostics
+        observation = self._observation
         if observation is None or diagnostics is None:
             return kernel.run(call, extent, in_groups, graph, queue=queue)
         observation = observation.form(variant)
@@ -396,10 +467,14 @@ class ShaderFunction:
 
         best = fastest_size(context, trial, self._parameters, values)
         remember(context, self.shader_description, extent, best)
-        with self._lock:
-            self._forget()
-            self._tuned = (context, (best, 1, 1))
+        self._restart(context, (best, 1, 1))
         return best
+
+    @property
+    def _built(self) -> dict[tuple[Extent, Variant], BuiltKernel]:
+        """What was built in the context of the last use."""
+        latest = self._latest()
+        return latest.built if latest else {}
 
     def _require_free_groups(self) -> None:
         """Raise RuntimeError unless the kernel does the same for every workgroup size."""
@@ -415,18 +490,16 @@ class ShaderFunction:
             return
         raise UsageError(f"{self._who}: no workgroup size can be chosen by measurement: the kernel {reason}")
 
-    def _recall(self, extent: Extent, context: Context) -> None:
+    def _recall(self, extent: Extent, context: Context) -> _State:
         """Take the workgroup size that was measured for such launches, in this process or another."""
         with self._lock:
-            self._enter(context)
-            if self._tuned is not None and self._tuned[0] is context:
-                return
+            state = self._enter(context)
+            if state.searched:
+                return state
             from vkdispatch.shader.autotune import remembered
 
             best = remembered(context, self.shader_description, extent)
-            self._forget()
-            self._tuned = (context, None if best is None else (best, 1, 1))
-            self._context = context
+            return self._restart(context, None if best is None else (best, 1, 1))
 
     # -- without a device
 
@@ -499,22 +572,26 @@ class ShaderFunction:
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        return self._shown is not None
+        latest = self._latest()
+        return latest is not None and latest.shown is not None
 
     @property
     def plan(self) -> ComputePlan | None:
         """The compiled kernel, once built."""
-        return self._primary.plan if self._primary else None
+        latest = self._latest()
+        return latest.primary.plan if latest and latest.primary else None
 
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        return self._shown.code if self._shown else None
+        latest = self._latest()
+        return latest.shown.code if latest and latest.shown else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        return LaunchBounds(self._shown.local_size) if self._shown else None
+        latest = self._latest()
+        return LaunchBounds(latest.shown.local_size) if latest and latest.shown else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
@@ -529,31 +606,27 @@ class ShaderFunction:
             The device lacks a type that the kernel uses.
         """
         context = get_context()
-        local_size = self._group_for(self._counts_groups, context)
+        state = self._enter(context)
+        local_size = self._group_for(self._counts_groups, context, state)
         if context.runs:
-            self._kernel(context, local_size, PLAIN)
+            self._kernel(context, state, local_size, PLAIN)
         else:
-            self._write(context, local_size)
+            check_local_size(self._who, local_size, context)
+            state.shown = self.shader_description.shader_source(local_size)
 
-    def _write(self, context: Context, local_size: Extent) -> None:
-        check_local_size(self._who, local_size, context)
+    def _kernel(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
         with self._lock:
-            self._shown = self.shader_description.shader_source(local_size)
-
-    def _kernel(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
-        with self._lock:
-            self._enter(context)
-            kernel = self._built.get((local_size, variant))
+            kernel = state.built.get((local_size, variant))
             if kernel is None:
-                kernel = self._compiled(context, local_size, variant)
+                kernel = self._compiled(context, state, local_size, variant)
                 counted = self._launched.kernel if self._traced else None
                 facts = (self.name, self._origin, local_size, counted, kernel.layout, self.internal)
                 describe(kernel.plan, KernelFacts(*facts))
-                self._built[local_size, variant] = kernel
-                self._adopt(kernel, local_size, variant, context)
+                state.built[local_size, variant] = kernel
+                self._adopt(kernel, local_size, variant, context, state)
             return kernel
 
-    def _compiled(self, context: Context, local_size: Extent, variant: Variant) -> BuiltKernel:
+    def _compiled(self, context: Context, state: _State, local_size: Extent, variant: Variant) -> BuiltKernel:
         observation = self._observation.form(variant) if self._observation is not None else None
         slots = self._slots if observation is None else observation.slots
         kernel = build_kernel(
@@ -563,7 +636,7 @@ class ShaderFunction:
             context,
             local_size,
             variant=variant,
-            coarsening=self._coarsening_on(context),
+            coarsening=self._coarsening_on(context, state),
             observed=observation is not None,
         )
         if observation is None and variant.addressed:
@@ -580,49 +653,51 @@ class ShaderFunction:
                 _find_fusions,
             )
             return replace(kernel, fusible=fusible)
-        if self._diagnostics is None:
-            self._diagnostics = Diagnostics(context, prints=observation.instrumented.prints)
+        if state.diagnostics is None:
+            state.diagnostics = Diagnostics(context, prints=observation.instrumented.prints)
         return kernel
 
-    def _adopt(self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context) -> None:
+    def _adopt(
+        self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context, state: _State
+    ) -> None:
         """Note for which calls a new kernel is the one to launch, and whether attributes show it."""
         if variant.folded:
             return
         plain = self._observation is None and all(parameter.fields is None for parameter in self._parameters)
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
-            if plain and local_size == self._group_for(in_groups, context):
-                if option not in self._fast_paths:
+            if plain and local_size == self._group_for(in_groups, context, state):
+                if option not in state.fast_paths:
                     constants = uploaded(self._constants, context)
-                    self._fast_paths[option] = FastPath(self._slots, in_groups, constants)
-                self._fast_paths[option].add(kernel, variant)
-        shown = self._primary is None or variant == PLAIN
-        if local_size == self._group_for(self._counts_groups, context) and shown:
-            self._primary = kernel
-            self._shown = kernel.source
-            self._fast = self._fast_paths.get(self._size.option) if self._size else None
+                    state.fast_paths[option] = FastPath(self._slots, in_groups, constants)
+                state.fast_paths[option].add(kernel, variant)
+        shown = state.primary is None or variant == PLAIN
+        if local_size == self._group_for(self._counts_groups, context, state) and shown:
+            state.primary = kernel
+            state.shown = kernel.source
+            state.fast = state.fast_paths.get(self._size.option) if self._size else None
+            self._show(state)
 
-    def _coarsening_on(self, context: Context) -> Coarsening:
-        if self._coarsening is None:
+    def _coarsening_on(self, context: Context, state: _State) -> Coarsening:
+        if state.coarsening is None:
             # What is reported is told of one invocation at a time.
             observed = self._observation is not None
             kernel = self._launched.kernel
-            self._coarsening = UNCOARSENED if observed else choose_coarsening(kernel, context)
-        return self._coarsening
+            state.coarsening = UNCOARSENED if observed else choose_coarsening(kernel, context)
+        return state.coarsening
 
     @property
     def _counts_groups(self) -> bool:
         return self._size is not None and self._size.in_groups
 
-    def _group_for(self, in_groups: bool, context: Context) -> Extent:
+    def _group_for(self, in_groups: bool, context: Context, state: _State) -> Extent:
         if self._local_size is not None:
             return self._local_size
         most = context.max_invocations_along_x
         # Code that counts in workgroups knows how many invocations there are in one: all that fit. So does
         # whoever reads the source on the dummy backend.
-        tuned = self._tuned
-        if tuned is not None and tuned[0] is context and tuned[1] is not None and not in_groups:
-            return tuned[1]
+        if state.tuned is not None and not in_groups:
+            return state.tuned
         wanted = most if in_groups or self._tells_groups or not context.runs else _DEFAULT_GROUP
         return (min(wanted, most), 1, 1)
 
@@ -644,11 +719,13 @@ class ShaderFunction:
         """
         if build:
             self.build()
-        source = self._shown
+        latest = self._latest()
+        source = latest.shown if latest else None
         if source is None:
             local_size = self._local_size or self._assumed_group(self._counts_groups)
             if is_context_initialized():
-                local_size = self._group_for(self._counts_groups, get_context())
+                context = get_context()
+                local_size = self._group_for(self._counts_groups, context, self._enter(context))
             source = self._launched.shader_source(local_size)
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
@@ -683,4 +760,6 @@ def make_shader_function(
     check: Any = None,
 ) -> ShaderFunction:
     """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
-    return ShaderFunction(description, local_size, workgroups, exec_count, check=check)
+    made = ShaderFunction(description, local_size, workgroups, exec_count, check=check)
+    made._defined = sys._getframe(1).f_globals.get("__name__", ""), made.name
+    return made

@@ -1,11 +1,11 @@
 """Which form of a kernel a launch gets."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch_native as native
 from vkdispatch.base.context import Context
+from vkdispatch.base.environment import read_choices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.coarsen import coarsening
@@ -24,7 +24,7 @@ MOST_NARROW = 0x7FFFFFFF
 # Below this many elements a GPU wants them spread over more invocations.
 _MANY = 1 << 19
 # For tests: forms that every launch gets that can have them.
-_FORCED = frozenset(filter(None, os.environ.get("VKDISPATCH_FORCE_VARIANT", "").split(",")))
+_FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "addressed", "wide"))
 
 
 @record

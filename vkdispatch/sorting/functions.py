@@ -5,6 +5,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
@@ -102,12 +103,13 @@ def sort(
         There is no such axis, `out` does not fit, or `segments` do not ascend.
     """
     keys = _keys(x, "x", axis, descending, stable, segments)
-    to = output(output_map, keys.x.var_type)
+    to = output(output_map, keys.x.var_type, keys.shape)
     sorted_to = result(out, keys.shape, to.out_type, keys.x.context)
+    check_overlap([("out", out)], to, before=[keys.x])
     if keys.nothing:
         return sorted_to
     if keys.starts is not None:
-        read = any(argument is sorted_to for argument in keys.x.arguments)
+        read = any(is_same_memory(argument, sorted_to) for argument in keys.x.arguments)
         aside: Buffer[Any] = Buffer(keys.x.size, to.out_type) if read else sorted_to
         taken(aside, keys.x, _positions(keys, graph), to, keys.along, graph)
         if read:
@@ -159,13 +161,14 @@ def argsort(
     """
     keys = _keys(x, "x", axis, descending, stable, segments)
     kind = _position_kind(dtype, out if output_map is None else None, keys.along.length)
-    to = output(output_map, kind)
+    to = output(output_map, kind, keys.shape)
     positions_to = result(out, keys.shape, to.out_type, keys.x.context)
+    check_overlap([("out", out)], to, before=[keys.x])
     if keys.nothing:
         return positions_to
     stored = position_type(keys.along.length).item_size
     fits = kind.item_size == stored or (keys.starts is None and kind.item_size > stored)
-    read = any(argument is positions_to for argument in keys.x.arguments)
+    read = any(is_same_memory(argument, positions_to) for argument in keys.x.arguments)
     if to.sink.mapping is None and keys.along.in_place and fits and not read:
         return _positions(keys, graph, positions_to)
     stored_positions(positions_to, _positions(keys, graph), to, keys.along, graph)
@@ -251,12 +254,14 @@ def sort_by_key(
                 f"{name}: expected the shape of the keys, {ready.x.shape}, got {each.shape}"
             )
     keys_out, values_out = _pair(out, several, len(operands))
-    to = output(output_map, ready.x.var_type)
+    to = output(output_map, ready.x.var_type, ready.shape)
     sorted_to = result(keys_out, ready.shape, to.out_type, ready.x.context, "out[0]")
     moved_to = [
         result(buffer, ready.shape, each.var_type, ready.x.context, f"out[1]{name.removeprefix('values')}")
         for buffer, each, name in zip(values_out, operands, names, strict=True)
     ]
+    names_out = ["out[0]", *(f"out[1]{name.removeprefix('values')}" for name in names)]
+    check_overlap([*zip(names_out, [keys_out, *values_out], strict=True)], to, before=[ready.x, *operands])
     if not ready.nothing:
         _sort_by_key(ready, operands, to, sorted_to, moved_to, graph)
     return sorted_to, (tuple(moved_to) if several else moved_to[0])
@@ -288,7 +293,7 @@ def _sort_by_key(
     positions: Buffer[Any]
     if keys.starts is None:
         read = [argument for each in values for argument in each.arguments]
-        free = direct and not any(argument is sorted_to for argument in read)
+        free = direct and not any(is_same_memory(argument, sorted_to) for argument in read)
         rows = sorted_to if free else Buffer(keys.x.size, keys.x.var_type)
         positions = Buffer(keys.x.size, position_type(along.length))
         source = _rows(keys, graph)
@@ -301,7 +306,7 @@ def _sort_by_key(
     results = []
     for each, target in zip(values, moved_to, strict=True):
         # what is read by any of them is written last
-        busy = any(argument is target for argument in everything)
+        busy = any(is_same_memory(argument, target) for argument in everything)
         place: Buffer[Any] = Buffer(target.shape, target.var_type) if busy else target
         taken(place, each, positions, output(None, each.var_type), along, graph)
         results.append((place, target))
@@ -319,7 +324,9 @@ def _travel(keys: _Keys, values: list[Operand], sorted_to: Buffer[Any], moved_to
     if len(values) != 1 or not values[0].source.plain or values[0].var_type.item_size not in (1, 2, 4, 8):
         return False
     value, target = values[0].arguments[0], moved_to[0]
-    if any(each is other for each in (*keys.x.arguments, sorted_to) for other in (value, target)):
+    if any(
+        is_same_memory(each, other) for each in (*keys.x.arguments, sorted_to) for other in (value, target)
+    ):
         return False
     return is_long(keys.order, keys.along.rows)
 

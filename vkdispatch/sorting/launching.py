@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
@@ -116,7 +117,7 @@ def _sort_short(
     positions_to: AnyBuffer | None,
     graph: CommandGraph | None,
 ) -> None:
-    if keys is keys_to:
+    if is_same_memory(keys, keys_to):
         keys = copied(keys, graph)
     wide = _is_wide(rows, positions_to, None)
     kernel = short_kernel(order, keys_to is not None, positions_to is not None, wide, _SHORT_GROUP)
@@ -157,9 +158,9 @@ def _sort_long(
         _sweep(tile, keys, order, rows, keys_to, positions_to, payload, graph)
         return
     digits = order.digits(tile.width)
-    if keys is keys_to and len(digits) % 2:
+    if is_same_memory(keys, keys_to) and len(digits) % 2:
         keys = copied(keys, graph)
-    if payload is not None and payload is positions_to and len(digits) % 2:
+    if payload is not None and is_same_memory(payload, positions_to) and len(digits) % 2:
         payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
     wide = _is_wide(rows, positions_to, payload)
@@ -212,9 +213,9 @@ def _sweep(
 ) -> None:
     kind = _payload_type(rows, positions_to, payload)
     digits = order.digits(tile.width)
-    if keys is keys_to and len(digits) % 2:
+    if is_same_memory(keys, keys_to) and len(digits) % 2:
         keys = copied(keys, graph)
-    if payload is not None and payload is positions_to and len(digits) % 2:
+    if payload is not None and is_same_memory(payload, positions_to) and len(digits) % 2:
         payload = copied(payload, graph)
     key_ways = _ways(rows.size, order.raw, keys_to, len(digits))
     wide = _is_wide(rows, positions_to, payload)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from vkdispatch.arrays.aliasing import check_apart
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -97,6 +98,7 @@ def convolve2D(  # noqa: N802
         raise ArgumentValueError(
             f"kernel: expected {height} x {width} elements, or {batch} times that, got shape {kernel.shape}"
         )
+    check_apart("kernel", kernel, "buffer", buffer)
     single = kernel.size != batch * height * width
     ranges = padding
     if padding is not None and len(padding) == len(buffer.shape) == 3:

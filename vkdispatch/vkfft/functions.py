@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.vkfft.layout import checked_shape
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
@@ -62,10 +64,11 @@ def fft(
                 f"the reals; got a {type(buffer).__name__}"
             )
         shape = buffer.real_shape if r2c and isinstance(buffer, RFFTBuffer) else buffer.shape or (1,)
+    shape = checked_shape(shape, "buffer_shape")
     plan = VkFFTPlan(
         shape,
         do_r2c=r2c,
-        axes=-1 if axis is None else axis,
+        axes=checked_axes(-1 if axis is None else axis, len(shape)),
         normalize=normalize_inverse,
         keep_shader_code=print_shader,
     )

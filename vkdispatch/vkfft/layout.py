@@ -129,32 +129,6 @@ def checked_shape(shape: object, name: str) -> Shape:
     return sizes
 
 
-def checked_axes(axes: object, dimensions: int, name: str) -> tuple[int, ...]:
-    """Return axes as ints from 0 on, in ascending order; negative ones count from the end.
-
-    Raises
-    ------
-    TypeError
-        They are no ints.
-    ValueError
-        There is no such axis, one is named twice, or there are none.
-    """
-    given = axes if isinstance(axes, (list, tuple, set, frozenset, range)) else (axes,)
-    found = []
-    for axis in given:
-        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-            raise ArgumentTypeError(f"{name}: expected an int or several, got {axes!r}")
-        number = operator.index(axis)
-        if not -dimensions <= number < dimensions:
-            raise ArgumentValueError(
-                f"{name}: expected axes from {-dimensions} to {dimensions - 1}, got {axes!r}"
-            )
-        found.append(number % dimensions)
-    if not found or len(set(found)) != len(found):
-        raise ArgumentValueError(f"{name}: expected one axis or several different ones, got {axes!r}")
-    return tuple(sorted(found))
-
-
 def checked_padding(padding: object, shape: Shape) -> Padding:
     """Return the range of zeros of each axis, None where it has none.
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from vkdispatch.arrays.aliasing import check_apart, is_same_memory
+from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import elsewhere, get_context
@@ -18,7 +20,6 @@ from vkdispatch.vkfft.elementwise import check_alike, check_complex, embed, mult
 from vkdispatch.vkfft.layout import (
     Padding,
     Shape,
-    checked_axes,
     checked_padding,
     checked_shape,
     complex_bytes,
@@ -104,7 +105,9 @@ class VkFFTPlan:
         """
         self.shape = checked_shape(shape, "shape")
         dimensions = len(self.shape)
-        self.axes = checked_axes(range(dimensions) if axes is None else axes, dimensions, "axes")
+        self.axes = tuple(sorted(checked_axes(axes, dimensions, "axes")))
+        if not self.axes:
+            raise ArgumentValueError(f"axes: expected one axis or several, got {axes!r}")
         self.do_r2c = bool(do_r2c)
         if self.do_r2c and dimensions - 1 not in self.axes:
             raise ArgumentValueError(
@@ -143,7 +146,6 @@ class VkFFTPlan:
             raise ArgumentValueError("input_shape: a real transform reads inputs of the plan's own shape")
         if (self.kernel_count or self.kernel_convolution) and len(self.axes) != dimensions:
             raise ArgumentValueError(f"axes: convolutions are along all axes, got {axes!r}")
-        self._programs: dict[Request, Program] = {}
         self._lock = threading.Lock()
 
     @property
@@ -195,9 +197,8 @@ class VkFFTPlan:
         for name, given in (("kernel", kernel), ("input", input)):
             if given is not None:
                 _checked(given, name)
-        if kernel is buffer:
-            raise ArgumentValueError("kernel: it is the buffer itself; give the kernel a buffer of its own")
-        if input is buffer:
+        check_apart("kernel", kernel, "buffer", buffer)
+        if is_same_memory(input, buffer):
             if self.input_shape != self.shape:
                 raise ArgumentValueError("input: it is the buffer itself, whose shape is not input_shape")
             input = None
@@ -326,9 +327,11 @@ class VkFFTPlan:
     def _program(self, request: Request) -> Program:
         context = get_context()
         with self._lock:
-            program = self._programs.get(request)
-            if program is None or program.context is not context:
-                program = self._programs[request] = program_for(request)
+            # On the context: a plan belongs to none, and keeps none alive.
+            programs: dict[Request, Program] = context._state_of(self, dict)
+            program = programs.get(request)
+            if program is None:
+                program = programs[request] = program_for(request)
             return program
 
     @property

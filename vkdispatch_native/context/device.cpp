@@ -1,7 +1,6 @@
 #include "context/device.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -9,6 +8,7 @@
 
 #include "context/features.hpp"
 #include "context/foreign.hpp"
+#include "libs/environment.hpp"
 #include "libs/error.hpp"
 
 namespace vkd {
@@ -72,7 +72,7 @@ bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
 // Whether the driver reads its clock and the monotonic one at one instant.
 bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& properties) {
   if (!properties.has_extension(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ||
-      std::getenv("VKDISPATCH_NO_CALIBRATION") != nullptr) {
+      read_switch("VKDISPATCH_NO_CALIBRATION")) {
     return false;
   }
   uint32_t count = 0;
@@ -226,7 +226,7 @@ Device::Device(VkInstance instance, const ForeignDevice& foreign, bool force_sta
 // What is used of the extensions that there are.
 void Device::choose_extensions() {
   push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
-                      std::getenv("VKDISPATCH_NO_PUSH_DESCRIPTORS") == nullptr;
+                      !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS");
   calibrated_ = has_calibrated_clock(physical_, properties_);
 }
 
@@ -235,8 +235,7 @@ void Device::choose_extensions() {
 // queue, on its own family where there is no other.
 std::vector<std::vector<uint32_t>> Device::transfer_families(
     const std::vector<uint32_t>& queue_families) const {
-  const char* setting = std::getenv("VKDISPATCH_FORCE_TRANSFER_QUEUE");
-  const std::string force = setting != nullptr ? setting : "";
+  const std::string force = read_choice("VKDISPATCH_FORCE_TRANSFER_QUEUE", {"0", "1", "2"});
   const bool forced = force == "1" || force == "2";
   std::vector<std::vector<uint32_t>> twins;
   if (force == "0") {

@@ -6,6 +6,7 @@
 
 #include "context/foreign.hpp"
 #include "libs/error.hpp"
+#include "libs/loader.hpp"
 
 namespace vkd {
 
@@ -91,9 +92,7 @@ std::shared_ptr<Instance> Instance::get() {
 
 // Delegating, so that the destructor cleans up when a later step throws.
 Instance::Instance(bool debug) : Instance() {
-  if (volkInitialize() != VK_SUCCESS) {
-    throw Error(ErrorKind::vulkan, "no Vulkan loader (libvulkan) on this machine");
-  }
+  load_vulkan();
   if (vkEnumerateInstanceVersion == nullptr) {
     throw Error(ErrorKind::vulkan, "the Vulkan loader is older than Vulkan 1.1");
   }
@@ -142,7 +141,11 @@ Instance::Instance(bool debug) : Instance() {
     throw Error(ErrorKind::vulkan, "the Vulkan loader finds no driver on this machine");
   }
   check(result, "vkCreateInstance");
-  volkLoadInstanceOnly(handle_);
+  if (handle_ == VK_NULL_HANDLE) {
+    throw Error(ErrorKind::vulkan,
+                "vkCreateInstance gave no instance: libvulkan is no working Vulkan loader");
+  }
+  load_instance_functions(handle_);
 
   if (validate) {
     listen();
@@ -209,7 +212,7 @@ Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) {
     destroy_messenger_(handle_, messenger_, nullptr);
   }
-  if (handle_ != VK_NULL_HANDLE && !borrowed_) {
+  if (handle_ != VK_NULL_HANDLE && !borrowed_ && vkDestroyInstance != nullptr) {
     vkDestroyInstance(handle_, nullptr);
   }
 }

@@ -23,13 +23,14 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.division import floor_quotient, floor_remainder
-from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, operands
+from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, gives_value, operands
 from vkdispatch.codegen.helpers import UMUL_HIGH
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
 
 
+@gives_value
 def floor_divide(a: Any, b: Any) -> Any:
     """Quotient rounded down, as Python's `a // b`, of integers or floats; vectors by component.
 
@@ -39,6 +40,7 @@ def floor_divide(a: Any, b: Any) -> Any:
     return _divided("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
 
 
+@gives_value
 def floor_mod(a: Any, b: Any) -> Any:
     """Remainder with the sign of the divisor, as Python's `a % b`, of integers or floats; by component.
 
@@ -139,6 +141,7 @@ def _real(name: str, x: Any) -> ex.Operand:
     return value
 
 
+@gives_value
 def ldexp(x: Any, exponent: Any) -> Any:
     """Make x * 2 ** exponent, in floating point; the exponent is an integer of at most 32 bits.
 

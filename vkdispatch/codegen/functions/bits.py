@@ -25,6 +25,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.elementwise import gives_value
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable, check_dtype, scalar_parts
@@ -94,6 +95,7 @@ def joined(low: Expr, high: Expr) -> Expr:
     return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, uint64), 32), ex.cast(low, uint64))
 
 
+@gives_value
 def bit_count(x: Any) -> Any:
     """Count of bits that are set: int32 or ivecN.
 
@@ -110,6 +112,7 @@ def bit_count(x: Any) -> Any:
     return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
 
 
+@gives_value
 def bitfield_reverse(x: Any) -> Any:
     """Bits in reverse order, in the type of x. A Python int has 32 bits, or 64 if it needs them."""
     value = _integer("bitfield_reverse", x)
@@ -125,6 +128,7 @@ def bitfield_reverse(x: Any) -> Any:
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
 
+@gives_value
 def find_lsb(x: Any) -> Any:
     """Position of the lowest bit that is set, -1 for zero: int32 or ivecN. A Python int gives an int."""
     value = _integer("find_lsb", x)
@@ -138,6 +142,7 @@ def find_lsb(x: Any) -> Any:
     return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", int32, low), upper))
 
 
+@gives_value
 def find_msb(x: Any) -> Any:
     """Position of the highest bit that is set, or of a negative value the highest that is not; -1 for none.
 
@@ -178,6 +183,7 @@ def _field(name: str, offset: Any, bits: Any, width: int) -> tuple[Expr, Expr]:
     return found[0], found[1]
 
 
+@gives_value
 def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
     """Take `bits` bits from position `offset` on, in the type of x; of signed types with the field's sign.
 
@@ -205,6 +211,7 @@ def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
     return ShaderVariable(ex.select(ex.compare("==", length, 0), ex.literal(0, kind), field_))
 
 
+@gives_value
 def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
     """Replace `bits` bits of base from position `offset` on by the lowest bits of insert, in base's type.
 
@@ -244,6 +251,7 @@ def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
 # ---- the same bits as another type ---------------------------------------------------------------
 
 
+@gives_value
 def reinterpret(var_type: DType, x: Any) -> Any:
     """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
 

@@ -24,6 +24,7 @@ from vkdispatch.codegen.functions.elementwise import (
     apply,
     binary,
     fold,
+    gives_value,
     operands,
     unary,
 )
@@ -67,6 +68,7 @@ max = binary(
 _step = binary("step", lambda edge, x: x >= edge, "")
 
 
+@gives_value
 def abs(x: Any) -> Any:
     """Absolute value, of the type of x; magnitude of a complex number. An int gives an int."""
     (value,) = operands("abs", (x,))
@@ -85,6 +87,7 @@ def modf(x: Any, y: Any) -> Any:
     return apply("modf", "mod", (x, y))
 
 
+@gives_value
 def clip(x: Any, lo: Any, hi: Any) -> Any:
     """Limit x to [lo, hi], in the promoted type of the three. Ints give an int, other numbers a float."""
     value, low, _ = operands("clip", (x, lo, hi))
@@ -99,11 +102,13 @@ def clip(x: Any, lo: Any, hi: Any) -> Any:
 clamp = clip
 
 
+@gives_value
 def step(edge: Any, x: Any) -> Any:
     """0 below the edge and 1 from there on, in floating point. Numbers give a float."""
     return _step(edge, x)
 
 
+@gives_value
 def mix(x: Any, y: Any, a: Any) -> Any:
     """Interpolate linearly from x (a = 0) to y (a = 1). Numbers give a float, with a limited to [0, 1]."""
     operands("mix", (x, y, a))
@@ -112,6 +117,7 @@ def mix(x: Any, y: Any, a: Any) -> Any:
     return apply("mix", "mix", (x, y, a))
 
 
+@gives_value
 def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
     """Rise smoothly from 0 at edge0 to 1 at edge1. Numbers give a float."""
     operands("smoothstep", (edge0, edge1, x))
@@ -125,6 +131,7 @@ def _smoothstep(edge0: float, edge1: float, x: float) -> Any:
     return t * t * (3 - 2 * t)
 
 
+@gives_value
 def fma(a: Any, b: Any, c: Any) -> Any:
     """Multiply and add: a * b + c. Numbers give a float."""
     operands("fma", (a, b, c))
@@ -133,16 +140,19 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return apply("fma", "fma", (a, b, c))
 
 
+@gives_value
 def isnan(x: Any) -> Any:
     """Whether a scalar is not a number; a Python number gives a bool."""
     return _classify("isnan", x)
 
 
+@gives_value
 def isinf(x: Any) -> Any:
     """Whether a scalar is infinite; a Python number gives a bool."""
     return _classify("isinf", x)
 
 
+@gives_value
 def isfinite(x: Any) -> Any:
     """Whether a scalar is neither infinite nor NaN; a Python number gives a bool."""
     (value,) = operands("isfinite", (x,))
@@ -176,21 +186,25 @@ def _reinterpret(name: str, glsl: str, x: Any, source: DType, target: DType, for
         raise located(ArgumentValueError, f"{name}: {x} does not fit in {source.name}") from None
 
 
+@gives_value
 def float_bits_to_int(x: Any) -> Any:
     """Bits of a float32 as int32; a number gives an int."""
     return _reinterpret("float_bits_to_int", "floatBitsToInt", x, float32, int32, "fi")
 
 
+@gives_value
 def float_bits_to_uint(x: Any) -> Any:
     """Bits of a float32 as uint32; a number gives an int."""
     return _reinterpret("float_bits_to_uint", "floatBitsToUint", x, float32, uint32, "fI")
 
 
+@gives_value
 def int_bits_to_float(x: Any) -> Any:
     """Bits of an int32 as float32; a number gives a float."""
     return _reinterpret("int_bits_to_float", "intBitsToFloat", x, int32, float32, "if")
 
 
+@gives_value
 def uint_bits_to_float(x: Any) -> Any:
     """Bits of a uint32 as float32; a number gives a float."""
     return _reinterpret("uint_bits_to_float", "uintBitsToFloat", x, uint32, float32, "If")

@@ -22,6 +22,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.elementwise import gives_value
 from vkdispatch.codegen.ir import Expr, If, RawStatement, Return
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.numbers import fits
@@ -235,6 +236,7 @@ def continue_statement() -> None:
     current().next_round()
 
 
+@gives_value
 def select(cond: Condition, a: Any, b: Any) -> Any:
     """Choose a if the condition holds, else b; only the chosen one is evaluated.
 

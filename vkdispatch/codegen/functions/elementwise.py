@@ -1,11 +1,11 @@
 """How a function of numbers becomes one of GPU values: shared by the modules of GLSL functions."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast, overload
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 
-from vkdispatch.base.dtype import DType, is_complex, is_matrix, is_scalar
+from vkdispatch.base.dtype import DType, dtype, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
 from vkdispatch.codegen.ir import Expr, ShaderFlags
@@ -13,14 +13,18 @@ from vkdispatch.codegen.location import located
 from vkdispatch.codegen.recording import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 
-Operand = ShaderVariable | float
+# `dtype` is what type checkers take the parameter `x: f32` of a map for
+Value = ShaderVariable | dtype
+Operand = Value | float
+
+_Parameters = ParamSpec("_Parameters")
 
 
 class UnaryFunction(Protocol):
     """A function of one number or GPU value."""
 
     @overload
-    def __call__(self, x: ShaderVariable, /) -> ShaderVariable: ...
+    def __call__(self, x: Value, /) -> ShaderVariable: ...
     @overload
     def __call__(self, x: float, /) -> float: ...
 
@@ -29,11 +33,16 @@ class BinaryFunction(Protocol):
     """A function of two numbers or GPU values."""
 
     @overload
-    def __call__(self, x: ShaderVariable, y: Operand, /) -> ShaderVariable: ...
+    def __call__(self, x: Value, y: Operand, /) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, y: ShaderVariable, /) -> ShaderVariable: ...
+    def __call__(self, x: float, y: Value, /) -> ShaderVariable: ...
     @overload
     def __call__(self, x: float, y: float, /) -> float: ...
+
+
+def gives_value(function: Callable[_Parameters, Any]) -> Callable[_Parameters, ShaderVariable]:
+    """Tell type checkers that a function gives a GPU value. Given numbers alone, it gives a number."""
+    return function
 
 
 def operands(function: str, values: Sequence[Any]) -> list[ex.Operand]:

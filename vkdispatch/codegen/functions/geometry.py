@@ -17,7 +17,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.functions.elementwise import all_integers, all_numbers, fold, operands
+from vkdispatch.codegen.functions.elementwise import all_integers, all_numbers, fold, gives_value, operands
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
@@ -30,12 +30,14 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
     return ShaderVariable(ex.call(name, component_type(kind), *(ex.cast(part, kind) for part in parts)))
 
 
+@gives_value
 def length(v: Any) -> Any:
     """Euclidean length of a vector, or |x|; a scalar."""
     operands("length", (v,))
     return fold(np.abs, (v,)) if all_numbers((v,)) else _scalar_result("length", (v,))
 
 
+@gives_value
 def distance(a: Any, b: Any) -> Any:
     """Euclidean distance of two points; a scalar."""
     operands("distance", (a, b))
@@ -44,6 +46,7 @@ def distance(a: Any, b: Any) -> Any:
     )
 
 
+@gives_value
 def dot(a: Any, b: Any) -> Any:
     """Dot product of two vectors; a scalar of their component type."""
     left, right = operands("dot", (a, b))

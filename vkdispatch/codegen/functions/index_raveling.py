@@ -6,6 +6,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar, is_vector, to_vector, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.elementwise import gives_value
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.location import located
 from vkdispatch.codegen.variables import ShaderVariable
@@ -26,6 +27,7 @@ def ravel_index(index: Any, shape: Any) -> ShaderVariable:
     return ShaderVariable(ex.construct(to_vector(uint32, len(sizes)), position[::-1]))
 
 
+@gives_value
 def unravel_index(index: Any, shape: Any) -> Any:
     """Position to flat index: i * s1 + j, or i * (s1 * s2) + j * s2 + k.
 

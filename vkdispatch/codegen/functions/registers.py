@@ -11,7 +11,7 @@ from vkdispatch.codegen.buffers import BufferVariable
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type
-from vkdispatch.codegen.functions.elementwise import operands
+from vkdispatch.codegen.functions.elementwise import gives_value, operands
 from vkdispatch.codegen.ir import Expr
 from vkdispatch.codegen.local_arrays import LocalArray, checked_count
 from vkdispatch.codegen.recording import current
@@ -42,6 +42,7 @@ def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVaria
     return new_register(kind, *args, var_name=var_name)
 
 
+@gives_value
 def precise(x: Any) -> Any:
     """Compute a value as it is written: each operation rounds, so that all devices give the same bits.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.codegen.functions.elementwise import binary, unary
+from vkdispatch.codegen.functions.elementwise import binary, gives_value, unary
 from vkdispatch.codegen.mathematics import host
 
 log10 = unary(
@@ -75,6 +75,7 @@ lgamma = unary(
 _hypot = binary("hypot", np.hypot, "", glsl=None, own=True)
 
 
+@gives_value
 def hypot(x: Any, y: Any) -> Any:
     """sqrt(x * x + y * y) without overflow in between, in floating point and in the promoted type.
 

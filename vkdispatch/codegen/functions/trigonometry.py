@@ -16,6 +16,7 @@ from vkdispatch.codegen.functions.elementwise import (
     all_numbers,
     binary,
     fold,
+    gives_value,
     operands,
     unary,
 )
@@ -55,21 +56,25 @@ def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
     return function(x)
 
 
+@gives_value
 def radians(x: Any) -> Any:
     """Degrees to radians."""
     return _scaled(_radians, math.pi / 180, x)
 
 
+@gives_value
 def degrees(x: Any) -> Any:
     """Radians to degrees."""
     return _scaled(_degrees, 180 / math.pi, x)
 
 
+@gives_value
 def atan2(y: Any, x: Any) -> Any:
     """Angle of the point (x, y) in radians. Numbers give a float."""
     return _atan2(y, x)
 
 
+@gives_value
 def pow(x: Any, y: Any) -> Any:
     """X to the power of y, in floating point; as `x ** y`. Numbers give a float."""
     base, exponent = operands("pow", (x, y))

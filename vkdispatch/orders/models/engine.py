@@ -325,13 +325,8 @@ def _uploaded(value: Array, argument: Argument, kind: DType, queue: int) -> Buff
             f"argument {argument.parameter.name!r}: {argument.size} elements are more than {LARGEST}, which "
             "is what indices of 32 bits reach"
         )
-    if argument.size == 0:
-        # there are no empty buffers: this one says that it is
-        buffer: Buffer[Any] = Buffer(1, kind)
-        buffer.shader_shape = _shader_shape(shape, 0)
-        return buffer
-    buffer = Buffer(shape if len(shape) <= MOST_AXES else argument.size, kind)
-    buffer.write(np.ascontiguousarray(value, dtype=argument.parameter.dtype), queue)
+    buffer: Buffer[Any] = Buffer(shape if len(shape) <= MOST_AXES else argument.size, kind)
+    buffer.write(np.ascontiguousarray(value, dtype=argument.parameter.dtype).reshape(-1), queue)
     return buffer
 
 

@@ -1,0 +1,185 @@
+"""Arguments of a call that are the same memory.
+
+A call reads arrays and writes others, in an order that is its own business. The same memory may be read any
+number of times. What is written may be read as well only where each element is read before it is overwritten:
+
+before       arrays that are read, all of them, before anything is written, as those that are sorted
+alongside    arrays of which each element is read only for the one result that has its index, as by `cumsum`;
+             and the arguments of an output map, which is called right before its result is stored
+elsewhere    all others
+
+A map in an array's place is as good as the array if it looks at the mapped index alone. All else is refused.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from vkdispatch.arrays.accesses import Access, find_accesses
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.output import Output, accesses_of_sink
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import OverlapError
+from vkdispatch.base.record import record
+
+
+def is_same_memory(a: object, b: object) -> bool:
+    """Whether two arguments are buffers of one memory: the same buffer, or views of it."""
+    return a is b or (isinstance(a, Buffer) and isinstance(b, Buffer) and a._native is b._native)
+
+
+def check_apart(name: str, buffer: object, other_name: str, other: object) -> None:
+    """Raise OverlapError for two arguments of one memory, of which one is written while the other is read."""
+    if is_same_memory(buffer, other):
+        raise OverlapError(
+            f"{name}: it is the same memory as {other_name}, and one is written while the other is read; "
+            "give another buffer"
+        )
+
+
+def check_overlap(
+    outputs: Sequence[tuple[str, Any]],
+    target: Output | None = None,
+    *,
+    elsewhere: Sequence[Operand] = (),
+    alongside: Sequence[Operand] = (),
+    before: Sequence[Operand] = (),
+    map_once: bool = True,
+) -> None:
+    """Check that a call overwrites nothing that it still needs.
+
+    Parameters
+    ----------
+    outputs
+        Names of what is written and the caller's buffers; None for new ones.
+    target
+        How the first one is stored.
+    elsewhere, alongside, before
+        The arrays that are read, by when that is.
+    map_once
+        Whether the output map is called once for each result.
+
+    Raises
+    ------
+    OverlapError
+        It may overwrite something.
+    """
+    written = [each for each in outputs if each[1] is not None]
+    if written:
+        _check_outputs(written)
+        for array in elsewhere:
+            _check_array(written, array, apart=True)
+        for array in alongside:
+            _check_array(written, array, apart=False)
+        if target is not None and target.arguments:
+            _check_target(written, target, written[0] is outputs[0] and map_once)
+    arrays = (*elsewhere, *alongside, *before)
+    if any(array.source.stores for array in arrays) or (target is not None and target.sink.stores):
+        _check_maps_that_write(written, arrays, target)
+
+
+def _check_outputs(written: Sequence[tuple[str, Any]]) -> None:
+    for number, (name, buffer) in enumerate(written):
+        for other, same in written[:number]:
+            if is_same_memory(buffer, same):
+                raise OverlapError(
+                    f"{other}, {name}: they are the same memory, and both are written; give two buffers"
+                )
+
+
+def _check_array(written: Sequence[tuple[str, Any]], array: Operand, *, apart: bool) -> None:
+    for position, argument in enumerate(array.arguments):
+        for name, buffer in written:
+            if not is_same_memory(argument, buffer):
+                continue
+            together = not apart and array.size == buffer.size
+            if not together or not _is_safe(argument, buffer, accesses_of(array.source)[position]):
+                raise _overlap(name, _name_of(array, position))
+
+
+def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: bool) -> None:
+    for position, argument in enumerate(target.arguments):
+        for number, (name, buffer) in enumerate(written):
+            if not is_same_memory(argument, buffer):
+                continue
+            together = first and number == 0
+            if not together or not _is_safe(argument, buffer, accesses_of_sink(target.sink)[position]):
+                raise _overlap(name, _name_of(target, position))
+
+
+def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
+    """Whether a map reads of what a result overwrites no more than the element that it overwrites."""
+    here = access.here or argument.size == buffer.size == 1
+    return here and not access.written and _is_aligned(argument, buffer)
+
+
+def _is_aligned(argument: Any, buffer: Any) -> bool:
+    """Whether elements of one index are the same bytes."""
+    same: bool = argument.var_type.item_size == buffer.var_type.item_size
+    return same
+
+
+def _overlap(name: str, other: str) -> OverlapError:
+    return OverlapError(
+        f"{name}: it is the same memory as {other}, which is read while {name} is written; give another "
+        "buffer"
+    )
+
+
+def _name_of(part: Operand | Output, position: int) -> str:
+    if isinstance(part, Output):
+        return f"{str(part.names[position])!r}, an argument of output_map"
+    return part.name if part.source.plain else f"{str(part.source.names[position])!r} of {part.name}"
+
+
+@remembered
+def accesses_of(source: Source) -> tuple[Access, ...]:
+    """Return how a map uses its arguments."""
+    return (Access(),) if source.plain else find_accesses(source.names, source.annotations, source.traced)
+
+
+# ---- maps that write -----------------------------------------------------------------------------------
+
+
+@record(eq=False)
+class _Part:
+    """A buffer of a call, what messages call it, how it is used, and what it is an argument of."""
+
+    name: str
+    buffer: Any
+    access: Access
+    owner: object
+
+
+def _check_maps_that_write(
+    written: Sequence[tuple[str, Any]], arrays: Sequence[Operand], target: Output | None
+) -> None:
+    """Raise OverlapError where a map writes to what the rest of the call uses."""
+    parts = [_Part(name, buffer, Access(), written) for name, buffer in written]
+    parts += _parts(arrays, target)
+    for part in parts:
+        if not part.access.written:
+            continue
+        for other in parts:
+            if other is part or not is_same_memory(part.buffer, other.buffer):
+                continue
+            both_here = part.access.here and other.access.here and _is_aligned(part.buffer, other.buffer)
+            if part.owner is not other.owner or not both_here:
+                raise OverlapError(
+                    f"{other.name}: it is the same memory as {part.name}, which the map writes; give another "
+                    "buffer"
+                )
+
+
+def _parts(arrays: Iterable[Operand], target: Output | None) -> Iterator[_Part]:
+    for array in arrays:
+        yield from _parts_of(array, accesses_of(array.source))
+    if target is not None:
+        yield from _parts_of(target, accesses_of_sink(target.sink))
+
+
+def _parts_of(owner: Operand | Output, accesses: Sequence[Access]) -> Iterator[_Part]:
+    for position, (argument, access) in enumerate(zip(owner.arguments, accesses, strict=True)):
+        if isinstance(argument, Buffer):
+            yield _Part(_name_of(owner, position), argument, access, owner)

@@ -1,0 +1,75 @@
+"""Why the Vulkan loader found no driver: what the variables name that tell it where to look."""
+
+import ctypes
+import json
+import os
+from collections.abc import Iterator
+
+# The loader takes VK_DRIVER_FILES before VK_ICD_FILENAMES, which older ones know alone; both replace the
+# drivers that are installed, and the last one adds to them.
+_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES")
+_FILTERS = ("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE")
+_ENTRY_POINTS = (
+    "vk_icdGetInstanceProcAddr",
+    "vk_icdNegotiateLoaderICDInterfaceVersion",
+    "vkGetInstanceProcAddr",
+)
+
+
+def explain_variables() -> str:
+    """Return what is wrong with the manifests that the loader's variables name, and what would do.
+
+    Sentences, the first after a space; "" where no variable is set. The libraries that manifests name are
+    loaded, as the loader has done before.
+    """
+    faults = {name: list(_faults(os.environ.get(name, ""))) for name in _VARIABLES}
+    said = [f"{name}: {fault}" for name in _VARIABLES for fault in faults[name]]
+    if said:
+        wrong = " and ".join(name for name in _VARIABLES if faults[name])
+        hint = "Name a driver's manifest, such as one of /usr/share/vulkan/icd.d"
+        return f" {'. '.join(said)}. {hint}, or unset {wrong}."
+    named = [f"{name}={os.environ[name]!r}" for name in (*_VARIABLES, *_FILTERS) if os.environ.get(name)]
+    if named:
+        return f" {' and '.join(named)} may hide the drivers that are installed."
+    return ""
+
+
+def _faults(value: str) -> Iterator[str]:
+    for path in filter(None, value.split(os.pathsep)):
+        manifests = [path]
+        if os.path.isdir(path):
+            manifests = sorted(
+                os.path.join(path, name) for name in os.listdir(path) if name.endswith(".json")
+            )
+            if not manifests:
+                yield f"the folder {path!r} holds no manifest (*.json)"
+        for manifest in manifests:
+            fault = _fault(manifest)
+            if fault:
+                yield f"{manifest!r} {fault}"
+
+
+def _fault(manifest: str) -> str | None:
+    """Return what is wrong with a manifest; None where nothing is seen to be."""
+    try:
+        with open(manifest, "rb") as file:
+            content = json.load(file)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    except ValueError:
+        return "is not JSON"
+    try:
+        library = content["ICD"]["library_path"]
+    except (KeyError, TypeError):
+        library = None
+    if not isinstance(library, str):
+        return "is no driver's manifest: it has no ICD.library_path"
+    # Without a slash it is looked for as any library is.
+    place = os.path.join(os.path.dirname(os.path.abspath(manifest)), library) if "/" in library else library
+    try:
+        loaded = ctypes.CDLL(place)
+    except OSError as error:
+        return f"names a library that cannot be loaded ({error})"
+    if not any(hasattr(loaded, name) for name in _ENTRY_POINTS):
+        return f"names the library {library!r}, which is no Vulkan driver"
+    return None

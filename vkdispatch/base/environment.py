@@ -1,0 +1,41 @@
+"""Environment variables and what they may hold; errors name the variable."""
+
+import os
+
+from vkdispatch.base.errors import ArgumentValueError
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("0", "false", "no", "off")
+
+
+def read_switch(name: str, default: bool = False) -> bool:
+    """Return whether a variable is on; `default` where it is unset or empty.
+
+    Raises
+    ------
+    ValueError
+        It is neither 1, true, yes, on nor 0, false, no, off.
+    """
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    if text.lower() in _ON:
+        return True
+    if text.lower() in _OFF:
+        return False
+    raise ArgumentValueError(f"{name}: expected 1 or 0, got {text!r}")
+
+
+def read_choices(name: str, choices: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of a variable that lists some of `choices` with commas.
+
+    Raises
+    ------
+    ValueError
+        One of the words is not among them.
+    """
+    words = [word.strip() for word in os.environ.get(name, "").split(",")]
+    for word in words:
+        if word and word not in choices:
+            raise ArgumentValueError(f"{name}: expected some of {', '.join(choices)}, got {word!r}")
+    return frozenset(filter(None, words))

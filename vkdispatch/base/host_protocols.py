@@ -1,0 +1,125 @@
+"""What Python and NumPy ask of an array on a device: answered by its values, or refused by name."""
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+
+Array = np.ndarray[Any, Any]
+
+
+class HostProtocols:
+    """Answers `bool`, `len`, `float`, `np.asarray` and the like; NumPy's functions and iteration are refused.
+
+    One element is read from queue 0. To take an array apart, or to compute with it on the host, is to copy it
+    there, which programs say: `buf.read(0)` or `np.asarray(buf)`.
+    """
+
+    __slots__ = ()
+
+    shape: tuple[int, ...]
+
+    def read(self, index: int | None = None, out: "Array | None" = None) -> Array:
+        """Return the contents."""
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ArgumentValueError("copy: a buffer lies in device memory; its array is always a copy")
+        array = self.read(0)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def item(self) -> Any:
+        """Return the only element as a Python number, read from queue 0.
+
+        Raises
+        ------
+        ValueError
+            There are several elements, or none, or it is a vector or matrix.
+        """
+        if math.prod(self.shape) == 1:
+            array = self.read(0)
+            if array.size == 1:
+                return array.item()
+            raise ArgumentValueError(f"item: the element is {array.size} numbers; use buf.read(0)")
+        raise ArgumentValueError(
+            f"item: expected a buffer of one element, got one of shape {self.shape}; use buf.read(0)"
+        )
+
+    def __bool__(self) -> bool:
+        if math.prod(self.shape) != 1:
+            raise ArgumentValueError(
+                f"the truth value of a buffer of shape {self.shape} is ambiguous; use vd.any(buf) or "
+                "vd.all(buf), or `is not None` to ask whether there is one"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self._number("float"))
+
+    def __int__(self) -> int:
+        return int(self._number("int"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def _number(self, wanted: str) -> Any:
+        if math.prod(self.shape) != 1:
+            raise ArgumentTypeError(
+                f"{wanted}: expected a buffer of one element, got one of shape {self.shape}; use buf.read(0)"
+            )
+        return self.item()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError("len() of a buffer without axes; its size is 1")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ArgumentTypeError("a buffer is not iterable: its elements lie on the device; use buf.read(0)")
+
+    def __contains__(self, item: object) -> bool:
+        raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")
+
+    def __array_ufunc__(self, ufunc: "np.ufunc", method: str, *inputs: Any, **options: Any) -> Any:
+        """Refuse to compute on the host. Raises TypeError."""
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise ArgumentTypeError(_refusal("numpy", name))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Refuse to compute on the host. Raises TypeError."""
+        raise ArgumentTypeError(_refusal(func.__module__ or "numpy", func.__name__))
+
+
+# What NumPy asks by a function, and a buffer knows without its contents.
+_ATTRIBUTES = {"shape": "buf.shape", "size": "buf.size", "ndim": "len(buf.shape)", "copy": "copy.copy(buf)"}
+
+
+def _refusal(module: str, name: str) -> str:
+    """Return why a function of NumPy's refuses buffers, and what would do."""
+    called = f"{module.replace('numpy', 'np', 1)}.{name}"
+    instead = _our_name(module, name) or _ATTRIBUTES.get(name) or "a kernel or map"
+    return (
+        f"{called}: NumPy computes on the host, and a buffer lies on the device; use {instead}, or pass "
+        "np.asarray(buf)"
+    )
+
+
+def _our_name(module: str, name: str) -> str | None:
+    """Return what our function of the same name is called, if there is one."""
+    # Whoever has a buffer has imported the package, which knows its functions on arrays; we are below them.
+    package: Any = sys.modules.get("vkdispatch")
+    if package is None:
+        return None
+    if module == "numpy.fft":
+        return f"vd.fft.{name}" if hasattr(package.fft, name) else None
+    function = getattr(package, name, None)
+    home = getattr(function, "__module__", "")
+    # What lies in base is no function on arrays: vd.log writes messages.
+    if not callable(function) or not home.startswith("vkdispatch.") or home.startswith("vkdispatch.base."):
+        return None
+    return f"vd.{name}"

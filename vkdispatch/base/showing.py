@@ -1,0 +1,102 @@
+"""Buffers as text: NumPy's, of the few elements at the ends of each axis, and where they are."""
+
+import itertools
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.structures import is_structure
+
+Array = np.ndarray[Any, Any]
+
+
+class _Shown(Protocol):
+    """A buffer, as far as its text goes."""
+
+    shape: tuple[int, ...]
+    size: int
+    var_type: DType
+    context: Context
+    destroyed: bool
+
+    def read(self, index: int) -> Array: ...
+
+    def read_range(self, start: int, stop: int, index: int) -> Array: ...
+
+    def _extents(self) -> tuple[str, ...]: ...
+
+
+# Elements shown at either end of an axis that is not shown whole, by the number of axes.
+_ENDS = (3, 3, 3, 2)
+
+
+def described_buffer(buffer: _Shown) -> str:
+    """Return a buffer's `repr`. Reads from queue 0; what cannot be read is said, not raised."""
+    start = f"{type(buffer).__name__}("
+    contents, facts = _contents(buffer, start), _facts(buffer)
+    line = f"{start}{contents}, {facts})"
+    if "\n" not in contents and len(line) <= np.get_printoptions()["linewidth"]:
+        return line
+    return f"{start}{contents},\n{' ' * len(start)}{facts})"
+
+
+def _contents(buffer: _Shown, start: str) -> str:
+    if buffer.destroyed:
+        return "<device lost>" if buffer.context.lost else "<destroyed>"
+    ends = _ENDS[len(buffer.shape)]
+    try:
+        return np.array2string(_seen(buffer, ends), separator=", ", prefix=start, threshold=0, edgeitems=ends)
+    except Exception as error:
+        # Text for people to look at, perhaps in the middle of another error.
+        return f"<{type(error).__name__} when read>"
+
+
+def _seen(buffer: _Shown, ends: int) -> Array:
+    """Return the contents with what the text leaves out of an axis as one entry, undefined."""
+    shape = buffer.shape
+    if not shape or not buffer.size:
+        return buffer.read(0)
+    tail = buffer.read_range(0, 0, 0)
+    seen = np.zeros((*(min(length, 2 * ends + 1) for length in shape), *tail.shape[1:]), tail.dtype)
+    leading = [_places(length, ends) for length in shape[:-1]]
+    for row in itertools.product(*leading):
+        start = _flat(row, shape) * shape[-1]
+        line: Array = seen[tuple(_shown(at, length, ends) for at, length in zip(row, shape, strict=False))]
+        if shape[-1] <= 2 * ends:
+            line[:] = buffer.read_range(start, start + shape[-1], 0)
+        else:
+            line[:ends] = buffer.read_range(start, start + ends, 0)
+            line[-ends:] = buffer.read_range(start + shape[-1] - ends, start + shape[-1], 0)
+    return seen
+
+
+def _places(length: int, ends: int) -> list[int]:
+    """Return the places of an axis that are shown."""
+    places = range(length)
+    return [*places] if length <= 2 * ends else [*places[:ends], *places[-ends:]]
+
+
+def _shown(place: int, length: int, ends: int) -> int:
+    """Return where a place of an axis is among those that are shown, with one left out in the middle."""
+    return place if place < ends or length <= 2 * ends else place - length + 2 * ends + 1
+
+
+def _flat(row: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """Return the number of a row: of the places in all axes but the last."""
+    return sum(at * math.prod(shape[axis + 1 : -1]) for axis, at in enumerate(row))
+
+
+def _facts(buffer: _Shown) -> str:
+    kind = buffer.var_type
+    name = kind.name if is_structure(kind) else f"vd.{kind.name}"
+    facts = [*buffer._extents(), f"dtype={name}", f"device={_device(buffer)!r}"]
+    queues = buffer.context.queue_count
+    return ", ".join([*facts, f"queues={queues}"] if queues > 1 else facts)
+
+
+def _device(buffer: _Shown) -> str:
+    first, *others = (info.device_name for info in buffer.context.device_infos)
+    return f"{first} and {len(others)} more" if others else first
