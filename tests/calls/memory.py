@@ -136,7 +136,7 @@ def _write(sketch: Sketch, method: str) -> Case:
             given = f"np.zeros({host}.shape, np.{other})"
             sketch.refuses("data: another dtype")
     elif how == 17 and size > 1:  # another shape
-        given = f"{host}.reshape(-1)[:-1]" if sketch.chance(50) or len(shape) < 2 else f"{host}.reshape(-1)"
+        given = f"{host}.reshape(-1)[:-1]" if sketch.chance(50) else f"{host}[None, None, None]"
         sketch.refuses("data: another shape")
     elif how == 18:
         given = sketch.pick(["[1, 2]", "3", "'text'", "None", "np.array([object()])"])
