@@ -136,7 +136,7 @@ def _write(sketch: Sketch, method: str) -> Case:
             given = f"np.zeros({host}.shape, np.{other})"
             sketch.refuses("data: another dtype")
     elif how == 17 and size > 1:  # another shape
-        given = f"{host}.reshape(-1)[:-1]" if sketch.chance(50) or len(shape) < 2 else f"{host}.reshape(-1)"
+        given = f"{host}.reshape(-1)[:-1]" if sketch.chance(50) else f"{host}[None, None, None]"
         sketch.refuses("data: another shape")
     elif how == 18:
         given = sketch.pick(["[1, 2]", "3", "'text'", "None", "np.array([object()])"])
@@ -374,6 +374,44 @@ def _empty_pinned(sketch: Sketch) -> Case:
     return sketch.finish([text, f"np.{kind}"])
 
 
+def _item(sketch: Sketch) -> Case:
+    case = _one(sketch)
+    kind = sketch.kind(NUMBERS)
+    shape = sketch.pick([(1,), (), (1, 1), (2,), (0,), (1, 3)])
+    name = sketch.array(kind, shape, sketch.pick(["normal", "wild", "bits"]))
+    case.results = f"np.asarray(result).astype({name}.dtype)"
+    case.truth = f"np.asarray({name}.item())[()].astype({name}.dtype)"
+    sketch.finish([])
+    case.call = f"{name.upper()}.item()"
+    case.names = ("item",)
+    return case
+
+
+def _view(sketch: Sketch) -> Case:
+    case = _one(sketch)
+    kind, shape = sketch.kind(NUMBERS), sketch.shape()
+    name = sketch.array(kind, shape, "bits")
+    other = sketch.kind(NUMBERS)
+    case.truth = f"memory.viewed({name}, {other!r})"
+    if other == "bool_" and kind != "bool_":  # other bytes than 0 and 1 are no truth values
+        other = "uint8"
+        case.truth = f"memory.viewed({name}, 'uint8')"
+    given = f"vd.{other}"
+    if sketch.chance(8):
+        given = sketch.pick(["None", "'no'", "3", "object"])
+        sketch.refuses("var_type")
+    sketch.finish([given])
+    case.call = case.call.replace("vd.Buffer.", f"{name.upper()}.", 1)
+    return case
+
+
+def viewed(x: Array, kind: str) -> Any:
+    host = host_of(kind)
+    if host.itemsize != x.dtype.itemsize and not x.ndim:
+        raise ValueError("an array of no axes keeps its size")
+    return bits(x.view(host), kind)
+
+
 def filled(target: Array, x: Array) -> Array:
     target[...] = x
     return target
@@ -388,6 +426,8 @@ FUNCTIONS: dict[str, Any] = {
     **{_AT + name: (lambda sketch, name=name: _read(sketch, name)) for name in ("read", "read_range", "read_async")},
     _AT + "copy_between_queues": _copy_between_queues,
     _AT + "__array__": _array,
+    _AT + "item": _item,
+    _AT + "view": _view,
     "vd.asrfftbuffer": _asrfftbuffer,
     **{
         "vd.RFFTBuffer." + name: (lambda sketch, name=name: _real(sketch, name))

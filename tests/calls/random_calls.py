@@ -26,6 +26,7 @@ from .surface import FAMILIES, writers
 Task = tuple[int, str, str]
 CRASHED, HUNG = "crashed", "hung"
 _BAD = ("failed", CRASHED, HUNG)
+_CALLS = 400  # of a process, whose kernels take memory
 
 
 def tasks_of(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
@@ -82,6 +83,7 @@ class Worker:
         self.command = [sys.executable, "-m", "tests.calls.random_calls", "--worker", *options]
         self.task: Task | None = None
         self.since = 0.0
+        self.left = _CALLS
         self.start()
 
     def start(self) -> None:
@@ -91,10 +93,15 @@ class Worker:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        self.left = _CALLS
         self.input: IO[str] = self.process.stdin
         self.output: IO[str] = self.process.stdout
 
     def give(self, task: Task) -> None:
+        self.left -= 1
+        if self.left < 0:
+            self.end()
+            self.start()
         self.task, self.since = task, time.monotonic()
         try:
             self.input.write(json.dumps(task) + "\n")

@@ -40,7 +40,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     ),
     "buffers as such": (
         "vd.Buffer.clear_parents", "vd.Buffer.destroy", "vd.Buffer.register_parent", "vd.Buffer.require_alive",
-        "vd.Buffer.empty", "vd.Buffer.of_memory",
+        "vd.Buffer.of_memory",
     ),
     "kernels of transforms step by step, their caches and their source": tuple(
         f"vd.fft.{name}"

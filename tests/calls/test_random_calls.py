@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -47,6 +48,7 @@ def made(function: str, seconds: float = 5) -> running.Outcome:
 def test_a_wrong_value_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.cumsum
 
+    @functools.wraps(right)
     def cumsum(x: Any, *arguments: Any, **options: Any) -> Any:
         result = right(x, *arguments, **options)
         if options.get("reverse") and result.size:
@@ -63,7 +65,7 @@ def test_a_wrong_value_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_wrong_dtype_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.count_nonzero
-    narrow: Any = lambda x, *rest, **options: right(x, *rest, **{"dtype": vd.int32, **options})  # noqa: E731
+    narrow = functools.partial(right, dtype=vd.int32)
     monkeypatch.setattr(vd, "count_nonzero", narrow)
     assert "dtype" in made("vd.count_nonzero").text
 
@@ -71,6 +73,7 @@ def test_a_wrong_dtype_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_written_input_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.flip
 
+    @functools.wraps(right)
     def flip(x: Any, *rest: Any, **options: Any) -> Any:
         result = right(x, *rest, **options)
         if isinstance(x, vd.Buffer) and x.size > 1 and options.get("graph") is None:
@@ -109,7 +112,11 @@ def test_a_refusal_of_what_numpy_computes_is_a_gap(monkeypatch: pytest.MonkeyPat
 
 def test_an_accepted_mistake_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.argmax
-    lenient: Any = lambda x, axis=None, **options: right(x, 0 if axis is True else axis, **options)  # noqa: E731
+
+    @functools.wraps(right)
+    def lenient(x: Any, axis: Any = None, **options: Any) -> Any:
+        return right(x, 0 if axis is True else axis, **options)
+
     monkeypatch.setattr(vd, "argmax", lenient)
     for seed in range(2000):
         case = write(Choices(seed=seed), "vd.argmax")

@@ -174,7 +174,7 @@ def rounded(value: Array, error: Array, kind: str, magnitude: Array | None = Non
 
 def by_parts(function: Callable[[Array], Any], x: Array, kind: str) -> Expected:
     """Compute on each component of vectors, and put the results together."""
-    found = [expected(function(np.ascontiguousarray(x[..., part]))) for part in range(x.shape[-1])]
+    found = [expected(function(x[..., part].copy())) for part in range(x.shape[-1])]
     value = np.stack([each.value for each in found], -1)
     bound = None if found[0].bound is None else np.stack(
         [np.broadcast_to(each.bound, each.value.shape) for each in found], -1  # type: ignore[arg-type]

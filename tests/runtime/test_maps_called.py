@@ -1,5 +1,7 @@
 """Maps called with their arguments: arrays that are computed where they are read."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -199,3 +201,23 @@ def test_types_that_lie_in_buffers_only():
 
     x = vd.asbuffer(np.arange(-50, 50, dtype=np.int8))
     np.testing.assert_array_equal(evaluate(narrow(x, 3)), np.arange(-47, 53))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16"])
+def test_small_integers_wrap_around_whether_they_are_stored_or_not(kind: str) -> None:
+    dtype: Any = getattr(vd, kind)
+    info = np.iinfo(kind)
+    host = np.array([info.max, info.max - 3, info.min, 1], kind)
+    doubled = vd.map(lambda value: value + value, dtype, [dtype])
+    mapped, right = doubled(vd.asbuffer(host)), host + host
+    assert np.array_equal(vd.asbuffer(mapped).read(0), right)
+    assert vd.sum(mapped).read(0) == right.sum()
+    assert np.array_equal(vd.sort(mapped).read(0), np.sort(right))
+    again = vd.map(lambda value: value + 0, vd.int32, [vd.int32])
+    assert vd.sum(again(mapped)).read(0) == right.sum()
+    # parameters convert as NumPy does
+    wide = np.array([300, -5, 70_000, 2], np.int32)
+    narrowed = vd.map(lambda value: value.to_dtype(vd.int32), vd.int32, [dtype])
+    assert vd.asbuffer(narrowed(vd.asbuffer(wide))).read(0).tolist() == wide.astype(kind).tolist()
+    total = vd.sum(vd.asbuffer(host), output_map=narrowed).read(0)
+    assert total == host.sum().astype(kind)

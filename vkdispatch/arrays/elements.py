@@ -38,6 +38,19 @@ def wide_type(kind: DType) -> DType:
     return _WIDE.get(kind, kind)
 
 
+_SIGNED: dict[DType, int] = {dtype.int8: 24, dtype.int16: 16}
+_UNSIGNED: dict[DType, int] = {dtype.uint8: 0xFF, dtype.uint16: 0xFFFF}
+
+
+def wrapped(value: Any, kind: DType) -> Any:
+    """Return an integer as a buffer of `kind` would hold it, of `value`'s type; all else as it is."""
+    if kind in _SIGNED and value.var_type is dtype.int32:
+        return (value << _SIGNED[kind]) >> _SIGNED[kind]
+    if kind in _UNSIGNED and value.var_type is dtype.uint32:
+        return value & _UNSIGNED[kind]
+    return value
+
+
 def most_together(kinds: Sequence[DType]) -> int:
     """Return how many elements of each of some buffers go into one load; 1 if there is nothing to gain."""
     if not kinds:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.elements import wrapped
 from vkdispatch.arrays.mapping import any_element, named_position
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
@@ -160,21 +161,29 @@ def _argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iter
             if result is None:
                 raise ArgumentValueError(f"map {child.mapping.name!r} must return a value, got None")
             register[:] = result
-        return _converted(register, annotation)
+            register[:] = wrapped(register, child.mapping.return_type)
+        return _converted(register, annotation, child.mapping.return_type)
     variable = next(variables)
     if isinstance(child, Stored):
         index = 0 if child.single else mapped_index()
         if child.spread:
             index = _place(child.spread, index, sizes)
         variable = variable[index]
-    return variable if isinstance(child, Whole) else _converted(variable, annotation)
+    if isinstance(child, Whole):
+        return variable
+    return _converted(variable, annotation, child.kind)
 
 
-def _converted(value: Any, annotation: Any) -> Any:
-    """Return a value as its parameter has it; loaded once, however often the map uses it."""
+def _converted(value: Any, annotation: Any, known: DType | None = None) -> Any:
+    """Return a value as its parameter has it; loaded once, however often the map uses it.
+
+    `known` is the dtype of which the value is one.
+    """
     kind = compute_type(annotation)
     value = value.to_register()
-    return value if value.var_type is kind else value.to_dtype(kind)
+    if value.var_type is not kind:
+        value = value.to_dtype(kind)
+    return value if known is annotation else wrapped(value, annotation).to_register()
 
 
 def _annotations(tree: Tree) -> Iterator[Any]:

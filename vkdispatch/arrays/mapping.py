@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import most_together, unpacked, view_type, wide_type
+from vkdispatch.arrays.elements import most_together, unpacked, view_type, wide_type, wrapped
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
@@ -138,6 +138,8 @@ class Source:
                 stored[:] = result
                 result = stored.to_dtype(wide)
             register[:] = result
+            # what is not stored is no larger than what would be
+            register[:] = wrapped(register, self.out_type)
         return register
 
     def loaded(self, views: Sequence[Any], position: Any) -> list[Any]:

@@ -562,8 +562,8 @@ def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[A
     return made
 
 
-def checked_dtype(value: object) -> DType:
-    """Return a dtype that memory can hold, from a dtype or a NumPy dtype.
+def checked_dtype(value: object, name: str = "var_type") -> DType:
+    """Return a dtype that memory can hold, from a dtype or a NumPy dtype; `name` is what messages call it.
 
     Raises
     ------
@@ -575,7 +575,7 @@ def checked_dtype(value: object) -> DType:
     if isinstance(value, type) and issubclass(value, dtype.dtype):
         if not hasattr(value, "name"):
             raise ArgumentTypeError(
-                f"var_type: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
+                f"{name}: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
             )
         return value
     if is_dataclass(value):
@@ -583,8 +583,8 @@ def checked_dtype(value: object) -> DType:
     if isinstance(value, np.dtype) and value.names is not None:
         return structure_from_numpy(value)
     if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
-        return dtype.from_numpy_dtype(value)
-    raise ArgumentTypeError(f"var_type: expected a vkdispatch dtype such as vd.float32, got {value!r}")
+        return dtype.from_numpy_dtype(value, name)
+    raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}")
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:
@@ -653,7 +653,7 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     if array.dtype.names is not None:
         kind: DType = structure_from_numpy(array.dtype)
     else:
-        kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="))
+        kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
     array = plain_array(array, "array")
     buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
     buffer.write(array)

@@ -649,16 +649,16 @@ def cross_multiply_type(a: DType, b: DType) -> DType:
 # ---- NumPy and memory ----------------------------------------------------------------------------
 
 
-def from_numpy_dtype(host: Any) -> DType:
+def from_numpy_dtype(host: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
-    Raises ValueError if there is none.
+    Raises ValueError if there is none; `name` is the argument that the message names.
     """
     if isinstance(host, HostDtype):
         host = host.name
-    name = host if isinstance(host, str) else getattr(host, "name", getattr(host, "__name__", None))
-    if name in _OF_NAME:
-        return _OF_NAME[name]
+    called = host if isinstance(host, str) else getattr(host, "name", getattr(host, "__name__", None))
+    if called in _OF_NAME:
+        return _OF_NAME[called]
     try:
         # np.dtype(None) would be float64
         kind = None if host is None else _FROM_NUMPY.get(np.dtype(host))
@@ -667,7 +667,8 @@ def from_numpy_dtype(host: Any) -> DType:
     if kind is None:
         names = ", ".join(known.name for known in _NUMPY_TYPES)
         raise ArgumentValueError(
-            f"NumPy dtype {host!r} has no vkdispatch dtype; supported: {names}, bfloat16, complex32"
+            f"{name}{': ' if name else ''}NumPy dtype {host!r} has no vkdispatch dtype; supported: {names}, "
+            "bfloat16, complex32"
         )
     return kind
 

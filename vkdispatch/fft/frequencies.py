@@ -152,10 +152,7 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
     for axis in chosen:
         steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
         steps[axis] %= max(shape[axis], 1)
-    if out is None:
-        target: Buffer[Any] = Buffer(shape, x.var_type, context=x.context)
-    else:
-        target = require_buffer(out, "out")
+    target = Buffer(shape, x.var_type, context=x.context) if out is None else require_buffer(out, "out")
     if target.shape != shape or target.var_type is not x.var_type:
         raise ArgumentValueError(
             f"out: expected shape {shape} of {x.var_type.name} as x has, got shape {target.shape} of "

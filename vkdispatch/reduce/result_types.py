@@ -48,7 +48,7 @@ def dtype_given(given: Any, name: str = "dtype") -> DType | None:
     if isinstance(given, type) and issubclass(given, dtype.dtype) and hasattr(given, "name"):
         return given
     try:
-        return from_numpy_dtype(np.dtype(given) if not isinstance(given, (str, np.dtype)) else given)
+        return from_numpy_dtype(np.dtype(given) if not isinstance(given, (str, np.dtype)) else given, name)
     except TypeError:
         raise ArgumentTypeError(
             f"{name}: expected a dtype such as vd.float32 or np.float32, got {given!r}"

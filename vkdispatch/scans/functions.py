@@ -80,7 +80,7 @@ def _scanned(
     values = operand(x)
     sums = name in ("cumsum", "cumprod")
     if dtype is not None:
-        kind = checked_dtype(dtype)
+        kind = checked_dtype(dtype, "dtype")
     elif sums:
         kind = sum_type(values.var_type)
     else:
