@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
     component_count,
@@ -206,8 +205,6 @@ def check_ours(name: str, kind: DType) -> None:
         raise ArgumentValueError(
             f"cumprod: of {kind.name} say which product: @vd.scan() def product(a: ..., b: ...): return a @ b"
         )
-    if name in ("cumsum", "cumprod") and kind is dtype.bool_:
-        raise ArgumentValueError(f"{name}: sums of truth values are not stored as such; leave out dtype=")
 
 
 @record
