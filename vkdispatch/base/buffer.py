@@ -21,6 +21,7 @@ from vkdispatch.base.errors import (
 from vkdispatch.base.event import Event, ReadFuture
 from vkdispatch.base.fresh import fresh_array
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.listing import internal
 from vkdispatch.base.packing import component_dtype, contiguous, from_bfloat16, to_bfloat16
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.signal import Signal
@@ -177,6 +178,7 @@ class Buffer(Handle, Generic[_D]):
         made._native = native.Buffer(made.context._native, made.var_type.item_size)
         return made
 
+    @internal
     @classmethod
     def of_memory(
         cls, context: Context, memory: native.Buffer, shape: Shape, var_type: "DType | np.dtype[Any]"

@@ -15,6 +15,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.listing import Listed
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import BoundVariable
 from vkdispatch.rewrite.functions import inlined
@@ -48,7 +49,7 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingFunction:
+class MappingFunction(Listed):
     """A function to be traced inside another kernel. Equal only to itself.
 
     Attributes
@@ -72,6 +73,11 @@ class MappingFunction:
 
     def __hash__(self) -> int:
         return hash(self.instance_id)
+
+    def __repr__(self) -> str:
+        taken = ", ".join(_annotation_text(each) for each in self.buffer_types)
+        result = f" -> {self.return_type.name}" if self.return_type is not None else ""
+        return f"<map {self.name!r}: ({taken}){result}>"
 
     @property
     def name(self) -> str:
@@ -173,12 +179,20 @@ def map(
     return MappingFunction(list(signature.annotations), return_type or _return_type(func), func)
 
 
+def _annotation_text(annotation: Any) -> str:
+    if is_value(annotation):
+        return str(annotation.name)
+    inner = ", ".join(_annotation_text(each) for each in getattr(annotation, "__args__", ()))
+    name = getattr(annotation, "__origin__", annotation).__name__
+    return f"{name}[{inner}]" if inner else name
+
+
 def is_value(annotation: object) -> bool:
     """Whether a parameter with this annotation takes a value."""
     return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
 
 
-class MappedArray:
+class MappedArray(Listed):
     """An array that is computed where it is read: a map and its arguments. Functions on arrays take it.
 
     Attributes
@@ -226,7 +240,7 @@ class MappedArray:
         return f"<{self.mapping.name!r} mapped: {self.shape} of {self.var_type.name}>"
 
 
-class OutputMap:
+class OutputMap(Listed):
     """A map for the output of a function on arrays, and its arguments beyond the value.
 
     Attributes
@@ -247,6 +261,10 @@ class OutputMap:
         self.mapping = mapping
         self.arguments = tuple(arguments)
         _checked_values(mapping, mapping.buffer_types[1:], self.arguments)
+
+    def __repr__(self) -> str:
+        count = len(self.arguments)
+        return f"<{self.mapping.name!r} for an output: {count} argument{'s' * (count != 1)} beyond the value>"
 
 
 def _checked_values(
