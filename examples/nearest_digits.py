@@ -49,7 +49,8 @@ def named(labels: Array, indices: Array) -> Array:
     """Return the label that most of each row's indices have, of several the lowest."""
     votes = np.zeros((len(indices), CLASSES), np.int64)
     np.add.at(votes, (np.arange(len(indices))[:, None], labels[indices]), 1)
-    return votes.argmax(axis=1)
+    winners: Array = votes.argmax(axis=1)
+    return winners
 
 
 def process() -> bool:

@@ -93,7 +93,9 @@ def workers(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def noisy_photo() -> Picture:
     """Return the brightness of a photograph (rows, columns; from 0 to 1, float32), with noise."""
-    photo: Picture = load_sample_image("china.jpg").astype(np.float32) @ np.float32([0.2126, 0.7152, 0.0722])
+    photo: Picture = load_sample_image("china.jpg").astype(np.float32) @ np.array(
+        [0.2126, 0.7152, 0.0722], np.float32
+    )
     noise = np.random.default_rng(2026).normal(0, NOISE, photo.shape)
     noisy: Picture = np.clip(photo / 255 + noise, 0, 1)
     return noisy.astype(np.float32)

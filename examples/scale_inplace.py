@@ -7,7 +7,7 @@ from vkdispatch.codegen.abreviations import *
 
 # @vd.shader(exec_size=lambda args: args.data.size)
 @vd.shader("data.size")
-def scale_inplace(data: Buff[f32], alpha: Const[f32]):
+def scale_inplace(data: Buff[f32], alpha: Const[f32]) -> None:
     tid = vc.global_invocation_id().x
     data[tid] = data[tid] * alpha
 

@@ -59,6 +59,12 @@ def noted(value: vc.f32, log: vc.Buff[vc.f32]) -> vc.f32:  # type: ignore[valid-
     return value
 
 
+@vd.reduce.map_reduce(vd.reduce.SubgroupAdd)
+def writing(x: vc.Buff[vc.f32], log: vc.Buff[vc.f32]) -> vc.f32:  # type: ignore[valid-type]
+    log[0] = 1.0
+    return x[vd.reduce.mapped_io_index()]
+
+
 def floats(shape: Any, seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
 
@@ -201,6 +207,11 @@ def test_an_output_map_adds_to_what_is_there(shape: tuple[int, ...], add: Any) -
     for axis in range(len(shape)):
         adds(lambda axis=axis, **to: vd.cumsum(x, axis, **to), host.cumsum(axis))
         adds(lambda axis=axis, **to: vd.sort(x, axis, **to), np.sort(host, axis))
+        adds(lambda axis=axis, **to: vd.argsort(x, axis, **to), np.argsort(host, axis, kind="stable"))
+        adds(
+            lambda out, axis=axis, **to: vd.sort_by_key(x, x, axis, out=(out, None), **to)[0],
+            np.sort(host, axis),
+        )
         adds(lambda axis=axis, **to: vd.flip(x, axis, **to), np.flip(host, axis))
         adds(lambda axis=axis, **to: vd.concatenate([x, x], axis, **to), np.concatenate([host, host], axis))
         adds(lambda axis=axis, **to: vd.repeat(x, 2, axis, **to), np.repeat(host, 2, axis))
@@ -233,11 +244,37 @@ def test_an_output_map_adds_to_what_is_there_behind_partial_results() -> None:
     )
 
 
+@vd.map
+def plus_byte(value: vc.i8, other: vc.i8) -> vc.i8:  # type: ignore[valid-type]
+    return value + other
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_bytes_that_an_output_map_adds_to(shape: tuple[int, ...]) -> None:
+    host, start = floats(shape).astype(np.int8), floats(shape, 7).astype(np.int8)
+    x = vd.asbuffer(host)
+    for axis in range(len(shape)):
+        out = vd.asbuffer(start)
+        wanted = np.maximum.accumulate(host, axis)
+        same(vd.cummax(x, axis, out=out, output_map=plus_byte(out)), start + wanted)
+        out = vd.asbuffer(start)
+        same(vd.sort(x, axis, out=out, output_map=plus_byte(out)), start + np.sort(host, axis))
+    out = vd.asbuffer(start)
+    same(vd.flip(x, out=out, output_map=plus_byte(out)), start + np.flip(host))
+    out = vd.asbuffer(start)
+    same(vd.where(out, x, out, out=out, output_map=plus_byte(out)), np.where(start, start + host, 2 * start))
+
+
 def test_an_output_map_of_permuted_rows_adds_to_what_is_there() -> None:
     host, start = floats((3000, 7)), floats((3000, 7), 5)
     wanted = vd.random.Generator(4).permutation(vd.asbuffer(host)).read(0)
     out = vd.asbuffer(start)
     same(vd.random.Generator(4).permutation(vd.asbuffer(host), out=out, output_map=plus(out)), start + wanted)
+    for count in (500, 3000):
+        numbers = vd.random.Generator(4).permutation(count).read(0)
+        out = vd.asbuffer(start.ravel()[:count])
+        got = vd.random.Generator(4).permutation(count, out=out, output_map=plus(out))
+        same(got, start.ravel()[:count] + numbers.astype(np.float32))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -409,6 +446,10 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "an output map that writes to the array": (
         "x: .* as 'log', an argument of output_map, which the map writes",
         lambda a, **to: vd.cumsum(a.x, 0, output_map=noted(a.flat), **to),
+    ),
+    "a mapping function that writes to its array": (
+        "'x' of writing: .* as 'log' of writing, which the map writes",
+        lambda a, **to: writing(a.x, a.flat, **to),
     ),
     "weights that write to the array": (
         "x: .* as 'log' of weights, which the map writes",

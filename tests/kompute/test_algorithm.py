@@ -591,6 +591,16 @@ def test_a_kernel_of_python(manager: kp.Manager) -> None:
     assert set(out.data().tolist()) == {5}
 
 
+def test_integers_of_a_kernel_of_python_are_not_rounded(manager: kp.Manager) -> None:
+    out = manager.tensor(np.zeros(4), kp.MemoryTypes.host)
+    algorithm = manager.algorithm([out, out], sized, push_consts=[1, 2])
+    for wrong in (2.5, np.inf, np.nan):
+        with pytest.raises(RuntimeError, match=r"push_consts: .* is no integer; the kernel declares int32"):
+            run(manager, algorithm, [1, wrong])
+    run(manager, algorithm, [1.0, 3.0])
+    assert out.data().tolist() == [3] * 4
+
+
 def test_sizes_of_a_kernel_of_python(manager: kp.Manager) -> None:
     for kernel, workgroup, count in (
         (unsized, (0, 0, 0), 64),

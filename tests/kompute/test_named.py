@@ -233,3 +233,23 @@ def test_the_manager_keeps_its_named_sequences_alone(manager: kp.Manager) -> Non
     assert other is not sequence and not other.is_init() and sequence.is_init()
     manager.destroy()
     assert not sequence.is_init()
+
+
+def test_a_refused_operation_makes_no_sequence_and_takes_none_away(manager: kp.Manager) -> None:
+    a, b, c = manager.tensor([1, 2]), manager.tensor([0, 0]), manager.tensor([0])
+    manager.eval_async_tensor_copy_def([a, b])
+    for refused in (
+        manager.eval_tensor_copy_def,
+        manager.eval_async_tensor_copy_def,
+        lambda memories: manager.eval_tensor_copy(memories, "named"),
+        lambda memories: manager.eval_async_tensor_copy(memories, "named"),
+    ):
+        for wrong in ([a, c], [a]):
+            with pytest.raises(RuntimeError, match="OpCopy"):
+                refused(wrong)
+    with pytest.raises(RuntimeError, match="no sequence 'named'"):
+        manager.eval_await("named")
+    manager.eval_tensor_sync_device_def([c])
+    assert b.data().tolist() == [0, 0]
+    manager.eval_await_def()
+    assert b.data().tolist() == [1, 2]

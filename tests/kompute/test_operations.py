@@ -118,6 +118,10 @@ def test_multiplications_that_cannot_be(manager: kp.Manager) -> None:
     ):
         with pytest.raises(RuntimeError, match=r"OpMult: expected three tensors|kp\.Image was given"):
             kp.OpMult([a, b, third], algorithm)
+    long = manager.tensor([1, 2, 3])
+    for sizes in ([long, a, b], [a, long, b], [a, b, long]):
+        with pytest.raises(RuntimeError, match=r"OpMult: expected three tensors of . floats, got . elements"):
+            kp.OpMult(sizes, algorithm)
     for wrong in (None, ADD_ONE):
         with pytest.raises(TypeError, match="algorithm: expected"):
             kp.OpMult([a, b, a], wrong)  # type: ignore[arg-type]

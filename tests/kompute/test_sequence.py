@@ -391,6 +391,110 @@ def test_a_failed_record_leaves_nothing_behind(manager: kp.Manager) -> None:
             sequence.record(wrong)  # type: ignore[arg-type]
 
 
+class Refused(kp.OpAlgoDispatch):
+    """A dispatch that is recorded, and refused behind that."""
+
+    __slots__ = ()
+
+    def record(self, commands: Any) -> None:
+        super().record(commands)
+        raise KeyError("refused")
+
+
+def refusals(manager: kp.Manager) -> list[tuple[Any, type[Exception]]]:
+    """Return operations that cannot be recorded, and what they raise."""
+    a, c = manager.tensor([1, 2]), manager.tensor([0, 0, 0])
+    whole = manager.tensor_t(np.zeros(2, np.int32))
+    pushed = manager.algorithm([c], PUSHED, push_consts=[1.0, 2.0, 3.0])
+    gone = manager.algorithm([a], ADD_ONE)
+    gone.destroy()
+    return [
+        (3, TypeError),
+        (kp.OpCopy, TypeError),
+        (kp.OpCopy([a, a, c]), RuntimeError),
+        (kp.OpCopy([a, whole]), RuntimeError),
+        (kp.OpAlgoDispatch(pushed, [1.0]), RuntimeError),
+        (kp.OpAlgoDispatch(gone), RuntimeError),
+        (Refused(pushed, [4.0, 5.0, 6.0]), KeyError),
+    ]
+
+
+@pytest.mark.parametrize("timestamps", [0, 3])
+@pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
+def test_a_refused_operation_leaves_what_was_evaluated(
+    manager: kp.Manager, call: str, timestamps: int
+) -> None:
+    a, b = manager.tensor([1, 2]), manager.tensor([0, 0])
+    algorithm = manager.algorithm([a], ADD_ONE)
+    sequence = manager.sequence(0, timestamps).record(kp.OpSyncDevice([a])).record(kp.OpCopy([a, b])).eval()
+    assert b.data().tolist() == [1, 2]
+    for count, (op, error) in enumerate(refusals(manager)):
+        with pytest.raises(error):
+            getattr(sequence, call)(op)
+        assert not sequence.is_recording() and not sequence.is_running()
+        a.data()[:] = count
+        sequence.eval()
+        assert b.data().tolist() == [count] * 2  # by the copy on the host, which is done after the evaluation
+        sequence.rerecord()
+        sequence.eval()
+        if timestamps:
+            assert len(sequence.get_timestamps()) == 3
+    sequence.eval(kp.OpAlgoDispatch(algorithm))
+    sequence.eval(kp.OpSyncLocal([a]))
+    assert a.data().tolist() == [count + 1] * 2
+
+
+@pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
+def test_a_refused_operation_leaves_what_is_being_recorded(manager: kp.Manager, call: str) -> None:
+    a, b = manager.tensor([1, 2]), manager.tensor([0, 0])
+    sequence = manager.sequence().record(kp.OpSyncDevice([a]))
+    for op, error in refusals(manager):
+        with pytest.raises(error):
+            getattr(sequence, call)(op)
+        assert sequence.is_recording()
+    sequence.record(kp.OpCopy([a, b])).record(kp.OpSyncLocal([b])).eval()
+    assert b.data().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
+def test_an_operation_refused_by_a_running_sequence_leaves_it(manager: kp.Manager, call: str) -> None:
+    sequence, a = busy(manager)
+    b = manager.tensor_t(np.zeros(a.size(), np.uint32))
+    sequence.record(kp.OpSyncLocal([a])).record(kp.OpCopy([a, b]))
+    sequence.eval_async(blocking=False)
+    with pytest.raises(RuntimeError, match=r"running.*eval_await"):
+        getattr(sequence, call)(kp.OpSyncDevice([a]))
+    sequence.eval_await()
+    np.testing.assert_array_equal(b.data(), a.data())
+    assert b.data().any()
+
+
+@pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
+def test_a_refused_dispatch_leaves_the_push_constants(manager: kp.Manager, call: str) -> None:
+    a = manager.tensor([1, 2, 3])
+    algorithm = manager.algorithm([a], PUSHED, push_consts=[1.0, 2.0, 3.0])
+    sequence = manager.sequence()
+    with pytest.raises(KeyError):
+        getattr(sequence, call)(Refused(algorithm, [4.0, 5.0, 6.0]))
+    assert algorithm.get_push_consts().tolist() == [1, 2, 3]
+    sequence.eval(kp.OpAlgoDispatch(algorithm, [7.0, 8.0, 9.0]))
+    assert algorithm.get_push_consts().tolist() == [7, 8, 9]
+
+
+def test_a_refused_rerecord_leaves_the_push_constants(manager: kp.Manager) -> None:
+    a, b = manager.tensor([1, 2, 3]), manager.tensor([1, 2])
+    first = manager.algorithm([a], PUSHED, push_consts=[1.0, 2.0, 3.0])
+    second = manager.algorithm([b], ADD_ONE)
+    sequence = manager.sequence().record(kp.OpAlgoDispatch(first, [4.0, 5.0, 6.0]))
+    sequence.record(kp.OpAlgoDispatch(second)).eval()
+    first.set_push_consts([7.0, 8.0, 9.0])
+    second.destroy()
+    with pytest.raises(RuntimeError, match="nothing to dispatch"):
+        sequence.rerecord()
+    assert first.get_push_consts().tolist() == [7, 8, 9]
+    sequence.eval()
+
+
 def test_a_sequence_is_a_graph(manager: kp.Manager) -> None:
     a = manager.tensor(np.zeros(4), kp.host)
     sequence = manager.sequence().record(kp.OpAlgoDispatch(manager.algorithm([a], ADD_ONE)))

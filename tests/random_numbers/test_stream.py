@@ -200,6 +200,42 @@ def test_parts_are_the_whole() -> None:
     assert np.array_equal(np.concatenate([generator.normal(size=n).read(0) for n in (8, 2, 10)]), normals)
 
 
+@pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
+def test_halves_of_words_go_on(kind: str, tuned: Any) -> None:
+    """Odd counts of float16 end in the middle of a word."""
+    words_of = vd.random.Generator(7, kind).raw(1024).read(0).view(np.uint16)[:2048]
+    whole = (words_of >> 5).astype(np.float16) / np.float16(2048)
+    for group, exchange, everywhere, few in ((512, 1, 0, 1 << 15), (8, 0, 1, 0), (8, 1, 1, 0)):
+        tuned.group, tuned.exchange, tuned.everywhere, tuned.few = group, exchange, everywhere, few
+        for counts in ((1, 30, 69), (3, 1, 1, 1, 2, 7, 1001), (999, 999), (5, 5, 5, 5, 500)):
+            generator = vd.random.Generator(7, kind)
+            parts = np.concatenate([generator.random(count, vd.float16).read(0) for count in counts])
+            assert np.array_equal(parts, whole[: parts.size])
+    halves = vd.random.Generator(7, kind)
+    scaled = np.concatenate([halves.uniform(1, 3, count, vd.float16).read(0) for count in (5, 6)])
+    assert np.array_equal(scaled, 1 + 2 * whole[:11])
+
+
+@pytest.mark.parametrize("kind", ["philox4x32", "philox4x64"])
+def test_halves_that_are_left(kind: str) -> None:
+    whole = vd.random.Generator(7, kind).random(64, vd.float16).read(0)
+    generator = vd.random.Generator(7, kind)
+    generator.random(3, vd.float16)
+    pickled, copied, other = (
+        pickle.loads(pickle.dumps(generator)),
+        copy.copy(generator),
+        vd.random.Generator(1, kind),
+    )
+    other.state = generator.state
+    for each in (generator, pickled, copied, other):
+        assert np.array_equal(each.random(6, vd.float16).read(0), whole[3:9])
+    # any other draw begins with a whole word of the stream
+    number = vd.random.Generator(7, kind).raw(9).read(0)[3 if kind == "philox4x64" else 5]
+    assert generator.raw(1).read(0)[0] == number
+    following = generator.random(2, vd.float16).read(0)
+    assert np.array_equal(following, whole[16:18] if kind == "philox4x64" else whole[12:14])
+
+
 def test_threads_take_pieces_of_their_own() -> None:
     generator = vd.random.Generator(10)
     found: list[Any] = []

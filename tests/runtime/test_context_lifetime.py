@@ -19,6 +19,7 @@ import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
 from vkdispatch import vkfft
 from vkdispatch.codegen.abreviations import Buff, Const, f32
+from vkdispatch.orders import Accel, Order
 from vkdispatch.shader import autotune
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -222,6 +223,26 @@ def kompute_sequences() -> None:
     assert out.data().tolist() == [1.0, 4.0]
 
 
+ORDER = Order("""
+set_argnames("x", "y")
+[vkdispatch]
+i = vc.global_invocation_id().x
+if i < x.size:
+    y[i] = x[i] * 2
+[glsl]
+uint i = gl_GlobalInvocationID.x;
+if (i < 64u) y(i) = x(i) * 2;
+""")
+
+
+def orders() -> None:
+    for kind in ("vkdispatch", "glsl"):
+        y = np.zeros(64, np.float32)
+        with Accel(NUMBERS[:64], ORDER, y, kind=kind) as accel:
+            accel.run(64)
+        np.testing.assert_array_equal(y, NUMBERS[:64] * 2)
+
+
 USES = (
     kernels,
     observed_kernels,
@@ -237,6 +258,7 @@ USES = (
     transforms_of_vkfft,
     transfers,
     kompute_sequences,
+    orders,
 )
 
 

@@ -162,6 +162,40 @@ def test_arguments_of_output_maps() -> None:
     np.testing.assert_array_equal(rows.read(0), x.sum(1, keepdims=True) + filled((61, 1), 4))
 
 
+@pytest.mark.parametrize("shape", [(67,), (61, 1), (1, 1)], ids=str)
+def test_output_maps_of_every_family(shape: tuple[int, ...]) -> None:
+    x, bias = filled((61, 67)), filled(shape, 1)
+    buffer, to = vd.asbuffer(x), added(vd.asbuffer(bias))
+    places = np.random.default_rng(2).integers(0, 61, 61)
+    holds = x > filled((61, 1), 5)
+    for got, expected in [
+        (vd.transpose(buffer, (0, 1), output_map=to), x),
+        (vd.roll(buffer, 5, axis=1, output_map=to), np.roll(x, 5, 1)),
+        (vd.take(buffer, vd.asbuffer(places), axis=0, output_map=to), x[places]),
+        (vd.pad(vd.asbuffer(x[1:-1]), ((1, 1), (0, 0)), output_map=to), np.pad(x[1:-1], ((1, 1), (0, 0)))),
+        (vd.concatenate([buffer, buffer], axis=1, output_map=added(vd.asbuffer(bias[:, :1]))), [x, x])
+        if bias.ndim == 2
+        else (vd.repeat(buffer, 1, axis=0, output_map=to), x),
+        (vd.where(vd.asbuffer(holds), buffer, 0.5, output_map=to), np.where(holds, x, np.float32(0.5))),
+        (vd.topk(buffer, 67, axis=1, output_map=to)[0], np.flip(np.sort(x, 1), 1)),
+        (vd.cumsum(buffer, axis=0, output_map=to), x.cumsum(0)),
+        (vd.sort(buffer, axis=0, output_map=to), np.sort(x, 0)),
+        (vd.argsort(buffer, axis=0, stable=True, output_map=to), x.argsort(0, kind="stable")),
+        (vd.sum(buffer, axis=(), output_map=to), x),
+        (vd.searchsorted(vd.asbuffer(np.arange(-9, 9, dtype=np.float32)), buffer, output_map=to), x + 9),
+        (
+            vd.random.Generator(3).random((61, 67), output_map=to),
+            vd.random.Generator(3).random((61, 67)).read(0),
+        ),
+        (
+            vd.random.Generator(3).permutation(buffer, output_map=to),
+            vd.random.Generator(3).permutation(buffer).read(0),
+        ),
+    ]:
+        values = np.concatenate(expected, 1) if isinstance(expected, list) else expected
+        np.testing.assert_array_equal(got.read(0), (values + bias).astype(np.float32))
+
+
 def test_arguments_of_output_maps_that_do_not_fit() -> None:
     x = vd.asbuffer(filled((6, 7)))
     wrong = added(vd.asbuffer(filled((6,))))

@@ -98,6 +98,67 @@ for use in (lambda: data.read(2), lambda: data.write(np.zeros(1003, np.float32),
 """)
 
 
+def test_functions_whose_size_depends_on_data(run: Run) -> None:
+    run("""
+def both(a, b):
+    made = vd.Buffer(np.shape(a), vd.int32)
+    made.write(np.array(a, np.int32), 0); made.write(np.array(b, np.int32), 1)
+    return made
+def refused(call, *words):
+    try: call()
+    except (ValueError, IndexError) as error: assert all(word in str(error) for word in words), error
+    else: assert False, words
+a, b = [3, 1, 2, 3, 0, 7], [5, 5, 1, 0, 2, 7]
+x, y = both(a, b), both(a, [5, 5, 1, 0, 0, 8])
+found, index, inverse, counts = vd.unique(x, True, True, True)
+for queue, each in enumerate((a, b)):
+    expected = np.unique(each, True, True, True)
+    for mine, its in zip((found, index, inverse, counts), expected): assert (mine.read(queue) == its).all()
+    assert (vd.bincount(x).read(queue) == np.bincount(each)).all()
+    assert (vd.nonzero(x)[0].read(queue) == np.nonzero(each)[0]).all()
+    assert (vd.compact(x, x).read(queue) == np.array(each)[np.nonzero(each)[0]]).all()
+    assert (vd.nonzero(y, size=3)[0].read(queue) == np.nonzero((a, [5, 5, 1, 0, 0, 8])[queue])[0][:3]).all()
+for call in (vd.unique, vd.nonzero, vd.bincount):
+    refused(lambda: call(y), "x:", "queue 0", "queue 1", "size=", "copy_between_queues")
+refused(lambda: vd.compact(x, y), "condition:", "queue 1", "size=")
+refused(lambda: vd.bincount(both(a, [0, 0, 0, 0, 0, -1])), "from 0 on")
+y.copy_between_queues(0)
+assert (vd.unique(y).read() == np.unique(a)).all()
+""")
+
+
+def test_edges_and_indices_of_each_queue(run: Run) -> None:
+    run("""
+rng = np.random.default_rng(3)
+def both(a, b):
+    made = vd.Buffer(a.shape, a.dtype)
+    made.write(a, 0); made.write(b, 1)
+    return made
+for kind in (np.float32, np.int64, np.float16):
+    parts = [(rng.standard_normal(2000) * scale).astype(kind) for scale in (5, 90)]
+    for weights in (None, vd.asbuffer(np.ones(2000, np.float32))):
+        counts, edges = vd.histogram(both(*parts), 9, weights=weights)
+        for queue, part in enumerate(parts):
+            expected = np.histogram(part, 9)
+            assert (counts.read(queue) == expected[0]).all() and (edges.read(queue) == expected[1]).all()
+def refused(call, kind, *words):
+    try: call()
+    except kind as error: assert all(word in str(error) for word in words), error
+    else: assert False, words
+x = vd.asbuffer(np.arange(6, dtype=np.float32))
+def places(*numbers): return both(np.array([0, 1, 2]), np.array(numbers))
+for good in (places(5, 4, -1),):
+    assert (vd.take(x, good).read() == [[0, 1, 2], [5, 4, 5]]).all()
+refused(lambda: vd.take(x, places(0, 9, 1)), IndexError, "9 at [1] on queue 1", "indices")
+refused(lambda: vd.put(x, places(0, 1, -7), 1.0), IndexError, "-7 at [2] on queue 1")
+assert (x.read() == np.arange(6)).all()
+s = vd.asbuffer(np.arange(3, dtype=np.float32))
+refused(lambda: vd.searchsorted(s, x, sorter=places(0, 3, 1)), IndexError, "sorter: 3 at [1] on queue 1")
+refused(lambda: vd.sort(x, segments=places(4, 2, 6)), ValueError, "segments", "2 at [1], behind 4 on queue 1")
+refused(lambda: vd.cumsum(x, segments=places(4, 2, -6)), ValueError, "segments", "-6 at [2] on queue 1")
+""")
+
+
 def test_where_a_graph_runs(run: Run) -> None:
     run("""
 data = vd.asbuffer(np.zeros(77, np.float32))

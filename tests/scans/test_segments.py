@@ -70,6 +70,15 @@ def test_places(dtype: str) -> None:
     np.testing.assert_array_equal(result, scanned("cummax", x, starts=starts))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_places_that_are_negative(dtype: str) -> None:
+    x = vd.asbuffer(np.ones(900, np.float32))
+    places = np.arange(700).astype(dtype)
+    places[[300, 500]] = -1, -9
+    with pytest.raises(ValueError, match=r"segments: expected ints from 0 on, got -1 at \[300\]"):
+        vd.cumsum(x, segments=vd.asbuffer(places))
+
+
 def test_no_places() -> None:
     x = np.arange(9, dtype=np.int64)
     result = vd.cumsum(vd.asbuffer(x), segments=vd.asbuffer(np.zeros(0, np.int32))).read(0)

@@ -71,6 +71,22 @@ def test_a_sorter() -> None:
     np.testing.assert_array_equal(found, np.searchsorted(array, wanted, sorter=order))
 
 
+@pytest.mark.parametrize(
+    ("kind", "bad"), [("int32", -1), ("int64", 900), ("uint32", 2**32 - 1), ("uint64", 900)]
+)
+def test_a_sorter_of_no_places(kind: str, bad: int) -> None:
+    array = vd.asbuffer(np.arange(900, dtype=np.float32))
+    sorter = np.arange(900).astype(kind)
+    sorter[[700, 800]] = bad
+    with pytest.raises(IndexError, match=rf"sorter: {bad} at \[700\] is out of bounds"):
+        vd.searchsorted(array, array, sorter=vd.asbuffer(sorter))
+    graph = vd.CommandGraph()
+    sorter[[700, 800]] = 700, 800
+    places = vd.searchsorted(array, array, sorter=vd.asbuffer(sorter), graph=graph)
+    graph.submit()
+    np.testing.assert_array_equal(places.read(0), np.arange(900))
+
+
 def test_shapes_and_no_elements() -> None:
     array = np.arange(10, dtype=np.float32)
     wanted = RNG.random((3, 5, 7)).astype(np.float32) * 12

@@ -97,7 +97,7 @@ BY_NAME = [add, scaled, plus, total, total_of_squares, running, built, Scaler.sc
 BY_NAME += [vd.reduce.SubgroupAdd, vd.reduce.SubgroupMax]
 
 
-@pytest.mark.parametrize("item", BY_NAME, ids=str)
+@pytest.mark.parametrize("item", BY_NAME, ids=range(len(BY_NAME)))
 def test_what_a_module_has_is_itself(item: Any) -> None:
     for way in WAYS:
         assert way(item) is item

@@ -18,6 +18,10 @@ def buffer(shape: Any = (3, 8), kind: Any = vd.int32) -> Any:
     return vd.Buffer(shape, kind)
 
 
+def starts(*places: int, kind: Any = np.int32) -> Any:
+    return vd.asbuffer(np.array(places, kind))
+
+
 @vd.map
 def two(value: f32, other: f32) -> f32:  # noqa: F405
     return value + other
@@ -60,6 +64,18 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         "segments: expected a buffer of",
     ),
     (lambda: vd.sort(buffer(), segments=buffer()), ValueError, "segments: expected one axis"),
+    (
+        lambda: vd.sort(buffer(), segments=starts(0, 4, 3)),
+        ValueError,
+        "segments: expected ints from 0 to 8 in ascending order, got 3 at [2], behind 4",
+    ),
+    (lambda: vd.argsort(buffer(), segments=starts(0, -1)), ValueError, "got -1 at [1], behind 0"),
+    (lambda: vd.sort(buffer(), segments=starts(9, kind=np.uint64)), ValueError, "got 9 at [0]"),
+    (
+        lambda: vd.sort_by_key(buffer(), buffer(), segments=starts(*range(5), 4, 300, kind=np.int64)),
+        ValueError,
+        "got 300 at [6], behind 4",
+    ),
     (lambda: vd.sort(buffer(), output_map=two), TypeError, "output_map: 'two' takes more than the value"),
     (lambda: vd.sort(buffer(), output_map=nothing), ValueError, "needs a return annotation"),
     (lambda: vd.sort_by_key(buffer(), buffer((8, 3))), ValueError, "values: expected the shape of the keys"),

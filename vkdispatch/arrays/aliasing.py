@@ -26,7 +26,11 @@ from vkdispatch.base.record import record
 
 def is_same_memory(a: object, b: object) -> bool:
     """Whether two arguments are buffers of one memory: the same buffer, or views of it."""
-    return a is b or (isinstance(a, Buffer) and isinstance(b, Buffer) and a._native is b._native)
+    if not isinstance(a, Buffer) or not isinstance(b, Buffer):
+        return False
+    # a buffer that was destroyed has no memory
+    memory = getattr(a, "_native", None)
+    return memory is not None and memory is getattr(b, "_native", None)
 
 
 def check_apart(name: str, buffer: object, other_name: str, other: object) -> None:

@@ -58,13 +58,15 @@ class Commands:
         The `vd.CommandGraph` that the commands go into.
     """
 
-    __slots__ = ("_context", "_idle_repeats", "_own", "_repeats", "_steps", "graph")
+    __slots__ = ("_context", "_idle_repeats", "_own", "_pushed", "_repeats", "_steps", "graph")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.graph = CommandGraph(context=context)
         self._steps: list[Step] = []
         self._own = 0  # commands of the graph that the steps have recorded; operations may add others
+        # Algorithms whose push constants dispatches have just changed, and those of before.
+        self._pushed: list[tuple[Algorithm, Array]] = []
         # Dispatches that merging would save at each run; -1: not counted yet.
         self._repeats = -1
         self._idle_repeats = 0  # that it would have saved so far
@@ -89,7 +91,9 @@ class Commands:
             if image._follows_host:
                 self._copy_image(image, to_image=True)
         self._add(Dispatch(built, constants))
-        algorithm._push = constants
+        if constants is not algorithm._push:
+            self._pushed.append((algorithm, algorithm._push))
+            algorithm._push = constants
         for image in built.stored_images:
             if image._follows_host:
                 self._copy_image(image, to_image=False)
@@ -183,22 +187,32 @@ class Commands:
 
     # -- for sequences
 
-    def mark(self) -> tuple[int, int, int]:
+    def mark(self) -> tuple[int, int, int, int]:
         """Return how far the recording has come, for `cut`."""
-        return (self.graph.length, len(self._steps), self._own)
+        return (self.graph.length, len(self._steps), self._own, len(self._pushed))
 
-    def cut(self, mark: tuple[int, int, int]) -> None:
+    def cut(self, mark: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
         """Take back all that was recorded since `mark`, by operations themselves too."""
-        length, steps, self._own = mark
+        length, steps, self._own, pushed = mark
         if self.graph.length > length:
             self.graph.truncate(length)
         del self._steps[steps:]
+        while len(self._pushed) > pushed:
+            algorithm, before = self._pushed.pop()
+            algorithm._push = before
+
+    def settle(self) -> None:
+        """Let the push constants that were set stand, whatever is taken back later."""
+        if self._pushed:
+            self._pushed = []
 
     def restart(self) -> None:
-        """Take back all of them."""
-        self.graph.reset()
+        """Forget all of them."""
+        if self._steps or self.graph.length:
+            self.graph.reset()
         self._steps = []
         self._own = 0
+        self._pushed = []
         self._repeats, self._idle_repeats = -1, 0
 
     def evaluate(self, queue: int) -> None:

@@ -31,6 +31,7 @@ from vkdispatch.kompute.named_operations import NamedEvaluations
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.algorithm import Algorithm
+    from vkdispatch.kompute.operations import OpBase
     from vkdispatch.kompute.sequence import Sequence
 
 _DEVICE_TYPE = MemoryTypes.device
@@ -376,13 +377,19 @@ class Manager(NamedEvaluations):
         """Wait for what the last `eval_async_..._def` started. Raises RuntimeError if there was none."""
         self.eval_await("", wait_for)
 
-    def _named_sequence(self, name: str | None) -> "Sequence":
-        """Return the sequence of a name, or with None a new one that `eval_await_def` waits for."""
-        if name is None:
-            owned = self._alive()
-            owned.named[""] = made = self.sequence()
-            return made
-        return self.create_sequence(name)
+    def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
+        """Run an operation in the sequence of a name, or with None in a new one.
+
+        `eval_await_def` waits for the new one. A sequence whose operation is refused is not kept.
+        """
+        named = self._alive().named
+        sequence = (None if name is None else named.get(name)) or self.sequence()
+        if waits:
+            sequence.eval(op)
+        else:
+            sequence.eval_async(op)
+        if name is not None or not waits:
+            named[name or ""] = sequence
 
     # -- devices
 

@@ -150,12 +150,7 @@ class _Evaluation:
                     raise ArgumentTypeError(
                         f"sequence_name: expected the name of a sequence as last argument, got {name!r}"
                     )
-            sequence = manager._named_sequence(name)
-            op = self.make(sequence._context, *arguments)
-            if self.waits:
-                sequence.eval(op)
-            else:
-                sequence.eval_async(op)
+            manager._evaluate(name, self.make(manager._context(), *arguments), waits=self.waits)
 
         return evaluate
 

@@ -211,7 +211,7 @@ class OpMult(OpBase):
             raise ArgumentTypeError(f"algorithm: expected a kp.Algorithm, got {algorithm!r}")
         for memory in found:
             memory._require()
-            if memory._data_type is not DataTypes.float or memory._size < found[0]._size:
+            if memory._data_type is not DataTypes.float or memory._size != found[0]._size:
                 raise KomputeError(
                     f"kp.OpMult: expected three tensors of {found[0]._size} floats, got {memory._size} "
                     f"elements of {memory._data_type.name}"

@@ -35,6 +35,7 @@ class Sequence(NamedRecords, Opaque):
         "_queue",
         "_recording",
         "_running",
+        "_spare",
         "_stamps",
         "_timestamps",
     )
@@ -42,6 +43,7 @@ class Sequence(NamedRecords, Opaque):
     _made_by = "kp.Manager.sequence"
     _context: Context
     _commands: "Commands | None"  # what an evaluation submits
+    _spare: "Commands | None"  # empty ones, for operations that may be refused
     _operations: list[OpBase]
     _hooked: list[OpBase]  # those of them that do something on the host
     _queue: int
@@ -63,6 +65,7 @@ class Sequence(NamedRecords, Opaque):
         """
         self._require_idle("record")
         if not self._recording:
+            self._note_times()
             self._begin()
         return self
 
@@ -79,8 +82,6 @@ class Sequence(NamedRecords, Opaque):
 
             self._commands = commands = Commands(self._context)
         else:
-            if self._timestamps and self._operations:
-                self._stamps = self.get_timestamps()
             commands.restart()
         self._recording = True
         if self._timestamps and not self._stamps:
@@ -89,7 +90,8 @@ class Sequence(NamedRecords, Opaque):
     def record(self: _S, op: OpBase) -> _S:
         """Record an operation: its commands as they are now, its push constants included.
 
-        Where it raises, the operation is not recorded, and the sequence goes on recording.
+        Where it raises, the operation is not recorded: the sequence goes on recording, or, where this would
+        have begun a recording, keeps the one that it has.
 
         Returns
         -------
@@ -103,23 +105,64 @@ class Sequence(NamedRecords, Opaque):
             The sequence is running or was destroyed, has no room for the timestamp of one more operation, or
             the operation cannot be recorded.
         """
-        if not isinstance(op, OpBase):
-            raise ArgumentTypeError(f"op: expected an operation such as kp.OpAlgoDispatch(...), got {op!r}")
-        if self._running is not None or not self._initialized:
-            self._require_idle("record")
+        self._check(op)
         if self._timestamps and len(self._operations) >= self._timestamps:
             raise KomputeError(
                 f"total_timestamps: the sequence was made for {self._timestamps} operations, and has them"
             )
-        if not self._recording:
+        if self._recording:
+            self._append(op)
+        elif self._commands is None:
             self._begin()
-        self._record(op)
+            self._append(op)
+        else:
+            self._start_over(op, forgets=False)
+        return self
+
+    def _check(self, op: object) -> None:
+        if not isinstance(op, OpBase):
+            raise ArgumentTypeError(f"op: expected an operation such as kp.OpAlgoDispatch(...), got {op!r}")
+        if self._running is not None or not self._initialized:
+            self._require_idle("record")
+
+    def _append(self, op: OpBase) -> None:
+        self._record(op).settle()
         self._operations.append(op)
         if op._acts_on_host:
             self._hooked.append(op)
-        return self
 
-    def _record(self, op: OpBase) -> None:
+    def _start_over(self, op: OpBase, *, forgets: bool) -> None:
+        """Record an operation in place of the commands, and of the operations held if it `forgets` them.
+
+        Where that raises, nothing has changed.
+        """
+        before = (self._commands, self._operations, self._hooked, self._stamps, self._recording)
+        if forgets:
+            self.clear()
+        else:
+            self._note_times()
+        # in other commands: those of before are evaluated again if the operation is refused
+        self._commands, self._spare = self._spare, None
+        try:
+            self._begin()
+            self._append(op)
+        except BaseException:
+            self._set_aside(self._commands)
+            self._commands, self._operations, self._hooked, self._stamps, self._recording = before
+            raise
+        self._set_aside(before[0])
+
+    def _set_aside(self, commands: "Commands | None") -> None:
+        if commands is not None:
+            commands.restart()
+        self._spare = commands
+
+    def _note_times(self) -> None:
+        """Keep the times of operations that stay, while their commands do not."""
+        if self._timestamps and self._operations and self._commands is not None:
+            self._stamps = self.get_timestamps()
+
+    def _record(self, op: OpBase) -> "Commands":
         commands = self._commands
         assert commands is not None
         mark = commands.mark()
@@ -131,6 +174,7 @@ class Sequence(NamedRecords, Opaque):
         except BaseException:
             commands.cut(mark)
             raise
+        return commands
 
     def clear(self) -> None:
         """Forget the operations, and end recording; what was recorded last can still be evaluated.
@@ -163,7 +207,11 @@ class Sequence(NamedRecords, Opaque):
             self._begin()
             for op in self._operations:
                 self._record(op)
+            if self._commands is not None:
+                self._commands.settle()
         except BaseException:
+            if self._commands is not None:
+                self._commands.cut()
             self._commands, self._stamps, self._recording = before
             raise
 
@@ -189,7 +237,7 @@ class Sequence(NamedRecords, Opaque):
         Parameters
         ----------
         op
-            An operation that is recorded first, in place of all others.
+            An operation that is recorded first, in place of all others; where it is refused, these stay.
 
         Raises
         ------
@@ -197,8 +245,8 @@ class Sequence(NamedRecords, Opaque):
             As `record`.
         """
         if op is not None:
-            self.clear()
-            self.record(op)
+            self._check(op)
+            self._start_over(op, forgets=True)
         if self._running is not None or not self._initialized:
             self._require_idle("eval")
         self._recording = False
@@ -229,8 +277,8 @@ class Sequence(NamedRecords, Opaque):
             As `record`.
         """
         if op is not None:
-            self.clear()
-            self.record(op)
+            self._check(op)
+            self._start_over(op, forgets=True)
         if blocking or (blocking is None and op is None):
             return self.eval()
         self._require_idle("eval_async")
@@ -312,7 +360,7 @@ class Sequence(NamedRecords, Opaque):
             self._initialized = False
             self._recording = False
             self._running = None
-            self._commands = None
+            self._commands = self._spare = None
             self._operations = []
             self._hooked = []
 
@@ -332,7 +380,7 @@ def make_sequence(context: Context, queue: int, timestamps: int) -> Sequence:
     made._context = context
     made._queue = queue
     made._timestamps = timestamps
-    made._commands = None
+    made._commands = made._spare = None
     made._operations = []
     made._hooked = []
     made._stamps = []

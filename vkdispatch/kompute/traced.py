@@ -1,5 +1,6 @@
 """Traced kernels as the code of an algorithm."""
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
@@ -98,7 +99,7 @@ class TracedDispatch:
         tensors = iter([memory.buffer for memory in self.memories if isinstance(memory, Tensor)])
         numbers = iter(
             [
-                float(value) if dtype.is_float_dtype(kind) else int(value)
+                float(value) if dtype.is_float_dtype(kind) else _whole(value, kind)
                 for value, kind in zip(constants.tolist(), self.kinds, strict=True)
             ]
         )
@@ -118,3 +119,10 @@ class TracedDispatch:
 
     def repeated(self, count: int) -> None:
         """Return None: what traced kernels can do in one dispatch, `vd.CommandGraph.optimize` finds out."""
+
+
+def _whole(value: float, kind: dtype.DType) -> int:
+    """Return a number of push constants as an integer. Raises RuntimeError where it is none."""
+    if not math.isfinite(value) or value != int(value):
+        raise KomputeError(f"push_consts: {value!r} is no integer; the kernel declares {kind.name}")
+    return int(value)

@@ -30,7 +30,9 @@ def scratch_for(size: int, kind: DType, graph: CommandGraph | None) -> Iterator[
     # those that nobody uses, the one that was used last at the end
     kept: list[Buffer[Any]] = get_context().kept.setdefault(_KEPT, [])
     # taken out meanwhile: what another thread queues in between does not use it
-    buffer = _taken(kept, size, kind) or Buffer(size, kind)
+    buffer = _taken(kept, size, kind)
+    if buffer is None:
+        buffer = Buffer(size, kind)
     yield buffer
     kept.append(buffer)
     while sum(each.mem_size for each in tuple(kept)) > _MOST_BYTES:

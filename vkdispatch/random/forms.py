@@ -52,6 +52,8 @@ class Form:
         Of the stream for each element: 16, 32 or 64.
     shift
         Words of 32 bits of the first block that are passed over; negative: given at the launch.
+    half
+        Whether half of a word is passed over beyond that.
     sink
         How values are stored; its `value_type` is theirs.
     scaled
@@ -77,6 +79,7 @@ class Form:
     bits: int
     shift: int
     sink: Sink
+    half: bool = False
     scaled: bool = False
     rejecting: bool = False
     single: bool = False

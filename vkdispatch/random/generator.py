@@ -138,10 +138,10 @@ class Generator:
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
-        stream, place, pending = read_state(state)
+        stream, place, pending, halves = read_state(state)
         if stream.wide != self._at.stream.wide:
             raise ArgumentValueError(f"state: it is not that of a {self.bit_generator}")
-        self._at.set_state(stream, place, pending)
+        self._at.set_state(stream, place, pending, halves)
 
     def spawn(self, count: int) -> list["Generator"]:
         """Return generators of independent streams, of the same kind, as `numpy.random.Generator.spawn` does.
@@ -211,7 +211,7 @@ class Generator:
         float32 are the upper 24 bits of a word of 32 bits, times 2**-24; float64 the upper 53 of 64, times
         2**-53; float16 the upper 11 of 16, times 2**-11. A word makes several smaller ones, the lowest bits
         first (of philox4x64 those of 32 bits are NumPy's); two of philox4x32 make one of 64 bits, the lower
-        first.
+        first. What a draw of float16 leaves of a word is taken by the next draw, if that is of float16 too.
 
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
@@ -478,13 +478,17 @@ class Generator:
             stream, place = self._at.record()
             position: Buffer[Any] = Buffer(2, uint32)
             position.write(np.zeros(2, np.uint32))
-            draw = Draw(made, stream, place, bits, numbers, rejecting=rejecting, position=position)
+            draw = Draw(made, stream, place, bits, False, numbers, rejecting=rejecting, position=position)
             with chosen.recording_together():
                 fill(draw, buffer, stored, chosen)
                 advance(position, -(-count * bits // (32 * stream.block)), chosen)
             return buffer
+        if bits == 16:
+            stream, place, half = self._at.take_halves(count)
+            fill(Draw(made, stream, place, bits, half, numbers), buffer, stored, chosen)
+            return buffer
         stream, place, waiting = self._at.take(bits, count, halves=not pairs)
-        draw = Draw(made, stream, place, bits, numbers, rejecting=rejecting)
+        draw = Draw(made, stream, place, bits, False, numbers, rejecting=rejecting)
         fill(draw, buffer, stored, chosen)
         if waiting is not None:
             # the first element is not made of the word before the others', as the kernel took it to be

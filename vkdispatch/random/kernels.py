@@ -131,22 +131,29 @@ class _Tracing:
         own_words = [self._words(self._block(number)) for number in range(form.unroll)]
         if form.exchange:
             own_words = self._exchanged(own_words)
-        elif form.shift:
+        elif form.shift or form.half:
             following = [self._words(self._block(number) + 1) for number in range(form.unroll)]
             own_words = [self._from_shift(a + b) for a, b in zip(own_words, following, strict=True)]
-        found = [word for words in own_words for word in words]
         if form.bits == 16:
             # the bits of the lower half, and of the upper one, from where `_uniform` takes them
-            return [half.to_register() for word in found for half in (word << 7, word >> 9)]
+            return [half.to_register() for words in own_words for half in self._halves_of(words)]
+        found = [word for words in own_words for word in words]
         if form.bits == 64:
             return [_joined(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
         return found
 
-    def _from_shift(self, words: list[Any]) -> list[Any]:
-        """Return the words of a block from the shift on."""
+    def _halves_of(self, words: list[Any]) -> list[Any]:
+        """Return halves of words, each where `_uniform` takes it from: as many as elements of a block."""
         form = self._form
+        halves = [half for word in words for half in (word << 7, word >> 9)]
+        return halves[form.half : form.half + form.together]
+
+    def _from_shift(self, words: list[Any]) -> list[Any]:
+        """Return as many words as a block has from the shift on, and one more where that begins with half."""
+        form = self._form
+        count = form.words + form.half
         if form.shift >= 0:
-            return words[form.shift : form.shift + form.words]
+            return words[form.shift : form.shift + count]
         step = form.words // 2
         while step:
             other: Any = (self._shift & step) != 0
@@ -154,24 +161,25 @@ class _Tracing:
             left = range(len(words) - step)
             words = [vc.select(far, words[place + step], words[place]).to_register() for place in left]
             step //= 2
-        return words[: form.words]
+        return words[:count]
 
     def _exchanged(self, blocks: list[list[Any]]) -> list[list[Any]]:
-        """Return the words from the shift on, of which the last are the first of the block behind.
+        """Return what `_from_shift` does, of which the last words are the first of the block behind.
 
         The next invocation has that one, or, behind the last, the first; the workgroup's last block needs one
         more.
         """
         form = self._form
         size = form.unroll * form.group
-        firsts = vc.shared_buffer(uint32, form.shift * (size + 1))
+        count = form.shift + form.half
+        firsts = vc.shared_buffer(uint32, count * (size + 1))
         lane = vc.local_invocation_index()
         for turn, words in enumerate(blocks):
-            for place in range(form.shift):
+            for place in range(count):
                 firsts[place * (size + 1) + turn * form.group + lane] = words[place]
         with vc.if_block(lane == form.group - 1):
             behind = self._words(self._block(form.unroll - 1) + 1)
-            for place in range(form.shift):
+            for place in range(count):
                 firsts[place * (size + 1) + size] = behind[place]
         vc.barrier()
         return [
@@ -179,7 +187,7 @@ class _Tracing:
                 *words[form.shift :],
                 *(
                     firsts[place * (size + 1) + turn * form.group + lane + 1].to_register()
-                    for place in range(form.shift)
+                    for place in range(count)
                 ),
             ]
             for turn, words in enumerate(blocks)

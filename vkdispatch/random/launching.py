@@ -67,6 +67,8 @@ class Draw:
         The stream.
     place
         Where in it the words begin, counted in words of 32 bits.
+    half
+        Whether half of that word comes before.
     numbers
         What scales them.
     given
@@ -79,6 +81,7 @@ class Draw:
     stream: Stream
     place: int
     bits: int
+    half: bool = False
     numbers: tuple[Any, ...] = ()
     rejecting: bool = False
     given: int | None = None
@@ -114,6 +117,7 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
             stream.wide,
             draw.bits,
             -1 if single or count <= tuning.few else shift,
+            draw.half,
             output.sink,
             len(draw.numbers) > 1,
             draw.rejecting,
@@ -143,6 +147,7 @@ def _chosen(
     wide: bool,
     bits: int,
     shift: int,
+    half: bool,
     sink: Sink,
     scaled: bool,
     rejecting: bool,
@@ -157,9 +162,10 @@ def _chosen(
     group, unroll, long_products, exchange, everywhere = tuned
     group = min(group, facts.most_invocations)
     plain = shift < 0 or (facts.is_cpu and not everywhere)
-    exchanging = shift > 0 and bool(exchange) and not plain
+    exchanged = shift + half
+    exchanging = exchanged > 0 and bool(exchange) and not plain
     unroll = 1 if plain else max(1, unroll // (2 if wide else 1))
-    while exchanging and shift * unroll * group > _MOST_EXCHANGED:
+    while exchanging and exchanged * unroll * group > _MOST_EXCHANGED:
         group //= 2
     form = Form(
         made,
@@ -167,6 +173,7 @@ def _chosen(
         bits,
         shift,
         sink,
+        half=half,
         scaled=scaled,
         rejecting=rejecting,
         single=single,

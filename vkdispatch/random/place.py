@@ -23,6 +23,8 @@ class Place:
         self._lock = threading.Lock()
         # draws that are recorded in graphs
         self._recorded = start.recorded
+        # numbers of 16 bits that are left of the words before the place, if the last draw was of such
+        self._halves = start.halves
 
     @property
     def stream(self) -> Stream:
@@ -40,22 +42,24 @@ class Place:
         """Return where another generator begins that is to go on as this one."""
         with self._lock:
             stream, place, waiting, recorded = self._stream, self._place, self._waiting, self._recorded
+            halves = self._halves
         pending = None
         if waiting is not None:
             at, word = waiting
             pending = word_at(stream, at) if word is None else word
-        return Origin(stream, place, self._seeds, pending, recorded)
+        return Origin(stream, place, self._seeds, pending, recorded, halves)
 
     def state(self) -> dict[str, Any]:
         """Return what `set_state` takes, in NumPy's words."""
         origin = self.origin()
-        return state_of(origin.stream, origin.place, origin.pending)
+        return state_of(origin.stream, origin.place, origin.pending, origin.halves)
 
-    def set_state(self, stream: Stream, place: int, pending: int | None) -> None:
+    def set_state(self, stream: Stream, place: int, pending: int | None, halves: int) -> None:
         """Go on there."""
         with self._lock:
             self._stream, self._place = stream, place
             self._waiting = _waiting(stream, place, pending)
+            self._halves = halves
 
     def jumped(self, jumps: int) -> Origin:
         """Return a place so many times 2**(twice the bits of a word) blocks behind this one."""
@@ -67,8 +71,28 @@ class Place:
         far = jumps * stream.block << 2 * stream.word_bits
         return Origin(stream, (place + far) % stream.period, self._seeds)
 
+    def take_halves(self, count: int) -> tuple[Stream, int, bool]:
+        """Take a piece of the stream for so many numbers of 16 bits each: on from the last, if it was of such.
+
+        Returns
+        -------
+        Stream
+            The stream.
+        int
+            Where the piece begins, counted in words of 32 bits.
+        bool
+            Whether it begins with the upper half of that word.
+        """
+        with self._lock:
+            stream = self._stream
+            start = 2 * self._place - self._halves
+            unit = stream.word_bits // 16
+            end = -(-(start + count) // unit) * unit
+            self._place, self._halves = end // 2 % stream.period, end - start - count
+            return stream, start // 2, bool(start % 2)
+
     def take(self, bits: int, count: int, *, halves: bool) -> tuple[Stream, int, int | None]:
-        """Take a piece of the stream for so many numbers, of 16, 32 or 64 bits each.
+        """Take a piece of the stream for so many numbers, of 32 or 64 bits each.
 
         `halves` says whether numbers of 32 bits take half of a word of Philox4x64 each, as in NumPy.
 
@@ -83,6 +107,7 @@ class Place:
         """
         with self._lock:
             stream, place = self._stream, self._place
+            self._halves = 0
             if not (stream.wide and bits == 32 and halves):
                 taken = -(-count * bits // stream.word_bits) * (stream.word_bits // 32)
                 self._place = (place + taken) % stream.period

@@ -31,6 +31,8 @@ class Origin:
         A word of 32 bits that waits for the next draw of such, as in NumPy's generator.
     recorded
         Draws that were recorded in graphs.
+    halves
+        Numbers of 16 bits before `place` that are left for the next draw, if it is of such.
     """
 
     stream: Stream
@@ -38,6 +40,7 @@ class Origin:
     seeds: np.random.SeedSequence | None
     pending: int | None = None
     recorded: int = 0
+    halves: int = 0
 
 
 def origin(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
@@ -77,8 +80,8 @@ def _of_bit_generator(given: np.random.BitGenerator, key: Any, counter: Any) -> 
     if key is not None or counter is not None:
         raise ArgumentValueError("seed, key: a bit generator has its key and counter already")
     seeds = given.seed_seq if isinstance(given.seed_seq, np.random.SeedSequence) else None
-    stream, place, pending = read_state(given.state)
-    return Origin(stream, place, seeds, pending)
+    stream, place, pending, halves = read_state(given.state)
+    return Origin(stream, place, seeds, pending, halves=halves)
 
 
 def _seeds(seed: Any) -> np.random.SeedSequence:
@@ -125,7 +128,7 @@ def word_at(stream: Stream, place: int) -> int:
     return int(whole[inside // 2]) >> 32 * (inside % 2) & 0xFFFFFFFF
 
 
-def state_of(stream: Stream, place: int, pending: int | None) -> dict[str, Any]:
+def state_of(stream: Stream, place: int, pending: int | None, halves: int) -> dict[str, Any]:
     """Return a generator's state: of Philox4x64 as NumPy's Philox has it."""
     name = _STATE_NAMES[PHILOX4X64 if stream.wide else PHILOX4X32]
     host = np.uint64 if stream.wide else np.uint32
@@ -144,11 +147,13 @@ def state_of(stream: Stream, place: int, pending: int | None) -> dict[str, Any]:
         state["buffer"] = np.random.Philox(key=np.array(stream.key, np.uint64), counter=before).random_raw(4)
         state["has_uint32"] = int(pending is not None)
         state["uinteger"] = pending or 0
+    if halves:
+        state["halves_left"] = halves
     return state
 
 
-def read_state(state: Any) -> tuple[Stream, int, int | None]:
-    """Return stream, place and pending word of a state.
+def read_state(state: Any) -> tuple[Stream, int, int | None, int]:
+    """Return stream, place, pending word and halves that are left of a state.
 
     Raises
     ------
@@ -170,9 +175,12 @@ def read_state(state: Any) -> tuple[Stream, int, int | None]:
         if not 0 <= inside <= 4:
             raise ArgumentValueError(f"state: buffer_pos: expected 0 to 4, got {inside}")
         pending = int(state["uinteger"]) if wide and state["has_uint32"] else None
+        halves = int(state.get("halves_left", 0))
+        if not 0 <= halves < bits // 16:
+            raise ArgumentValueError(f"state: halves_left: expected 0 to {bits // 16 - 1}, got {halves}")
     except (KeyError, TypeError, AttributeError) as error:
         raise ArgumentValueError(
             f"state: expected that of a vd.random.Generator or a numpy.random.Philox, got {state!r}"
         ) from error
     stream = Stream(wide, (key[0], key[1]))
-    return stream, (_joined(counter, bits) * 4 + inside) * (2 if wide else 1), pending
+    return stream, (_joined(counter, bits) * 4 + inside) * (2 if wide else 1), pending, halves

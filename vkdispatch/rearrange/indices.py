@@ -11,6 +11,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.waiting import on_queue, read_queues
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
@@ -115,8 +116,13 @@ def resolved(index: Any, length: Callable[[DType], Any], *, mode: str, long: boo
     return place if big else place.to_dtype(dtype.uint32).to_register()
 
 
-def raise_bad_index(indices: Operand, length: int, what: str) -> None:
-    """Wait for the indices, and raise if one is not in [-length, length).
+def raise_bad_index(
+    indices: Operand, length: int, what: str, name: str = "indices", *, negative: bool = True
+) -> None:
+    """Wait for the indices, and raise if one is not in [-length, length), or in [0, length).
+
+    `what` has so many elements, `name` is what messages call the indices, and `negative` says whether these
+    may be.
 
     Raises
     ------
@@ -129,21 +135,25 @@ def raise_bad_index(indices: Operand, length: int, what: str) -> None:
     found.write(np.full(2, _NONE, np.uint32))
     long = is_long(indices, length)
     numbers, values = numbers_of({"count": indices.size, "length": length})
-    _checking(indices.source, long, numbers)(found, *indices.arguments, *values)
-    _, first = (int(each) for each in found.read(0))
-    if first == _NONE:
-        return
+    _checking(indices.source, long, numbers, negative)(found, *indices.arguments, *values)
+    for queue, (first,) in enumerate(read_queues(found, 1)):
+        if first != _NONE:
+            raise _bad_index(indices, int(first), queue, f"{what} of {length} elements", name)
+
+
+def _bad_index(indices: Operand, first: int, queue: int, what: str, name: str) -> BadIndexError:
     # what was found is the first bad one, if there are fewer than 2**32 indices
     argument = indices.arguments[0]
     plain = indices.source.plain
-    value = f"{argument.read_range(first, first + 1, 0)[0]}" if plain else "the one"
+    value = f"{argument.read_range(first, first + 1, queue)[0]}" if plain else "the one"
     place = np.unravel_index(first, indices.shape) if indices.shape else ()
     where = ", ".join(str(int(each)) for each in place)
-    raise BadIndexError(f"indices: {value} at [{where}] is out of bounds for {what} of {length} elements")
+    on = on_queue(queue, indices.context)
+    return BadIndexError(f"{name}: {value} at [{where}]{on} is out of bounds for {what}")
 
 
 @remembered
-def _checking(source: Source, long: bool, numbers: Numbers) -> ShaderFunction:
+def _checking(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     buffer: Any = vc.Buff
     own = 1 + len(source.names)
 
@@ -155,7 +165,7 @@ def _checking(source: Source, long: bool, numbers: Numbers) -> ShaderFunction:
             kind: DType = dtype.int64 if long else dtype.int32
             place = index.to_dtype(kind).to_register()
             count = numbers.value(variables[own:], "length", kind).to_register()
-            bad = vc.any(place >= count, place < -count)
+            bad = vc.any(place >= count, place < (-count if negative else 0))
         else:
             kind = dtype.uint64 if long else dtype.uint32
             place = index.to_dtype(kind).to_register()

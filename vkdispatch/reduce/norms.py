@@ -135,7 +135,9 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
         shape: tuple[int, ...] = inner.shape(array.shape)
         results: int = math.prod(call.shape(array.shape))
         if call.length(shape) == 0 and results:
-            raise ArgumentValueError("x: zero-size array to reduction operation minimum which has no identity")
+            raise ArgumentValueError(
+                "x: zero-size array to reduction operation minimum which has no identity"
+            )
     sums = reduced(array, norm_of(array.var_type, total, total, "1"), inner)
     return started(
         operand(sums),

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
+from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
+from vkdispatch.arrays.operand import Operand
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
@@ -205,6 +207,8 @@ class ReduceFunction(Referenced):
             with use_context(context):
                 return self(*args, graph=graph)
         launches = self._launches_for(args)
+        if self._source is not None and self._source.stores:
+            self._check_overlap(self._source, args)
         result: Buffer[Any] = Buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second
         views = (args[position] for position in launches.views)
@@ -234,6 +238,11 @@ class ReduceFunction(Referenced):
             )
         for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):
             check_elements(f"{self.name}: argument {position}", annotation, argument)
+
+    def _check_overlap(self, source: Source, args: tuple[Any, ...]) -> None:
+        x = args[0]
+        array = Operand(x.shape, x.size, x.var_type, x.context, source, args, str(self.name))
+        check_overlap((), elsewhere=[array])
 
     # -- planning
 

@@ -125,9 +125,7 @@ def ordered(function: str, kind: DType, *, numbers: bool = False) -> None:
 def numbers_only(function: str, kind: DType) -> None:
     """Raise ValueError for vectors and matrices."""
     if not (is_scalar(kind) or is_complex(kind)):
-        raise ArgumentValueError(
-            f"x: {function} takes numbers, got {kind.name}; map its elements to numbers"
-        )
+        raise ArgumentValueError(f"x: {function} takes numbers, got {kind.name}; map its elements to numbers")
 
 
 def norm_type(kind: DType, given: Any, context: Context) -> DType:

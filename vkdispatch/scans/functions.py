@@ -38,7 +38,8 @@ _COMMON = """
         Whether to begin with the last element.
     segments
         Begin anew where a segment begins: a buffer of bool, of x's shape, with true there; or, for one row,
-        of integers: the places where segments begin.
+        of integers: the places where segments begin, in any order; those beyond the end do not count. For
+        signed ones the call waits, to see that none is negative, unless it is recorded.
     output_map
         A `vd.map` of each result.
     graph

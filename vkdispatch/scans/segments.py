@@ -3,9 +3,11 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.starts import raise_bad_starts
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
@@ -38,7 +40,7 @@ def flags_of(
     TypeError
         It is none of these.
     ValueError
-        Its shape does not fit, or there is more than one row.
+        Its shape does not fit, there is more than one row, or a place is negative (not where it is recorded).
     """
     if segments is None:
         return None
@@ -60,6 +62,8 @@ def flags_of(
             "segments: places of first elements go with one row; give flags (a buffer of bool) of the shape "
             f"{shape}"
         )
+    if not is_recorded(graph):
+        raise_bad_starts(segments)
     flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
     cleared(flags, graph)
     if segments.size:

@@ -9,6 +9,7 @@ from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
+from vkdispatch.arrays.waiting import agreed_size
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar
@@ -112,11 +113,13 @@ def _length(x: Operand, least: int, graph: CommandGraph | None) -> int:
         return least
     if is_recorded(graph):
         raise UsageError("size: how many counts there are is not known in a graph; give size=")
-    low, high = extremes_read(extremes(x, None), x.var_type)
-    if low < 0:
-        raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
-    if int(high) >= _MOST_BINS - 1:
-        raise ArgumentValueError(
-            f"x: {int(high)} would need as many counts; expected numbers below 2**32 - 1"
-        )
-    return max(int(high) + 1, least)
+    sizes = []
+    for low, high in extremes_read(extremes(x, None), x.var_type):
+        if low < 0:
+            raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
+        if int(high) >= _MOST_BINS - 1:
+            raise ArgumentValueError(
+                f"x: {int(high)} would need as many counts; expected numbers below 2**32 - 1"
+            )
+        sizes.append(max(int(high) + 1, least))
+    return agreed_size(sizes, "x", "size=")

@@ -85,7 +85,7 @@ def compact(
     if deciding.size == 0:
         return _nothing((sink.out_type,), values, size, fill_value, graph, counted=True)
     flags = flagged(deciding, _refused(size, graph))
-    (kept,) = _kept(flags, writer, given, (sink.out_type,), values, size, fill_value, graph)
+    (kept,) = _kept(flags, writer, given, (sink.out_type,), values, size, fill_value, graph, "condition")
     return kept if size is None else (kept, total(flags, graph))
 
 
@@ -130,7 +130,7 @@ def nonzero(
         return found
     flags = flagged(values, _refused(size, graph))
     writer = Indices(len(values.shape))
-    return _kept(flags, writer, values.shape[1:], kinds, values, size, fill_value, graph)
+    return _kept(flags, writer, values.shape[1:], kinds, values, size, fill_value, graph, "x")
 
 
 def _moving(x: Operand, to: Output) -> "Values":
@@ -176,9 +176,13 @@ def _kept(
     size: int | None,
     fill_value: Any,
     graph: CommandGraph | None,
+    name: str,
 ) -> tuple[Buffer[Any], ...]:
-    """Return buffers with what is kept, which the writer takes as its first arguments."""
-    count = flags.total() if size is None else checked_size(size)
+    """Return buffers with what is kept, which the writer takes as its first arguments.
+
+    `name` is the argument that decides what is kept.
+    """
+    count = flags.total(name) if size is None else checked_size(size)
     results = tuple(result(None, (count,), kind, x.context) for kind in kinds)
     if count == 0:
         return results

@@ -23,6 +23,7 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, fitting, plain_source
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.waiting import agreed_size, read_queues
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
@@ -91,9 +92,13 @@ class Flags:
         """How many tiles there are."""
         return self.starts.size - 1
 
-    def total(self) -> int:
-        """Return how many elements are kept; waits for the device."""
-        return int(self.starts.read_range(self.tiles, self.tiles + 1, 0)[0])
+    def total(self, name: str) -> int:
+        """Return how many elements are kept; waits for the device.
+
+        Raises ValueError, which names an argument, where the queues of the context keep different numbers.
+        """
+        totals = read_queues(self.starts, self.tiles, self.tiles + 1)
+        return agreed_size([int(each[0]) for each in totals], name, "size=")
 
 
 @record

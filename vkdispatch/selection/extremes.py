@@ -9,6 +9,7 @@ from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.waiting import read_queues
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, to_vector
@@ -51,11 +52,12 @@ def extremes(x: Operand, graph: CommandGraph | None) -> tuple[Buffer[Any], ...]:
     return tuple(reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source))
 
 
-def extremes_read(found: tuple[Buffer[Any], ...], kind: DType) -> tuple[Any, Any]:
-    """Wait for the extremes, and return them as NumPy's scalars of the type `wide_type(kind)`."""
-    values = [np.asarray(each.read(0)).ravel() for each in found]
-    low, high = (values[0][0], values[0][1]) if len(values) == 1 else (values[0][0], values[1][0])
-    return low, (-high if is_float_dtype(wide_type(kind)) else ~high)
+def extremes_read(found: tuple[Buffer[Any], ...], kind: DType) -> list[tuple[Any, Any]]:
+    """Wait for the extremes of each queue, and return them as NumPy's scalars of `wide_type(kind)`."""
+    queues = zip(*(read_queues(each) for each in found), strict=True)
+    pairs = [np.concatenate([part.ravel() for part in parts]) for parts in queues]
+    is_float = is_float_dtype(wide_type(kind))
+    return [(low, -high if is_float else ~high) for low, high in pairs]
 
 
 @remembered

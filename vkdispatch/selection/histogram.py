@@ -189,17 +189,25 @@ def _equal(
             return edges, edges, binning, count
         narrow: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
         return stored(edges, narrow, output(None, kind), graph), edges, binning, count
-    host = _host_edges(x, count, _checked_range(range), numbers, graph)
-    edges = asbuffer(host, context=x.context)
+    hosts = _host_edges(x, count, _checked_range(range), numbers, graph)
+    edges = _uploaded(hosts, x)
     kind = wide_type(edges.var_type)
-    compared = edges if kind is edges.var_type else asbuffer(host.astype(np.float32), context=x.context)
-    if kind is dtype.float64 and np.diff(host).min() < 2.0**-20 * np.abs(host).max():
+    compared = edges if kind is edges.var_type else _uploaded([each.astype(np.float32) for each in hosts], x)
+    if kind is dtype.float64 and any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts):
         guess = dtype.float64
     return edges, compared, Binning("uniform", kind, guess, _grid(edges.var_type)), count
 
 
 def _grid(kind: DType) -> DType | None:
     return kind if wide_type(kind) is not kind else None
+
+
+def _uploaded(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> Buffer[Any]:
+    """Return a buffer with an array for each queue, or with one for all."""
+    buffer = asbuffer(hosts[0], context=x.context)
+    for queue, host in enumerate(hosts[1:], 1):
+        buffer.write(host, queue)
+    return buffer
 
 
 def _checked_range(range: Any) -> tuple[Any, Any] | None:
@@ -219,18 +227,19 @@ def _checked_range(range: Any) -> tuple[Any, Any] | None:
 
 def _host_edges(
     x: Operand, bins: int, range: tuple[Any, Any] | None, numbers: "np.dtype[Any]", graph: CommandGraph | None
-) -> "np.ndarray[Any, Any]":
-    """Return the edges as NumPy computes them: from the range, or from the array's extremes."""
-    sample = np.empty(0, numbers)
+) -> "list[np.ndarray[Any, Any]]":
+    """Return the edges as NumPy computes them: from the range, or from the extremes that each queue has."""
+    samples = [np.empty(0, numbers)]
     if range is None and x.size:
-        low, high = extremes_read(extremes(x, graph), x.var_type)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise ArgumentValueError(
-                f"x: its elements range from {low} to {high}, which is no range for bins; give range="
-            )
-        sample = np.array([low, high]).astype(numbers)
+        found = extremes_read(extremes(x, graph), x.var_type)
+        for low, high in found:
+            if not (np.isfinite(low) and np.isfinite(high)):
+                raise ArgumentValueError(
+                    f"x: its elements range from {low} to {high}, which is no range for bins; give range="
+                )
+        samples = [np.array(each).astype(numbers) for each in found]
     try:
-        return np.histogram_bin_edges(sample, bins, range)
+        return [np.histogram_bin_edges(sample, bins, range) for sample in samples]
     except ValueError as error:
         raise ArgumentValueError(f"bins: {error}") from None
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
@@ -31,6 +31,7 @@ from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.rearrange.indices import raise_bad_index
 from vkdispatch.selection.binning import converted, is_below
 from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.streams import group_size
@@ -104,7 +105,8 @@ def searchsorted(
     side
         "left": the first place that a value may take; "right": the last one, behind all that equal it.
     sorter
-        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`.
+        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`. The
+        call waits until the device has looked at them, unless it is recorded, where they have to be right.
     output_map
         A map that is given each place (int64).
     graph
@@ -121,6 +123,8 @@ def searchsorted(
         An argument is no array of real numbers; `sorter` is none of integers.
     ValueError
         `sorted` has more axes than one, `sorter` another length, or `side` is neither.
+    IndexError
+        `sorter` holds what is no place in `sorted`.
     """
     array, wanted = _checked(sorted, "sorted"), _checked(values, "values")
     if len(array.shape) != 1:
@@ -130,6 +134,8 @@ def searchsorted(
     order = None if sorter is None else _checked_sorter(sorter, array.size)
     sink = output(output_map, dtype.int64, wanted.shape)
     check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
+    if order is not None and not is_recorded(graph):
+        raise_bad_index(order, array.size, "an array", "sorter", negative=False)
     places = result(None, wanted.shape, sink.out_type, wanted.context)
     if wanted.size == 0:
         return places

@@ -109,7 +109,7 @@ def unique(
         return _of_nothing(values, asked, sink.out_type, size, fill_value, graph)
     keys, positions = _sorted(values, asked.index or asked.inverse, graph)
     flags = flagged(operand(keys), graph, differs=True, equal_nan=bool(equal_nan))
-    count = flags.total() if size is None else size
+    count = flags.total("x") if size is None else size
     found = _results(values, asked, sink.out_type, count)
     # one more place than elements, for the counts of the last
     heads: Buffer[Any] | None = Buffer(count + 1, dtype.int64, context=x.context) if asked.counts else None

@@ -7,10 +7,11 @@ import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
 from vkdispatch.arrays.axes import around, checked_axis
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
+from vkdispatch.arrays.starts import raise_bad_starts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType
@@ -83,7 +84,8 @@ def sort(
     segments
         Where segments of the axis begin, as ints in ascending order: each segment is sorted for itself. The
         row starts of a CSR matrix, say, of which the last may be the end, or be left out. What lies before
-        the first is a segment too. An array that holds them, or a buffer of (u)int32 or (u)int64.
+        the first is a segment too. An array that holds them, or a buffer of (u)int32 or (u)int64: the call
+        waits until the device has looked at those, unless it is recorded, where they have to be right.
     out
         Where the result goes: a buffer of its shape and dtype; `x` itself sorts in place. None: a new one.
     output_map
@@ -100,9 +102,10 @@ def sort(
     TypeError
         An argument is of a wrong kind, or `x` is of vectors or matrices, which have no order.
     ValueError
-        There is no such axis, `out` does not fit, or `segments` do not ascend.
+        There is no such axis, `out` does not fit, or `segments` do not ascend from 0 on, or go beyond the
+        end.
     """
-    keys = _keys(x, "x", axis, descending, stable, segments)
+    keys = _keys(x, "x", axis, descending, stable, segments, graph)
     to = output(output_map, keys.x.var_type, keys.shape)
     sorted_to = result(out, keys.shape, to.out_type, keys.x.context)
     check_overlap([("out", out)], to, before=[keys.x])
@@ -159,7 +162,7 @@ def argsort(
     TypeError, ValueError
         As `sort`; or positions do not fit `dtype`.
     """
-    keys = _keys(x, "x", axis, descending, stable, segments)
+    keys = _keys(x, "x", axis, descending, stable, segments, graph)
     kind = _position_kind(dtype, out if output_map is None else None, keys.along.length)
     to = output(output_map, kind, keys.shape)
     positions_to = result(out, keys.shape, to.out_type, keys.x.context)
@@ -243,7 +246,7 @@ def sort_by_key(
     TypeError, ValueError
         As `sort`; or values have another shape than the keys.
     """
-    ready = _keys(keys, "keys", axis, descending, stable, segments)
+    ready = _keys(keys, "keys", axis, descending, stable, segments, graph)
     several = isinstance(values, (tuple, list))
     given_values = list(values) if several else [values]
     names = [f"values[{i}]" for i in range(len(given_values))] if several else ["values"]
@@ -336,7 +339,15 @@ def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) 
     out_of_rows(target, source, output(None, source.var_type), Along(1, source.size, 1), graph)
 
 
-def _keys(x: object, name: str, axis: int | None, descending: bool, stable: bool, segments: object) -> _Keys:
+def _keys(
+    x: object,
+    name: str,
+    axis: int | None,
+    descending: bool,
+    stable: bool,
+    segments: object,
+    graph: CommandGraph | None,
+) -> _Keys:
     """Check what all functions take."""
     keys = operand(x, name)
     shape: tuple[int, ...]
@@ -353,12 +364,12 @@ def _keys(x: object, name: str, axis: int | None, descending: bool, stable: bool
     else:
         shape = keys.shape
         along = Along(*around(shape, checked_axis(axis, len(shape))))
-    starts = None if segments is None else _starts(segments, along.length)
+    starts = None if segments is None else _starts(segments, along.length, graph)
     return _Keys(keys, shape, along, Order(keys.var_type, bool(descending)), starts)
 
 
-def _starts(segments: object, length: int) -> Buffer[Any]:
-    """Return where segments begin, in device memory."""
+def _starts(segments: object, length: int, graph: CommandGraph | None) -> Buffer[Any]:
+    """Return where segments begin, in device memory; looked at unless the call is recorded."""
     if isinstance(segments, Buffer):
         segments.require_alive()
         if segments.var_type not in _STARTS:
@@ -367,6 +378,8 @@ def _starts(segments: object, length: int) -> Buffer[Any]:
             )
         if len(segments.shape) != 1:
             raise ArgumentValueError(f"segments: expected one axis, got the shape {segments.shape}")
+        if not is_recorded(graph):
+            raise_bad_starts(segments, length)
         return segments
     try:
         starts = np.asarray(segments)

@@ -22,14 +22,14 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import expressions as ex
-from vkdispatch.codegen.functions.elementwise import gives_value
+from vkdispatch.codegen.functions.elementwise import Value, gives_value
 from vkdispatch.codegen.ir import Expr, If, RawStatement, Return
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.numbers import fits
 from vkdispatch.codegen.recording import Recorder, current
 from vkdispatch.codegen.variables import ShaderVariable
 
-Condition = ShaderVariable | bool | np.bool_
+Condition = Value | bool | np.bool_
 
 
 _Given = TypeVar("_Given")

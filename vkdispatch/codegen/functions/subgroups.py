@@ -27,6 +27,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.codegen import expressions as ex
+from vkdispatch.codegen.functions.elementwise import Operand, Value
 from vkdispatch.codegen.ir import Builtin, Expr, Op
 from vkdispatch.codegen.location import here, located
 from vkdispatch.codegen.recording import current
@@ -38,7 +39,7 @@ _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
 class SubgroupFunction(Protocol):
     """A function of one GPU value across the subgroup."""
 
-    def __call__(self, x: ShaderVariable) -> ShaderVariable:
+    def __call__(self, x: Operand) -> ShaderVariable:
         """Compute it for the active invocations."""
         ...
 
@@ -46,7 +47,7 @@ class SubgroupFunction(Protocol):
 class ClusteredFunction(Protocol):
     """A function of one GPU value across clusters of the subgroup."""
 
-    def __call__(self, x: ShaderVariable, size: int) -> ShaderVariable:
+    def __call__(self, x: Operand, size: int) -> ShaderVariable:
         """Compute it for the active invocations of each cluster of `size`, a power of two."""
         ...
 
@@ -102,7 +103,7 @@ def _reduction(operation: str, over: str = "") -> SubgroupFunction:
     name = f"subgroup_{over}_{operation}" if over else f"subgroup_{operation}"
     glsl = f"subgroup{over.title()}{operation.title()}"
 
-    def function(x: ShaderVariable) -> ShaderVariable:
+    def function(x: Operand) -> ShaderVariable:
         value = _combined(name, operation, x)
         return _computed(glsl, value.dtype, value)
 
@@ -114,7 +115,7 @@ def _reduction(operation: str, over: str = "") -> SubgroupFunction:
 def _clustered(operation: str) -> ClusteredFunction:
     name = f"subgroup_clustered_{operation}"
 
-    def function(x: ShaderVariable, size: int) -> ShaderVariable:
+    def function(x: Operand, size: int) -> ShaderVariable:
         value = _combined(name, operation, x)
         if not ex.is_integer_number(size) or size < 1 or size & (size - 1):
             raise located(
@@ -178,17 +179,17 @@ def _truth(name: str, condition: Any) -> Expr:
     raise located(ArgumentTypeError, f"{name}: expected a GPU value or a bool, got {condition!r}")
 
 
-def subgroup_all(condition: ShaderVariable | bool) -> ShaderVariable:
+def subgroup_all(condition: Value | bool) -> ShaderVariable:
     """Whether the condition holds in every active invocation. Raises TypeError for what is no condition."""
     return _computed("subgroupAll", bool_, _truth("subgroup_all", condition))
 
 
-def subgroup_any(condition: ShaderVariable | bool) -> ShaderVariable:
+def subgroup_any(condition: Value | bool) -> ShaderVariable:
     """Whether the condition holds in an active invocation. Raises TypeError for what is no condition."""
     return _computed("subgroupAny", bool_, _truth("subgroup_any", condition))
 
 
-def subgroup_all_equal(x: ShaderVariable) -> ShaderVariable:
+def subgroup_all_equal(x: Operand) -> ShaderVariable:
     """Whether the value is the same in every active invocation."""
     return _computed("subgroupAllEqual", bool_, _widened(_exchanged("subgroup_all_equal", x)))
 
@@ -246,39 +247,39 @@ def _like(value: Expr, kind: DType) -> Expr:
     )
 
 
-def subgroup_broadcast(x: ShaderVariable, lane: ShaderVariable | int) -> ShaderVariable:
+def subgroup_broadcast(x: Operand, lane: Value | int) -> ShaderVariable:
     """Value of the invocation `lane`, which is the same number in all of them."""
     # GLSL's own takes a variable lane only with one more feature; a shuffle does as well
     glsl = "subgroupBroadcast" if ex.is_integer_number(lane) else "subgroupShuffle"
     return _moved("subgroup_broadcast", glsl, x, lane)
 
 
-def subgroup_broadcast_first(x: ShaderVariable) -> ShaderVariable:
+def subgroup_broadcast_first(x: Operand) -> ShaderVariable:
     """Value of the first active invocation."""
     return _moved("subgroup_broadcast_first", "subgroupBroadcastFirst", x)
 
 
-def subgroup_shuffle(x: ShaderVariable, lane: ShaderVariable | int) -> ShaderVariable:
+def subgroup_shuffle(x: Operand, lane: Value | int) -> ShaderVariable:
     """Value of the invocation `lane`; undefined if that one is not active."""
     return _moved("subgroup_shuffle", "subgroupShuffle", x, lane)
 
 
-def subgroup_shuffle_xor(x: ShaderVariable, mask: ShaderVariable | int) -> ShaderVariable:
+def subgroup_shuffle_xor(x: Operand, mask: Value | int) -> ShaderVariable:
     """Value of the invocation whose number is this one's xor `mask`; undefined if it is not active."""
     return _moved("subgroup_shuffle_xor", "subgroupShuffleXor", x, mask)
 
 
-def subgroup_shuffle_up(x: ShaderVariable, delta: ShaderVariable | int) -> ShaderVariable:
+def subgroup_shuffle_up(x: Operand, delta: Value | int) -> ShaderVariable:
     """Value of the invocation `delta` before this one; undefined if there is none."""
     return _moved("subgroup_shuffle_up", "subgroupShuffleUp", x, delta)
 
 
-def subgroup_shuffle_down(x: ShaderVariable, delta: ShaderVariable | int) -> ShaderVariable:
+def subgroup_shuffle_down(x: Operand, delta: Value | int) -> ShaderVariable:
     """Value of the invocation `delta` after this one; undefined if there is none."""
     return _moved("subgroup_shuffle_down", "subgroupShuffleDown", x, delta)
 
 
-def subgroup_quad_broadcast(x: ShaderVariable, lane: int) -> ShaderVariable:
+def subgroup_quad_broadcast(x: Operand, lane: int) -> ShaderVariable:
     """Value of the invocation `lane`, a Python int of 0 to 3, of this group of four neighbours."""
     if not ex.is_integer_number(lane) or not 0 <= lane < 4:
         raise located(
@@ -287,17 +288,17 @@ def subgroup_quad_broadcast(x: ShaderVariable, lane: int) -> ShaderVariable:
     return _moved("subgroup_quad_broadcast", "subgroupQuadBroadcast", x, lane)
 
 
-def subgroup_quad_swap_horizontal(x: ShaderVariable) -> ShaderVariable:
+def subgroup_quad_swap_horizontal(x: Operand) -> ShaderVariable:
     """Exchange values between the invocations 0 and 1, and 2 and 3, of each four neighbours."""
     return _moved("subgroup_quad_swap_horizontal", "subgroupQuadSwapHorizontal", x)
 
 
-def subgroup_quad_swap_vertical(x: ShaderVariable) -> ShaderVariable:
+def subgroup_quad_swap_vertical(x: Operand) -> ShaderVariable:
     """Exchange values between the invocations 0 and 2, and 1 and 3, of each four neighbours."""
     return _moved("subgroup_quad_swap_vertical", "subgroupQuadSwapVertical", x)
 
 
-def subgroup_quad_swap_diagonal(x: ShaderVariable) -> ShaderVariable:
+def subgroup_quad_swap_diagonal(x: Operand) -> ShaderVariable:
     """Exchange values between the invocations 0 and 3, and 1 and 2, of each four neighbours."""
     return _moved("subgroup_quad_swap_diagonal", "subgroupQuadSwapDiagonal", x)
 
@@ -305,7 +306,7 @@ def subgroup_quad_swap_diagonal(x: ShaderVariable) -> ShaderVariable:
 # ---- ballots -------------------------------------------------------------------------------------
 
 
-def subgroup_ballot(condition: ShaderVariable | bool) -> ShaderVariable:
+def subgroup_ballot(condition: Value | bool) -> ShaderVariable:
     """Bits of the active invocations in which the condition holds: a uvec4, the first invocation lowest."""
     return _computed("subgroupBallot", uvec4, _truth("subgroup_ballot", condition))
 
@@ -322,7 +323,7 @@ def subgroup_inverse_ballot(ballot: ShaderVariable) -> ShaderVariable:
     return _computed("subgroupInverseBallot", bool_, _ballot("subgroup_inverse_ballot", ballot))
 
 
-def subgroup_ballot_bit_extract(ballot: ShaderVariable, lane: ShaderVariable | int) -> ShaderVariable:
+def subgroup_ballot_bit_extract(ballot: ShaderVariable, lane: Value | int) -> ShaderVariable:
     """Whether the bit of the invocation `lane` is set in a ballot."""
     name = "subgroup_ballot_bit_extract"
     return _computed("subgroupBallotBitExtract", bool_, _ballot(name, ballot), _lane(name, lane))
