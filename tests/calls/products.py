@@ -12,7 +12,9 @@ from .truth import Expected, Refused, epsilon, expected, wide
 from .values import COMPLEX, FLOATS, INTEGERS, NUMBERS, Array, host_of, name_of
 
 
-def matmul(a: Array, b: Array, transpose_a: bool = False, transpose_b: bool = False, dtype: str | None = None) -> Expected:
+def matmul(
+    a: Array, b: Array, transpose_a: bool = False, transpose_b: bool = False, dtype: str | None = None
+) -> Expected:
     for each, swap in ((a, transpose_a), (b, transpose_b)):
         if not each.ndim or (swap and each.ndim == 1):
             raise Refused("a, b")
@@ -69,10 +71,18 @@ def _matmul(sketch: Sketch) -> Case:
         if swap:
             sketch.option(name, "True")
             options += f", {name}=True"
+    if sketch.wrong_dtype():
+        return sketch.finish([left, right])
     if sketch.chance(15):
-        fits = COMPLEX if {kind, other} & set(COMPLEX) else FLOATS if fill in ("wild", "normal") or {kind, other} & set(FLOATS) else (*FLOATS, *INTEGERS)
+        fits = (
+            COMPLEX
+            if {kind, other} & set(COMPLEX)
+            else FLOATS
+            if fill in ("wild", "normal") or {kind, other} & set(FLOATS)
+            else (*FLOATS, *INTEGERS)
+        )
         chosen = sketch.kind(fits)
-        sketch.option("dtype", f"vd.{chosen}")
+        sketch.option("dtype", sketch.pick([f"vd.{chosen}", f"np.{chosen}", repr(chosen)]))
         options += f", dtype={chosen!r}"
     sketch.case.truth = f"products.matmul({host_a}, {host_b}{options})"
     sketch.out(inputs=list(sketch.case.arrays))

@@ -9,9 +9,9 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.promotion import promoted
 from vkdispatch.arrays.results import result
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, checked_dtype
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, is_complex, is_dtype, is_scalar, uvec4
+from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.matrices import planning
@@ -151,10 +151,10 @@ def _flag(value: object, name: str) -> bool:
 
 
 def _checked_dtype(kind: Any) -> DType:
-    if not is_dtype(kind) or not (is_scalar(kind) or is_complex(kind)):
-        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {kind!r}")
-    checked: DType = kind
-    return checked
+    found = checked_dtype(kind, "dtype")
+    if not (is_scalar(found) or is_complex(found)):
+        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
+    return found
 
 
 def check_converts(kinds: tuple[DType, ...], kind: DType) -> None:

@@ -54,14 +54,14 @@ def checked_graph(graph: Any) -> CommandGraph:
 def checked_dtype(given: Any, known: tuple[DType, ...]) -> DType:
     """Return one of some dtypes, given as such or as NumPy's. Raises TypeError for another."""
     kind: Any = given
-    if not is_dtype(given):
+    if not (isinstance(given, type) and is_dtype(given)):
         try:
             kind = from_numpy_dtype(np.dtype(given))
         except (TypeError, ValueError):
             kind = None
     if kind not in known:
         names = ", ".join(each.name for each in known)
-        shown = given.name if is_dtype(given) else repr(given)
+        shown = kind.name if kind is not None else repr(given)
         raise ArgumentTypeError(f"dtype: expected one of {names}, got {shown}")
     found: DType = kind
     return found
