@@ -13,8 +13,10 @@ from .choices import Choices
 from .truth import Expected, expected, refuse
 from .values import KINDS, VECTORS, Array, Shape, host_of, values
 
-_EDGES = (1, 2, 3, 5, 7, 8, 4, 16, 17, 31, 33, 0, 64, 63, 65, 100, 127, 128, 129, 255, 256, 257, 300, 513, 1000, 1023, 1025,
-          1, 2, 3, 2049, 4097)  # fmt: skip
+_EDGES = (
+    1, 2, 3, 5, 7, 8, 4, 16, 17, 31, 33, 0, 64, 63, 65, 100, 127, 128, 129, 255, 256, 257, 300, 513, 1000,
+    1023, 1025, 1, 2, 3, 2049, 4097,
+)  # fmt: skip
 _LONG = (6000, 8192, 8193, 10007, 16385, 33000, 65537)
 _MOST = 12_000
 # Names that truths may use; a truth is an expression over the host arrays by their names.
@@ -164,7 +166,10 @@ class Sketch:
             return f"maps.twice({kind!r})({name.upper()})", f"maps.host_twice({name})"
         if mapped == 10 and arithmetic:
             name, other = self.array(kind, shape, fill), self.array(kind, shape, fill)
-            return f"maps.total({kind!r})({name.upper()}, {other.upper()})", f"maps.host_total({name}, {other})"
+            return (
+                f"maps.total({kind!r})({name.upper()}, {other.upper()})",
+                f"maps.host_total({name}, {other})",
+            )
         if mapped == 11 and kind in ("int32", "uint8", "int64", "float32"):
             source = {"int32": "int16", "uint8": "uint32", "int64": "uint8", "float32": "int32"}[kind]
             if fill in ("small", "few", "flags", "index", "below"):
@@ -194,7 +199,16 @@ class Sketch:
         if self.chance(94) and right:
             # the simplest choice is the first
             return right[self.below(len(right))], True
-        wrong = [str(dimensions), str(-dimensions - 1), "True", "1.0", "'0'", "9", "np.bool_(False)", "10**30"]
+        wrong = [
+            str(dimensions),
+            str(-dimensions - 1),
+            "True",
+            "1.0",
+            "'0'",
+            "9",
+            "np.bool_(False)",
+            "10**30",
+        ]
         if several and dimensions:
             wrong += ["(0, 0)", f"(0, {dimensions})", "(0, 0.0)", f"(0, -{dimensions})"]
         if not none:
@@ -209,6 +223,14 @@ class Sketch:
         if not self.chance(percent):
             return False
         self.option(name, "True")
+        return True
+
+    def wrong_dtype(self) -> bool:
+        """Perhaps give a dtype that is none."""
+        if not self.chance(3):
+            return False
+        self.option("dtype", self.pick(["'no'", "3", "object", "np.longdouble", "[1.0]", "vd.Buffer"]))
+        self.refuses("dtype")
         return True
 
     # -- results
@@ -249,7 +271,9 @@ class Sketch:
                 self.option(name, "3")
             else:
                 other = (*shape, 2) if len(shape) < 3 else (*shape[:2], shape[2] + 1)
-                made = (kind, other) if wrong == "shape" else ("int16" if kind != "int16" else "uint16", shape)
+                made = (
+                    (kind, other) if wrong == "shape" else ("int16" if kind != "int16" else "uint16", shape)
+                )
                 self.option(name, f"fresh({made[0]!r}, {made[1]})")
             self.refuses(f"out: wrong {wrong}")
             return

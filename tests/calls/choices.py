@@ -67,7 +67,7 @@ def _smaller(made: list[int]) -> Iterator[list[int]]:
             if any(made[start : start + run]):
                 yield [*made[:start], *[0] * run, *made[start + run :]]
     for run in (4, 2, 1):
-        for start in range(0, size - run + 1):
+        for start in range(size - run + 1):
             yield [*made[:start], *made[start + run :]]
     for at, number in enumerate(made):
         for less in sorted({number // 2, number - number // 4, number - 1}):

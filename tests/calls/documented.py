@@ -9,7 +9,11 @@ _STATED: tuple[tuple[str, str, str], ...] = (
     (r"vd\.(min|max)", "does not have an identity", "min: `initial` is needed for a `where`"),
     (r"vd\.", "the result would have . axes", "buffers have up to three axes"),
     (r"vd\.", "in a graph; give size=", "selection: in a graph size= is the only way"),
-    (r"vd\.asrfftbuffer", "expected real numbers of 16, 32 or 64 bits", "dtypes with no matching complex one"),
+    (
+        r"vd\.asrfftbuffer",
+        "expected real numbers of 16, 32 or 64 bits",
+        "dtypes with no matching complex one",
+    ),
     (r"vd\.cum(max|min)", "has no order", "scans: the dtype has no such maxima"),
     (r"vd\.histogram", "x: its elements range from", "selection: NaN without `range` is an error"),
 )

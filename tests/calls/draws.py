@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tests.random_numbers import philox
@@ -37,7 +35,9 @@ def raw(seed: int, wide: bool, first: int, shape: Shape) -> Array:
     return words(seed, wide, 64 if wide else 32, first, int(np.prod(shape, dtype=int))).reshape(shape)
 
 
-def uniform(seed: int, wide: bool, first: int, shape: Shape, kind: str, low: float = 0.0, high: float = 1.0) -> Array:
+def uniform(
+    seed: int, wide: bool, first: int, shape: Shape, kind: str, low: float = 0.0, high: float = 1.0
+) -> Array:
     bits = 8 * host_of(kind).itemsize
     drawn = words(seed, wide, bits, first, int(np.prod(shape, dtype=int))).reshape(shape)
     kept = {16: 11, 32: 24, 64: 53}[bits]
@@ -48,13 +48,16 @@ def uniform(seed: int, wide: bool, first: int, shape: Shape, kind: str, low: flo
     return np.asarray(numbers).astype(host_of(kind))
 
 
-def normal(seed: int, wide: bool, first: int, shape: Shape, kind: str, loc: float = 0.0, scale: float = 1.0) -> Expected:
+def normal(
+    seed: int, wide: bool, first: int, shape: Shape, kind: str, loc: float = 0.0, scale: float = 1.0
+) -> Expected:
     bits = 64 if kind == "float64" else 32
     count = int(np.prod(shape, dtype=int))
     drawn = words(seed, wide, bits, first, count + count % 2)
-    kept = (drawn >> np.uint64(11) | np.uint64(1)).astype(np.longdouble) * np.longdouble(2.0) ** -53 if bits == 64 else (
-        drawn | np.uint32(1)
-    ).astype(np.longdouble) / 2**32  # fmt: skip
+    if bits == 64:
+        kept = (drawn >> np.uint64(11) | np.uint64(1)).astype(np.longdouble) * np.longdouble(2.0) ** -53
+    else:
+        kept = (drawn | np.uint32(1)).astype(np.longdouble) / 2**32
     turn = drawn.astype(np.longdouble) / np.longdouble(2.0) ** bits * 2 * np.longdouble(np.pi)
     radius = np.sqrt(-2 * np.log(kept[::2]))
     found = np.stack([radius * np.cos(turn[1::2]), radius * np.sin(turn[1::2])], -1).reshape(-1)[:count]
@@ -155,7 +158,9 @@ def _random(sketch: Sketch) -> Case:
 def _uniform(sketch: Sketch) -> Case:
     seed, wide, _ = _begin(sketch)
     kind = sketch.kind(("float32", "float64", "float16"))
-    low, high = sketch.pick([("0.0", "1.0"), ("-1.0", "1.0"), ("2.5", "8.0"), ("3.0", "-3.0"), ("1.0", "1.0")])
+    low, high = sketch.pick(
+        [("0.0", "1.0"), ("-1.0", "1.0"), ("2.5", "8.0"), ("3.0", "-3.0"), ("1.0", "1.0")]
+    )
     first = _before(sketch, "uniform", f"dtype=vd.{kind}, ")
     size, shape = _size(sketch)
     if sketch.chance(4):
@@ -188,7 +193,15 @@ def _integers(sketch: Sketch) -> Case:
     seed, wide, _ = _begin(sketch)
     kind = sketch.kind(_INTEGERS)
     info = np.iinfo(host_of(kind))
-    ends = [(0, 10), (0, 64), (1, 7), (0, 100), (int(info.min), int(info.max) + 1), (0, 1), (int(info.max) - 5, int(info.max) + 1)]
+    ends = [
+        (0, 10),
+        (0, 64),
+        (1, 7),
+        (0, 100),
+        (int(info.min), int(info.max) + 1),
+        (0, 1),
+        (int(info.max) - 5, int(info.max) + 1),
+    ]
     if kind in _SIGNED:
         ends += [(-50, 50), (-1, 1)]
     if host_of(kind).itemsize == 8:
@@ -196,8 +209,11 @@ def _integers(sketch: Sketch) -> Case:
     low, high = sketch.pick(ends)
     if sketch.chance(5):
         low, high = sketch.pick([(5, 5), (5, 3), (0, int(info.max) + 2), (int(info.min) - 1, 3)])
-    bits = 64 if high - low > 1 << 32 else 32
-    first = _before(sketch, "integers", f"low={low}, high={high}, dtype=vd.{kind}, ") if high > low and low >= info.min and high <= info.max + 1 else 0
+    first = (
+        _before(sketch, "integers", f"low={low}, high={high}, dtype=vd.{kind}, ")
+        if high > low and low >= info.min and high <= info.max + 1
+        else 0
+    )
     size, shape = _size(sketch)
     end = "high" if low or sketch.chance(70) else "low"
     arguments = [str(low), str(high)] if end == "high" else [str(high)]
@@ -207,7 +223,6 @@ def _integers(sketch: Sketch) -> Case:
     if sketch.chance(3):
         arguments[0] = sketch.pick(["1.5", "'1'", "True", "None"])
         sketch.refuses("low")
-    del bits
     truth = f"draws.integers({seed}, {wide}, {first}, {shape}, {kind!r}, {low}, {high})"
     return _finish(sketch, "integers", [*arguments, f"size={size}", f"dtype=vd.{kind}"], truth)
 
@@ -236,7 +251,9 @@ def _permutation(sketch: Sketch) -> Case:
         else:
             place = f"({axis}) % {len(shape)}"
             case.truth = f"draws.rows({name}, {place})"
-            case.results = f"[draws.rows(result.read(queue), {place}) for queue in range(result.context.queue_count)]"
+            case.results = (
+                f"[draws.rows(result.read(queue), {place}) for queue in range(result.context.queue_count)]"
+            )
         if sketch.chance(6) and right:
             sketch.option("out", name.upper())
             case.changed, case.excuse = {name}, "aliasing"
@@ -260,7 +277,9 @@ def _shuffle(sketch: Sketch) -> Case:
         place = f"({axis}) % {len(shape)}"
         case.truth = f"draws.rows({name}, {place})"
         buffer = name.upper()
-        case.results = f"[draws.rows({buffer}.read(queue), {place}) for queue in range({buffer}.context.queue_count)]"
+        case.results = (
+            f"[draws.rows({buffer}.read(queue), {place}) for queue in range({buffer}.context.queue_count)]"
+        )
     sketch.finish([name.upper()])
     case.call = case.call.replace("vd.random.Generator.shuffle(", "RNG.shuffle(", 1)
     return case

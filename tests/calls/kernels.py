@@ -14,7 +14,19 @@ from .case import TRUTHS, Case, Sketch
 from .truth import Expected, bits
 from .values import Array, host_of, kind_of
 
-_KINDS = ("float32", "int32", "int64", "uint32", "float64", "int16", "uint8", "float16", "int8", "uint64", "uint16")
+_KINDS = (
+    "float32",
+    "int32",
+    "int64",
+    "uint32",
+    "float64",
+    "int16",
+    "uint8",
+    "float16",
+    "int8",
+    "uint64",
+    "uint16",
+)
 _ALIKE = ({"complex64", "vec2"}, {"complex128", "dvec2"})
 
 
@@ -64,7 +76,17 @@ def _number(sketch: Sketch, kind: str) -> tuple[str, bool]:
         wide = np.dtype(np.int32 if kind == "int8" else np.uint32 if kind == "uint8" else host)
         info = np.iinfo(wide)
         right = ["2", "0", str(info.max), str(info.min), "np.int64(3)", "np.uint8(1)", "True"]
-        wrong = [str(int(info.max) + 1), str(int(info.min) - 1), "2.9", "np.float32(0.5)", "np.nan", "'2'", "None", "1j", "np.inf"]
+        wrong = [
+            str(int(info.max) + 1),
+            str(int(info.min) - 1),
+            "2.9",
+            "np.float32(0.5)",
+            "np.nan",
+            "'2'",
+            "None",
+            "1j",
+            "np.inf",
+        ]
     if sketch.chance(65):
         return sketch.pick(right), True
     return sketch.pick(wrong), False

@@ -86,8 +86,6 @@ def host_positive(x: Array) -> Array:
     return np.asarray(x > 0)
 
 
-
-
 # -- scans and reductions of one's own
 
 

@@ -11,8 +11,8 @@ from .truth import bits
 from .values import KINDS, NUMBERS, VECTORS, Array, host_of
 
 _LAYOUTS = (
-    "plain", "fortran", "every other", "backwards", "swapped", "read-only", "unaligned", "turned", "part", "subclass",
-    "repeated",
+    "plain", "fortran", "every other", "backwards", "swapped", "read-only", "unaligned", "turned", "part",
+    "subclass", "repeated",
 )  # fmt: skip
 
 
@@ -82,10 +82,21 @@ def _asbuffer(sketch: Sketch) -> Case:
     case = _one(sketch)
     if sketch.chance(8):
         wrong = sketch.pick(
-            ["[1.0, 2.0]", "3.0", "'text'", "None", "np.zeros((1, 1, 1, 1), np.float32)", "np.array(['a'])",
-             "np.array([1, None])", "np.zeros(3, np.longdouble)", "np.zeros(2, 'datetime64[s]')", "np.float32(3)",
-             "b'abcd'", "np.zeros(2, 'S3')"]
-        )  # fmt: skip
+            [
+                "[1.0, 2.0]",
+                "3.0",
+                "'text'",
+                "None",
+                "np.zeros((1, 1, 1, 1), np.float32)",
+                "np.array(['a'])",
+                "np.array([1, None])",
+                "np.zeros(3, np.longdouble)",
+                "np.zeros(2, 'datetime64[s]')",
+                "np.float32(3)",
+                "b'abcd'",
+                "np.zeros(2, 'S3')",
+            ]
+        )
         sketch.refuses("array")
         return sketch.finish([wrong])
     shape, kind = sketch.shape(), sketch.kind(NUMBERS)
@@ -131,7 +142,9 @@ def _write(sketch: Sketch, method: str) -> Case:
     elif how == 16:  # another dtype of the same size
         other = {1: "int8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}[host_of(kind).itemsize]
         if host_of(other) == host_of(kind):
-            other = {1: "uint8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}[host_of(kind).itemsize]
+            other = {1: "uint8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}[
+                host_of(kind).itemsize
+            ]
         if other != "complex128":
             given = f"np.zeros({host}.shape, np.{other})"
             sketch.refuses("data: another dtype")
@@ -143,7 +156,11 @@ def _write(sketch: Sketch, method: str) -> Case:
         sketch.refuses("data")
     arguments = [given]
     if sketch.chance(20):
-        index = sketch.pick(["0", "None", "np.int64(0)", str(case.queues), "-1", "1.5", "'0'", "True"] if sketch.chance(30) else ["0"])
+        index = sketch.pick(
+            ["0", "None", "np.int64(0)", str(case.queues), "-1", "1.5", "'0'", "True"]
+            if sketch.chance(30)
+            else ["0"]
+        )
         sketch.option("index", index)
         if index not in ("0", "None", "np.int64(0)"):
             sketch.refuses("index")
@@ -215,7 +232,16 @@ def _read(sketch: Sketch, method: str) -> Case:
         parts = f", *{name}.shape[{len(shape)}:]" if kind in VECTORS else ""
         text = f"truth.bits({name}.reshape(-1{parts})[{start}:{stop}], {kind!r})"
         if sketch.chance(8):
-            arguments = sketch.pick([[str(start), str(size + 1)], ["-1", "0"], ["1", "0"], ["0.5", "1"], ["'a'", "1"], ["None", "None"]])
+            arguments = sketch.pick(
+                [
+                    [str(start), str(size + 1)],
+                    ["-1", "0"],
+                    ["1", "0"],
+                    ["0.5", "1"],
+                    ["'a'", "1"],
+                    ["None", "None"],
+                ]
+            )
             sketch.refuses("start, stop")
         else:
             arguments = [str(start), str(stop)]
@@ -229,9 +255,13 @@ def _read(sketch: Sketch, method: str) -> Case:
             target = f"vd.empty_pinned({_read_shape(name, text)}, np.{host.name})"
         if sketch.chance(30):
             target = sketch.pick(
-                [f"np.zeros({name}.shape + (1,), np.{host.name})", f"np.zeros({_read_shape(name, text)}, 'S1')", "[1, 2]",
-                 f"memory.frozen(np.zeros({_read_shape(name, text)}, np.{host.name}))"]
-            )  # fmt: skip
+                [
+                    f"np.zeros({name}.shape + (1,), np.{host.name})",
+                    f"np.zeros({_read_shape(name, text)}, 'S1')",
+                    "[1, 2]",
+                    f"memory.frozen(np.zeros({_read_shape(name, text)}, np.{host.name}))",
+                ]
+            )
             sketch.refuses("out")
         case.lines.append(f"OUT = {target}")
         sketch.option("out", "OUT")
@@ -266,11 +296,7 @@ def _copy_between_queues(sketch: Sketch) -> Case:
     arguments = [str(start)]
     if sketch.chance(50):
         arguments.append(sketch.pick([str(1 - start), str(1 - start), "None"]))
-    # either queue has what the first had; seen as a change of neither, by the first's own values
-    case.results = f"[{buffer}.read({start}), {buffer}.read({1 - start})]"
-    case.truth = f"truth.bits({name}, {kind!r})"
     case.lines.append(f"BEFORE = {buffer}.read({start})")
-    case.results = f"[np.array_equal({buffer}.read(queue), BEFORE, equal_nan=False) for queue in (0, 1)]"
     case.results = f"[np.asarray({buffer}.read(queue).tobytes() == BEFORE.tobytes()) for queue in (0, 1)]"
     case.truth = "np.True_"
     if sketch.chance(10):
@@ -287,12 +313,15 @@ def _new(sketch: Sketch) -> Case:
     text = str(shape[0]) if len(shape) == 1 and sketch.chance(40) else str(shape)
     given = sketch.pick([f"vd.{kind}", f"np.{kind}" if kind not in VECTORS else f"vd.{kind}"])
     case.results = "memory.facts(result)"
-    case.truth = f"np.array([{host_of(kind).itemsize * int(np.prod(shape, dtype=int)) * _parts(kind)}, {len(shape)}, {int(np.prod(shape, dtype=int))}])"
+    size = int(np.prod(shape, dtype=int))
+    case.truth = f"np.array([{host_of(kind).itemsize * size * _parts(kind)}, {len(shape)}, {size}])"
     if sketch.chance(15):
-        text = sketch.pick(["-1", "2.5", "(1, 2, 3, 4)", "(2, -1)", "'3'", "None", "(1.0,)", "True", "10**30", "(True,)"])
+        text = sketch.pick(
+            ["-1", "2.5", "(1, 2, 3, 4)", "(2, -1)", "'3'", "None", "(1.0,)", "True", "10**30", "(True,)"]
+        )
         sketch.refuses("shape")
     elif sketch.chance(10):
-        given = sketch.pick(["'no'", "None", "3", "np.datetime64", "object", "vd.float32(1)" if False else "str"])
+        given = sketch.pick(["'no'", "None", "3", "np.datetime64", "object", "str"])
         sketch.refuses("var_type")
     return sketch.finish([text, given])
 
@@ -347,7 +376,9 @@ def _asrfftbuffer(sketch: Sketch) -> Case:
     case.results = "result.read_real(0).astype(np.float64)"
     case.truth = f"np.ascontiguousarray({given}).astype(np.float64)"
     if sketch.chance(10):
-        given = sketch.pick(["None", "[1.0, 2.0]", "np.zeros(3, np.complex64)", "np.float32(2)", "np.zeros((), np.float32)"])
+        given = sketch.pick(
+            ["None", "[1.0, 2.0]", "np.zeros(3, np.complex64)", "np.float32(2)", "np.zeros((), np.float32)"]
+        )
         sketch.refuses("arr")
     return sketch.finish([given])
 
@@ -423,7 +454,10 @@ FUNCTIONS: dict[str, Any] = {
     "vd.Buffer": _new,
     **{_AT + name: (lambda sketch, name=name: _write(sketch, name)) for name in ("write", "write_async")},
     _AT + "write_range": _write_range,
-    **{_AT + name: (lambda sketch, name=name: _read(sketch, name)) for name in ("read", "read_range", "read_async")},
+    **{
+        _AT + name: (lambda sketch, name=name: _read(sketch, name))
+        for name in ("read", "read_range", "read_async")
+    },
     _AT + "copy_between_queues": _copy_between_queues,
     _AT + "__array__": _array,
     _AT + "item": _item,

@@ -3,9 +3,9 @@
     python -m tests.calls.random_calls --count 1000 --seed 0 --jobs 2 --only scans,sorts
 
 Each call gives what NumPy gives, or is refused by an exception of ours that names an argument; what does
-neither is made smaller and written as lines of Python. Gaps, calls that are refused though NumPy computes them
-and the documentation does not say so, are listed for themselves and are no failures. Calls run in processes of
-their own, so that a crash or a hang ends only one.
+neither is made smaller and written as lines of Python. Gaps, calls that are refused though NumPy computes
+them and the documentation does not say so, are listed for themselves and are no failures. Calls run in
+processes of their own, so that a crash or a hang ends only one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,12 @@ def answer_tasks(examples: int, seconds: float) -> None:
             import traceback
 
             text = "".join(traceback.format_exception(error)[-3:])
-            answer = ["failed", f"{function}: the generator: {type(error).__name__}: {running.masked(str(error))}", text, []]
+            answer = [
+                "failed",
+                f"{function}: the generator: {type(error).__name__}: {running.masked(str(error))}",
+                text,
+                [],
+            ]
         print(json.dumps([*answer, time.monotonic() - start]), file=answers, flush=True)
         if "DeviceLost" in str(answer[1]):
             return
@@ -168,8 +173,8 @@ class Record:
         if len(known) <= self.examples:
             rows = text.splitlines()
             more = [f"... {len(rows) - self.lines} more lines"] if len(rows) > self.lines else []
-            print("", f"==== {verdict}: {cause}", f"# seed {seed}, --only {family}, {function}", *rows[: self.lines],
-                  *more, sep="\n", flush=True)  # fmt: skip
+            head = f"==== {verdict}: {cause}\n# seed {seed}, --only {family}, {function}"
+            print("", head, *rows[: self.lines], *more, sep="\n", flush=True)
 
     @property
     def failures(self) -> int:
@@ -183,11 +188,17 @@ class Record:
         print(f"{'':14}" + "".join(f"{verdict:>9}" for verdict in verdicts))
         for family in [*families, "all"]:
             row = [
-                sum(n for (each, found), n in self.verdicts.items() if found == verdict and family in (each, "all"))
+                sum(
+                    n
+                    for (each, found), n in self.verdicts.items()
+                    if found == verdict and family in (each, "all")
+                )
                 for verdict in verdicts
             ]
             print(f"{family:14}" + "".join(f"{n:9}" for n in row))
-        for (verdict, cause), tasks in sorted(self.causes.items(), key=lambda item: (item[0][0], -len(item[1]))):
+        for (verdict, cause), tasks in sorted(
+            self.causes.items(), key=lambda item: (item[0][0], -len(item[1]))
+        ):
             print(f"{len(tasks):5}  {verdict}: {cause}   seeds {[seed for seed, _, _ in tasks][:6]}")
 
 
@@ -217,7 +228,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="how many calls")
     parser.add_argument("--seed", type=int, default=0, help="with which to begin")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--only", default=",".join(FAMILIES), help="families or functions, with commas between")
+    parser.add_argument(
+        "--only", default=",".join(FAMILIES), help="families or functions, with commas between"
+    )
     parser.add_argument("--timeout", type=float, default=240, help="seconds for a call and making it small")
     parser.add_argument("--shrink", type=float, default=40, help="seconds for making a failure small")
     parser.add_argument("--examples", type=int, default=1, help="calls to make small for each cause")
@@ -234,7 +247,9 @@ def main() -> int:
             print(f"# seed {task[0]}, {task[2]}", shown(task), "", sep="\n")
         return 0
     record = Record(given.examples, given.lines)
-    drive(tasks, given.jobs, given.timeout, [f"--examples={given.examples}", f"--shrink={given.shrink}"], record)
+    drive(
+        tasks, given.jobs, given.timeout, [f"--examples={given.examples}", f"--shrink={given.shrink}"], record
+    )
     record.finish(given.count)
     return 1 if record.failures else 0
 
@@ -247,7 +262,9 @@ def chosen(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
     unknown = [each for each in only if each not in homes]
     if unknown:
         raise SystemExit(f"--only: expected families ({', '.join(FAMILIES)}) or functions, got {unknown}")
-    return [(seed, homes[only[seed % len(only)]], only[seed % len(only)]) for seed in range(first, first + count)]
+    return [
+        (seed, homes[only[seed % len(only)]], only[seed % len(only)]) for seed in range(first, first + count)
+    ]
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def _moving(sketch: Sketch, least: int = 0, kinds: Any = KINDS) -> tuple[str, st
     return kind, given, host, shape
 
 
-def _moved(sketch: Sketch, kind: str, given: str, host: str, function: str, *arguments: str, other: str = "") -> Case:
+def _moved(
+    sketch: Sketch, kind: str, given: str, host: str, function: str, *arguments: str, other: str = ""
+) -> Case:
     """Finish a call of which NumPy's function moves elements."""
     around = "{}"
     fills = [each.fill for each in sketch.case.arrays.values()]
@@ -48,8 +50,12 @@ def _transpose(sketch: Sketch) -> Case:
             order[at], order[other] = order[other], order[at]
         order = [each - count if sketch.chance(20) else each for each in order]
         if sketch.chance(5):
-            order = sketch.pick([order[:-1], [*order[:-1], order[0]], [*order[:-1], count], [1.0, *order[1:]], [True] * count])
-            if sorted(each % count if isinstance(each, int) and not isinstance(each, bool) else -1 for each in order) != list(range(count)):
+            order = sketch.pick(
+                [order[:-1], [*order[:-1], order[0]], [*order[:-1], count], [1.0, *order[1:]], [True] * count]
+            )
+            if sorted(
+                each % count if isinstance(each, int) and not isinstance(each, bool) else -1 for each in order
+            ) != list(range(count)):
                 sketch.refuses("axes")
         axes = str(tuple(order))
     return _moved(sketch, kind, given, host, f"np.transpose(i, {axes})", axes)
@@ -75,22 +81,30 @@ def _indices(sketch: Sketch, shape: tuple[int, ...], length: int) -> tuple[str, 
 def _take(sketch: Sketch) -> Case:
     kind, given, host, shape = _moving(sketch)
     axis, right = sketch.axis(len(shape)) if sketch.chance(70) else ("None", True)
-    length = int(np.prod(shape, dtype=int)) if axis == "None" or not right else shape[operator.index(eval(axis, {"np": np}))]
+    length = (
+        int(np.prod(shape, dtype=int))
+        if axis == "None" or not right
+        else shape[operator.index(eval(axis, {"np": np}))]
+    )
     room = 3 if axis == "None" else 4 - len(shape)
-    indices, places, mode = _indices(sketch, sketch.shape(0, max(room, 0)) if sketch.chance(97) else (2, 2), length)
+    indices, places, mode = _indices(
+        sketch, sketch.shape(0, max(room, 0)) if sketch.chance(97) else (2, 2), length
+    )
     if not right:
         sketch.refuses("axis")
     if axis != "None":
         sketch.option("axis", axis)
-    return _moved(
-        sketch, kind, given, host, f"rearranging.take(i, {places}, {axis}, {mode})", indices
-    )
+    return _moved(sketch, kind, given, host, f"rearranging.take(i, {places}, {axis}, {mode})", indices)
 
 
 def take(places: Array, indices: Array, axis: Any, mode: str) -> Array:
     if mode != "raise" and indices.dtype == np.uint64:
         length = places.size if axis is None else places.shape[axis]
-        indices = indices % np.uint64(max(length, 1)) if mode == "wrap" else np.minimum(indices, np.uint64(max(length, 1) - 1))
+        indices = (
+            indices % np.uint64(max(length, 1))
+            if mode == "wrap"
+            else np.minimum(indices, np.uint64(max(length, 1) - 1))
+        )
     found = np.take(places, indices.astype(np.int64), axis, mode=mode)
     if found.ndim > 3:
         raise Refused("indices: too many axes")
@@ -137,7 +151,9 @@ def _put(sketch: Sketch) -> Case:
         value = sketch.pick(["3", "1", "np.int8(2)"])
         values, given = value, value
     else:
-        other = kind if sketch.chance(70) else "int8" if kind in COMPLEX or host_of(kind).kind == "f" else kind
+        other = (
+            kind if sketch.chance(70) else "int8" if kind in COMPLEX or host_of(kind).kind == "f" else kind
+        )
         values, given = sketch.input(other, sketch.pick([(7,), (1,), (300,), (0,), (3, 4)]), "small")
     case = sketch.case
     case.changed = {name}
@@ -157,7 +173,9 @@ def put(x: Array, indices: Array, values: Any, mode: str, kind: str) -> Expected
         raise Refused("indices: x has no elements")
     found = x.copy()
     if mode != "raise" and indices.dtype == np.uint64 and x.size:
-        indices = indices % np.uint64(x.size) if mode == "wrap" else np.minimum(indices, np.uint64(x.size - 1))
+        indices = (
+            indices % np.uint64(x.size) if mode == "wrap" else np.minimum(indices, np.uint64(x.size - 1))
+        )
     wide = indices.astype(np.int64).reshape(-1)
     if mode == "raise" and wide.size and (wide.min() < -x.size or wide.max() >= x.size):
         raise Refused("indices: out of bounds")
@@ -177,8 +195,12 @@ def _where(sketch: Sketch) -> Case:
             parts.append((number, number, ""))
             continue
         other = kind if at == 0 or kind in VECTORS or sketch.chance(80) else sketch.kind(NUMBERS)
-        parts.append((*sketch.input(other, _stretched(sketch, shape), _fill(sketch, other), maps=False), other))
-    condition, tested = sketch.input(test, _stretched(sketch, shape), sketch.pick(["flags", "small"]), maps=False)
+        parts.append(
+            (*sketch.input(other, _stretched(sketch, shape), _fill(sketch, other), maps=False), other)
+        )
+    condition, tested = sketch.input(
+        test, _stretched(sketch, shape), sketch.pick(["flags", "small"]), maps=False
+    )
     if kind in VECTORS:
         sketch.case.truth = f"rearranging.where_vectors({tested}, {parts[0][1]}, {parts[1][1]}, {kind!r})"
     else:
@@ -234,7 +256,9 @@ def _joined(sketch: Sketch, kind: str, pieces: list[tuple[str, str]], right: boo
     if not right:
         sketch.refuses("axis")
     elif kind in VECTORS:
-        sketch.case.truth = f"rearranging.join_vectors(lambda each: {call.replace('[%s]', 'each')}, [{hosts}], {kind!r})"
+        sketch.case.truth = (
+            f"rearranging.join_vectors(lambda each: {call.replace('[%s]', 'each')}, [{hosts}], {kind!r})"
+        )
     else:
         sketch.case.truth = f"rearranging.join({call % hosts})"
     sketch.out(inputs=list(sketch.case.arrays))
@@ -356,7 +380,13 @@ def _copyto(sketch: Sketch) -> Case:
     kind, shape = sketch.kind(KINDS), sketch.shape(smallest=1)
     source = sketch.array(kind, shape, _fill(sketch, kind))
     how = sketch.below(10)
-    other, mine = (kind, shape) if how < 8 else (("int16" if kind != "int16" else "int32"), shape) if how == 8 else (kind, (*shape[:-1], 77))
+    other, mine = (
+        (kind, shape)
+        if how < 8
+        else (("int16" if kind != "int16" else "int32"), shape)
+        if how == 8
+        else (kind, (*shape[:-1], 77))
+    )
     target = sketch.array(other, mine, "small")
     case = sketch.case
     case.changed, case.results = {target}, target.upper()

@@ -35,7 +35,22 @@ EQUAL, REFUSED, GAP, FAILED = "equal", "refused", "gap", "failed"
 VERDICTS = (EQUAL, REFUSED, GAP, FAILED)
 _NUMPYS = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError, ZeroDivisionError)
 # Names of parameters that are words of English too: as names they are followed by one of these.
-_WORDS = {"a", "out", "where", "values", "sorted", "range", "order", "all", "sum", "type", "data", "size", "start", "stop"}
+_WORDS = {
+    "a",
+    "out",
+    "where",
+    "values",
+    "sorted",
+    "range",
+    "order",
+    "all",
+    "sum",
+    "type",
+    "data",
+    "size",
+    "start",
+    "stop",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,8 @@ class _Run:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.hosts = [
-            {name: each.make(variant) for name, each in case.arrays.items()} for variant in range(case.variants)
+            {name: each.make(variant) for name, each in case.arrays.items()}
+            for variant in range(case.variants)
         ]
         self.namespace: dict[str, Any] = {
             "np": np, "vd": vd, "vc": vc, "maps": maps, "values": values, "draws": draws, "memory": memory,
@@ -238,8 +254,10 @@ def _failed(case: Case, what: str, more: str = "") -> Outcome:
 
 
 def _shown(results: Any) -> str:
+    several = results if isinstance(results, tuple) else (results,)
     try:
-        return f"gave {str([each.read(0) if isinstance(each, vd.Buffer) else each for each in results] if isinstance(results, tuple) else results.read(0))[:300]}"
+        given = [each.read(0) if isinstance(each, vd.Buffer) else each for each in several]
+        return f"gave {', '.join(map(str, given))[:300]}"
     except Exception as error:
         return f"and then {type(error).__name__}: {error}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,14 @@ def _default(name: str, x: Array) -> str:
 
 
 def running(
-    name: str, x: Array, axis: Any = None, dtype: str | None = None, exclusive: bool = False, reverse: bool = False,
+    name: str,
+    x: Array,
+    axis: Any = None,
+    dtype: str | None = None,
+    exclusive: bool = False,
+    reverse: bool = False,
     segments: Array | None = None,
-) -> Expected:  # fmt: skip
+) -> Expected:
     """Return the running sums, products or extremes of each line, and segment."""
     if axis is not None:
         (axis,) = axes_of(axis, x.ndim)
@@ -59,7 +65,11 @@ def running(
     axis = 0 if axis is None else axis
     begins = _begins(lines.shape, axis, segments)
     floats = host.kind in "fc" and name in ("cumsum", "cumprod")
-    given = truth.wide(lines.astype(host) if not (lines.dtype.kind in "fc" and floats) else lines) if floats else lines.astype(host)
+    given = (
+        truth.wide(lines.astype(host) if not (lines.dtype.kind in "fc" and floats) else lines)
+        if floats
+        else lines.astype(host)
+    )
     compute = _line(name, exclusive, reverse, given.dtype)
     value = _along(compute, given, begins, axis)
     if not floats:
@@ -68,12 +78,19 @@ def running(
     one = epsilon(truth.accumulated(kind))
     limit = truth.most(truth.accumulated(kind)) / 4
     if name == "cumsum":
-        magnitude = _along(_line("cumsum", exclusive, reverse, sizes.dtype), np.where(np.isfinite(sizes), sizes, 0), begins, axis)
+        magnitude = _along(
+            _line("cumsum", exclusive, reverse, sizes.dtype),
+            np.where(np.isfinite(sizes), sizes, 0),
+            begins,
+            axis,
+        )
         error = one * (_STEPS + 2 * np.log2(lines.shape[axis] + 2)) * magnitude
     else:
         product = _line("cumprod", exclusive, reverse, sizes.dtype)
         magnitude = _along(product, np.maximum(np.where(np.isnan(sizes), 1, sizes), 1), begins, axis)
-        small = _along(product, np.where(sizes == 0, 1, np.minimum(np.where(np.isnan(sizes), 1, sizes), 1)), begins, axis)
+        small = _along(
+            product, np.where(sizes == 0, 1, np.minimum(np.where(np.isnan(sizes), 1, sizes), 1)), begins, axis
+        )
         error = 8 * one * (lines.shape[axis] + 2) * _along(product, sizes, begins, axis)
         magnitude = np.where(small < 16 * truth.least(truth.accumulated(kind)), np.inf, magnitude)
         if host.kind == "c":
@@ -124,7 +141,7 @@ def _along(compute: Any, x: Array, begins: Array, axis: int) -> Array:
         if not len(line):
             continue
         cuts = [*np.flatnonzero(starts[place]), len(line)]
-        for first, last in zip(cuts, cuts[1:], strict=False):
+        for first, last in pairwise(cuts):
             target[(*place, slice(first, last))] = compute(line[first:last])
     return found
 
@@ -150,8 +167,16 @@ def _scan(sketch: Sketch, name: str) -> Case:
         if not right:
             sketch.refuses("axis")
         options += f", axis={axis}"
-    if not own and sketch.chance(20):
-        fits = COMPLEX if kind in COMPLEX else FLOATS if kind in FLOATS or fill == "wild" else (*INTEGERS, *FLOATS)
+    if not own and sketch.wrong_dtype():
+        options += ", dtype=None"
+    elif not own and sketch.chance(20):
+        fits = (
+            COMPLEX
+            if kind in COMPLEX
+            else FLOATS
+            if kind in FLOATS or fill == "wild"
+            else (*INTEGERS, *FLOATS)
+        )
         chosen = sketch.kind(fits)
         sketch.option("dtype", sketch.pick([f"vd.{chosen}", f"np.{chosen}"]))
         options += f", dtype={chosen!r}"

@@ -37,7 +37,11 @@ def unique(
         have = min(size, len(found[0]))
         values, places, number = found[0][:have], found[1][:have], found[3][:have]
         more = size - have
-        filling = (found[0][:1] if len(found[0]) else np.zeros(1, x.dtype)) if fill is None else np.array([fill], x.dtype)
+        filling = (
+            (found[0][:1] if len(found[0]) else np.zeros(1, x.dtype))
+            if fill is None
+            else np.array([fill], x.dtype)
+        )
         found[0] = np.concatenate([values, np.repeat(filling, more)])
         first = found[1][:1] if len(found[1]) else np.zeros(1, np.int64)
         found[1] = np.concatenate([places, np.repeat(first, more)])
@@ -73,9 +77,13 @@ def nonzero(x: Array, size: int | None = None, fill: int = 0) -> tuple[Array, ..
 def searchsorted(array: Array, wanted: Array, side: str = "left", sorter: Any = None) -> Array:
     if array.ndim != 1:
         raise Refused("sorted")
-    if sorter is not None and (sorter.shape != array.shape or (sorter.size and (sorter.min() < 0 or sorter.max() >= sorter.size))):
+    if sorter is not None and (
+        sorter.shape != array.shape or (sorter.size and (sorter.min() < 0 or sorter.max() >= sorter.size))
+    ):
         raise Refused("sorter")
-    return np.asarray(np.searchsorted(array, wanted, side, None if sorter is None else sorter.astype(np.int64)))
+    return np.asarray(
+        np.searchsorted(array, wanted, side, None if sorter is None else sorter.astype(np.int64))
+    )
 
 
 def histogram(
@@ -89,7 +97,9 @@ def histogram(
         return counts, edges
     if weights is not None:
         kind = "int64" if weights.dtype == bool else name_of(weights.dtype)
-        numbers = weights.astype(np.longdouble if weights.dtype.kind == "f" else np.int64 if kind == "int64" else weights.dtype)
+        numbers = weights.astype(
+            np.longdouble if weights.dtype.kind == "f" else np.int64 if kind == "int64" else weights.dtype
+        )
         places = np.searchsorted(edges, given.reshape(-1), "right") - 1
         places[given.reshape(-1) == edges[-1]] = len(edges) - 2
         inside = (places >= 0) & (places < len(edges) - 1) & ~np.isnan(given.reshape(-1).astype(float))
@@ -261,7 +271,9 @@ def _histogram(sketch: Sketch) -> Case:
     given, host = sketch.input(kind, shape, fill)
     options = ""
     arguments = [given]
-    bins = sketch.pick(["10", "1", "4", "100", "3", "[0, 1, 2.5, 7]", "[-1.0, 0.0, 0.0, 3.0]", "np.arange(-3, 5)"])
+    bins = sketch.pick(
+        ["10", "1", "4", "100", "3", "[0, 1, 2.5, 7]", "[-1.0, 0.0, 0.0, 3.0]", "np.arange(-3, 5)"]
+    )
     if sketch.chance(4):
         bins = sketch.pick(["0", "-1", "2.5", "[3, 2, 1]", "[1]", "True", "'auto'"])
         sketch.refuses("bins")
@@ -271,7 +283,11 @@ def _histogram(sketch: Sketch) -> Case:
     elif sketch.case.truth:
         sketch.case.truth = ""
     if sketch.chance(45):
-        range_ = sketch.pick(["(0, 1)", "(-2.5, 3)", "(0, 255)", "(1, 1)", "(2, 1)", "(0, np.inf)", "(np.nan, 1)"] if sketch.chance(10) else ["(-3, 3)", "(0, 8)", "(0.1, 0.7)"])
+        range_ = sketch.pick(
+            ["(0, 1)", "(-2.5, 3)", "(0, 255)", "(1, 1)", "(2, 1)", "(0, np.inf)", "(np.nan, 1)"]
+            if sketch.chance(10)
+            else ["(-3, 3)", "(0, 8)", "(0.1, 0.7)"]
+        )
         sketch.option("range", range_)
         options += f", range={range_}"
     if sketch.chance(15):
@@ -295,7 +311,9 @@ def _bincount(sketch: Sketch) -> Case:
     options = ""
     if sketch.chance(30):
         weight = sketch.kind((*FLOATS, *INTEGERS))
-        name = sketch.array(weight, shape if sketch.chance(95) else (*shape[1:], 3), sketch.pick(["small", "normal"]))
+        name = sketch.array(
+            weight, shape if sketch.chance(95) else (*shape[1:], 3), sketch.pick(["small", "normal"])
+        )
         sketch.option("weights", name.upper())
         options += f", weights={name}"
     if sketch.chance(25):

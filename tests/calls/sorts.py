@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def positions(x: Array, axis: Any = -1, descending: bool = False, segments: Any 
             raise Refused("segments")
         cuts = [0, *(int(each) for each in starts), length]
     for place in np.ndindex(*source.shape[:-1]):
-        for first, last in zip(cuts, cuts[1:], strict=False):
+        for first, last in pairwise(cuts):
             target[(*place, slice(first, last))] = first + order_of(source[place][first:last], descending)
     return found, axis
 
@@ -61,7 +62,11 @@ def _options(sketch: Sketch, shape: tuple[int, ...]) -> str:
     if sketch.chance(5):
         sketch.option("stable", sketch.pick(["False", "None", "True"]))
     if right and sketch.chance(20):
-        length = int(np.prod(shape, dtype=int)) if axis == "None" else shape[int(axis.removeprefix("np.int64(").rstrip(")"))]
+        length = (
+            int(np.prod(shape, dtype=int))
+            if axis == "None"
+            else shape[int(axis.removeprefix("np.int64(").rstrip(")"))]
+        )
         if sketch.chance(40):
             kind = sketch.kind(("uint32", "int32", "int64", "uint64"))
             name = sketch.array(kind, (sketch.pick([1, 3, 9, 40]),), "starts", length + 1)
@@ -97,7 +102,9 @@ def _argsort(sketch: Sketch) -> Case:
         sketch.option("dtype", sketch.pick([f"vd.{result}", f"np.{result}"]))
     if not sketch.case.truth:
         sketch.case.truth = f"sorts.positions({host}{options})[0].astype(np.{result})"
-    sketch.out(inputs=list(sketch.case.arrays))
+    # `out` of another integer type decides on that
+    fits = [name for name, each in sketch.case.arrays.items() if each.kind in (result, "float32", "uint8")]
+    sketch.out(inputs=fits)
     return sketch.finish([given])
 
 
@@ -109,7 +116,13 @@ def _sort_by_key(sketch: Sketch) -> Case:
     for _ in range(count):
         each = sketch.kind(KINDS)
         fits = shape if sketch.chance(97) else (*shape, 1) if len(shape) < 3 else shape[:2]
-        found.append((each, *sketch.input(each, fits, "small" if each in VECTORS else sketch.pick(["normal", "bits"])), fits))
+        found.append(
+            (
+                each,
+                *sketch.input(each, fits, "small" if each in VECTORS else sketch.pick(["normal", "bits"])),
+                fits,
+            )
+        )
     options = _options(sketch, shape)
     case = sketch.case
     if any(fits != shape for *_, fits in found):
@@ -145,7 +158,11 @@ def _outs(sketch: Sketch, kind: str, found: list[Any], several: bool) -> None:
             for name, made, each in zip(mine, names, wanted, strict=True)
         ]  # fmt: skip
         case.changed |= {name.lower() for name in names if len(name) == 1}
-    if how == 9 and len(wanted) > 1 and (wanted[0].kind, wanted[0].shape) == (wanted[1].kind, wanted[1].shape):
+    if (
+        how == 9
+        and len(wanted) > 1
+        and (wanted[0].kind, wanted[0].shape) == (wanted[1].kind, wanted[1].shape)
+    ):
         case.lines.append(f"OUT = {names[0]}")
         names[:2] = ["OUT", "OUT"]
         sketch.refuses("out: one buffer for two results")

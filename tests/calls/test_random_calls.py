@@ -11,7 +11,7 @@ import pytest
 import vkdispatch as vd
 
 from . import running
-from .choices import Choices
+from .choices import Choices, shrink
 from .random_calls import CRASHED, Worker, tasks_of, write
 from .surface import FAMILIES, LEFT_OUT, public_functions, writers
 
@@ -36,7 +36,7 @@ def test_every_public_function_is_called() -> None:
 # -- the tests' own tools
 
 
-def made(function: str, seconds: float = 5) -> running.Outcome:
+def made(function: str, seconds: float = 0) -> running.Outcome:
     """Make calls of a function until one fails."""
     for seed in range(60):
         found, _ = running.check(write, function, Choices(seed=seed), set(), seconds)
@@ -45,7 +45,7 @@ def made(function: str, seconds: float = 5) -> running.Outcome:
     raise AssertionError("no call failed")
 
 
-def test_a_wrong_value_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.cumsum
 
     @functools.wraps(right)
@@ -56,16 +56,36 @@ def test_a_wrong_value_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) 
         return result
 
     monkeypatch.setattr(vd, "cumsum", cumsum)
-    found = made("vd.cumsum", 20)
+    found = made("vd.cumsum")
     assert found.verdict == running.FAILED
     assert "wrong" in found.cause
-    call = next(line for line in found.text.splitlines() if line.startswith("result"))
-    assert call == "result = vd.cumsum(A, reverse=True)"
+    assert "reverse=True" in found.text
+
+
+def test_failures_are_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = vd.fft.fftfreq
+
+    @functools.wraps(right)
+    def fftfreq(n: int, *rest: Any) -> Any:
+        return right(n, *rest) + len(rest)
+
+    monkeypatch.setattr(vd.fft, "fftfreq", fftfreq)
+    found = made("vd.fft.fftfreq", 60)
+    assert "result = vd.fft.fftfreq(8, 0.5)" in found.text
+
+
+def test_shrinking_ends_with_the_least_choices() -> None:
+    found = shrink([7, 0, 93, 5, 12, 8], lambda made: sum(made) > 20, 60)
+    assert found == [21]
 
 
 def test_a_wrong_dtype_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.count_nonzero
-    narrow = functools.partial(right, dtype=vd.int32)
+
+    @functools.wraps(right)
+    def narrow(x: Any, *rest: Any, **options: Any) -> Any:
+        return right(x, *rest, **({} if "out" in options else {"dtype": vd.int32}), **options)
+
     monkeypatch.setattr(vd, "count_nonzero", narrow)
     assert "dtype" in made("vd.count_nonzero").text
 
@@ -96,7 +116,7 @@ def test_a_bad_exception_is_found(error: Exception, cause: str, monkeypatch: pyt
         raise error
 
     monkeypatch.setattr(vd, "tile", tile)
-    found = made("vd.tile", 0)
+    found = made("vd.tile")
     assert found.verdict == running.FAILED
     assert cause in found.cause
 
@@ -106,7 +126,7 @@ def test_a_refusal_of_what_numpy_computes_is_a_gap(monkeypatch: pytest.MonkeyPat
         raise vd.ArgumentValueError("reps: not today")
 
     monkeypatch.setattr(vd, "tile", tile)
-    found = made("vd.tile", 0)
+    found = made("vd.tile")
     assert (found.verdict, found.cause) == (running.GAP, "vd.tile: ArgumentValueError: reps: not today")
 
 

@@ -11,7 +11,38 @@ from .case import TRUTHS, Case, Sketch
 from .truth import Expected, Refused, axes_of, epsilon, moved
 from .values import KINDS, VECTORS, Array, Shape, host_of, name_of
 
-_LENGTHS = (4, 8, 2, 1, 3, 5, 6, 7, 12, 15, 16, 17, 31, 32, 37, 60, 64, 67, 100, 105, 121, 128, 135, 211, 256, 360, 512, 1000, 1021, 1024)
+_LENGTHS = (
+    4,
+    8,
+    2,
+    1,
+    3,
+    5,
+    6,
+    7,
+    12,
+    15,
+    16,
+    17,
+    31,
+    32,
+    37,
+    60,
+    64,
+    67,
+    100,
+    105,
+    121,
+    128,
+    135,
+    211,
+    256,
+    360,
+    512,
+    1000,
+    1021,
+    1024,
+)
 
 
 def _norm(x: Array, axes: tuple[int, ...]) -> Array:
@@ -120,7 +151,9 @@ def _fftn(sketch: Sketch, function: str) -> Case:
         options = f", axes={axes if axes.startswith('(') or axes == 'None' else f'({axes},)'}"
     options += _norm_option(sketch)
     if not sketch.case.truth:
-        sketch.case.truth = f"transforms.transformed({function!r}, {name}, {kind!r}{options or ', axes=None'})"
+        sketch.case.truth = (
+            f"transforms.transformed({function!r}, {name}, {kind!r}{options or ', axes=None'})"
+        )
         if "axes" not in options:
             sketch.case.truth = f"transforms.transformed({function!r}, {name}, {kind!r}{options}, axes=None)"
     return sketch.finish([name.upper()])
@@ -138,7 +171,6 @@ def _real(sketch: Sketch, function: str) -> Case:
     case.lines.append(f"R = vd.asrfftbuffer({name})")
     options = _norm_option(sketch)
     inverse = function.startswith("i")
-    base = function.rstrip("23n")
     if function.endswith("n"):
         axes = f"tuple(range({len(shape)}))"
     else:
@@ -152,7 +184,6 @@ def _real(sketch: Sketch, function: str) -> Case:
     else:
         truth = f"transforms.transformed('rfftn', {name}, {kind!r}, axes={axes}{options})"
         case.results = "R.read_fourier(0)"
-    del base
     if not case.truth:
         case.truth = truth
     return sketch.finish(["R"])
@@ -202,7 +233,11 @@ def _cosine(sketch: Sketch, function: str) -> Case:
         sketch.option("axes" if several else "axis", axis)
         if not right:
             sketch.refuses("axis, axes")
-        options += f", axes={axis if axis.startswith('(') or axis == 'None' else f'({axis},)'}" if several else f", axis={axis}"
+        options += (
+            f", axes={axis if axis.startswith('(') or axis == 'None' else f'({axis},)'}"
+            if several
+            else f", axis={axis}"
+        )
     elif several:
         options += ", axes=None"
     options += _norm_option(sketch)
@@ -228,7 +263,11 @@ def cosine(function: str, x: Array, kind: str, **options: Any) -> Expected:
     forward = 4 * _factor(function, count, options.get("norm"))
     ratio = 2.0 ** len(axes)
     error = epsilon(own) * (60 + 20 * np.log2(count)) * _norm(wide, axes).astype(float) * forward * ratio
-    return Expected(found, kind, np.broadcast_to(error, found.shape) + epsilon(kind) * np.abs(found) + 1e-7 * (kind == "float16"))
+    return Expected(
+        found,
+        kind,
+        np.broadcast_to(error, found.shape) + epsilon(kind) * np.abs(found) + 1e-7 * (kind == "float16"),
+    )
 
 
 def _shift(sketch: Sketch, function: str) -> Case:
@@ -306,7 +345,10 @@ def _frequencies(sketch: Sketch, function: str) -> Case:
 
 _AT = "vd.fft."
 FUNCTIONS: dict[str, Any] = {
-    **{_AT + name: (lambda sketch, name=name: _fft(sketch, name)) for name in ("fft", "ifft", "fft2", "ifft2", "fft3", "ifft3")},
+    **{
+        _AT + name: (lambda sketch, name=name: _fft(sketch, name))
+        for name in ("fft", "ifft", "fft2", "ifft2", "fft3", "ifft3")
+    },
     **{_AT + name: (lambda sketch, name=name: _fftn(sketch, name)) for name in ("fftn", "ifftn")},
     **{
         _AT + name: (lambda sketch, name=name: _real(sketch, name))
@@ -318,9 +360,13 @@ FUNCTIONS: dict[str, Any] = {
         for name in ("dct", "idct", "dst", "idst", "dctn", "idctn", "dstn", "idstn")
     },
     **{_AT + name: (lambda sketch, name=name: _shift(sketch, name)) for name in ("fftshift", "ifftshift")},
-    **{_AT + name: (lambda sketch, name=name: _convolve(sketch, name)) for name in ("convolve", "convolve2D")},
+    **{
+        _AT + name: (lambda sketch, name=name: _convolve(sketch, name)) for name in ("convolve", "convolve2D")
+    },
     _AT + "convolve2DR": _convolve_real,
-    **{_AT + name: (lambda sketch, name=name: _frequencies(sketch, name)) for name in ("fftfreq", "rfftfreq")},
+    **{
+        _AT + name: (lambda sketch, name=name: _frequencies(sketch, name)) for name in ("fftfreq", "rfftfreq")
+    },
 }
 TRUTHS["transforms"] = __import__(__name__, fromlist=["transforms"])
 __all__ = ["FUNCTIONS", "host_of", "moved"]

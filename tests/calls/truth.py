@@ -99,7 +99,10 @@ def _wrong(actual: Array, wanted: Expected) -> Array:
     right = wanted.value
     if wanted.bits:
         size = actual.dtype.itemsize
-        pairs = [np.frombuffer(each.tobytes(), np.uint8).reshape(-1, size) for each in (actual, right.astype(actual.dtype))]
+        pairs = [
+            np.frombuffer(each.tobytes(), np.uint8).reshape(-1, size)
+            for each in (actual, right.astype(actual.dtype))
+        ]
         return np.asarray((pairs[0] != pairs[1]).any(-1)).reshape(actual.shape)
     if actual.dtype.kind not in "fc":
         free = wanted.bound is not None and np.isinf(wanted.bound)
@@ -176,8 +179,13 @@ def by_parts(function: Callable[[Array], Any], x: Array, kind: str) -> Expected:
     """Compute on each component of vectors, and put the results together."""
     found = [expected(function(x[..., part].copy())) for part in range(x.shape[-1])]
     value = np.stack([each.value for each in found], -1)
-    bound = None if found[0].bound is None else np.stack(
-        [np.broadcast_to(each.bound, each.value.shape) for each in found], -1  # type: ignore[arg-type]
+    bound = (
+        None
+        if found[0].bound is None
+        else np.stack(
+            [np.broadcast_to(each.bound, each.value.shape) for each in found],
+            -1,  # type: ignore[arg-type]
+        )
     )
     return Expected(value, kind, bound)
 

@@ -16,7 +16,20 @@ Shape = tuple[int, ...]
 INTEGERS = ("int32", "uint8", "int64", "uint32", "int8", "uint16", "int16", "uint64")
 FLOATS = ("float32", "float64", "float16")
 COMPLEX = ("complex64", "complex128")
-REALS = ("float32", "int32", "uint8", "int64", "float64", "uint32", "float16", "int16", "bool_", "int8", "uint64", "uint16")
+REALS = (
+    "float32",
+    "int32",
+    "uint8",
+    "int64",
+    "float64",
+    "uint32",
+    "float16",
+    "int16",
+    "bool_",
+    "int8",
+    "uint64",
+    "uint16",
+)
 NUMBERS = (*REALS, *COMPLEX)
 VECTORS = ("vec2", "ivec3", "uvec4", "vec3", "dvec2", "hvec3", "uhvec2")
 KINDS = (*NUMBERS, *VECTORS)
@@ -52,7 +65,8 @@ def values(kind: str, shape: Shape, fill: str, seed: int, limit: int = 0) -> Arr
     "small": whole numbers below 10; "normal": normally distributed, integers below 100; "wild": extremes,
     infinities, NaN, zeros of both signs; "few": three different numbers; "bits": any bits; "rising": sorted;
     "index": from -limit to limit - 1; "beyond": three times as far; "below": from 0 to limit - 1; "order": a
-    permutation of these; "flags": mostly zeros; "flat": all the same; "starts": "below", sorted; "near": close to 1000.
+    permutation of these; "flags": mostly zeros; "flat": all the same; "starts": "below", sorted;
+    "near": close to 1000.
     """
     rng = np.random.default_rng([seed, zlib.crc32(fill.encode())])
     host = host_of(kind)

@@ -209,12 +209,12 @@ def test_the_same_bits_every_time(name: str) -> None:
 def test_refusals_name_the_array() -> None:
     nothing = vd.asbuffer(np.empty(0, np.float32))
     for function in (vd.min, vd.max, vd.argmin, vd.argmax):
-        with pytest.raises(ValueError, match="^x: .*(zero-size array|empty sequence)"):
+        with pytest.raises(ValueError, match=r"^x: .*(zero-size array|empty sequence)"):
             function(nothing)
-    with pytest.raises(ValueError, match="^x: zero-size array"):
+    with pytest.raises(ValueError, match=r"^x: zero-size array"):
         vd.norm(nothing, -np.inf)
     vectors = vd.asbuffer(np.zeros(3, np.float32))
-    with pytest.raises(ValueError, match="^x: vec2 has no order"):
+    with pytest.raises(ValueError, match=r"^x: vec2 has no order"):
         vd.argmax(vd.Buffer(3, vd.vec2))
-    with pytest.raises(ValueError, match="^a, b: "):
+    with pytest.raises(ValueError, match=r"^a, b: "):
         vd.dot(vectors, vd.asbuffer(np.zeros(4, np.float32)))

@@ -152,10 +152,10 @@ def _flag(value: object, name: str) -> bool:
 
 
 def _checked_dtype(kind: Any) -> DType:
-    parsed = parse_dtype(kind)
-    if not (is_scalar(parsed) or is_complex(parsed)):
-        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {kind!r}")
-    return parsed
+    found = parse_dtype(kind)
+    if not (is_scalar(found) or is_complex(found)):
+        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
+    return found
 
 
 def check_converts(kinds: tuple[DType, ...], kind: DType) -> None:
