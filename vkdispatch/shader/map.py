@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, checked_dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -389,7 +389,7 @@ def _name_of(mapping: MappingFunction, from_last: int) -> str:
 def check_elements(label: str, annotation: Any, argument: Any) -> None:
     """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
     if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
-        check_element(label, annotation.__args__[0], argument.var_type)
+        check_element(label, checked_dtype(annotation.__args__[0]), argument.var_type)
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:
