@@ -118,7 +118,7 @@ def test_repr_is_a_line_that_says_what_and_where() -> None:
     assert "1 command, on" in repr(things["graph"]) and "(4, 8)" in repr(things["image"])
     things["graph"].bind_var("speed")
     assert "1 command, variable 'speed'" in repr(things["graph"])
-    assert repr(shifted) == "<map 'shifted': (float32, Constant[float32], Buffer[float32]) -> float32>"
+    assert repr(shifted) == "<map 'shifted': (float32, Const[float32], Buff[float32]) -> float32>"
     assert repr(things["output_map"]) == "<'shifted' for an output: 2 arguments beyond the value>"
 
 

@@ -190,11 +190,16 @@ def map(
     return MappingFunction(list(signature.annotations), return_type or _return_type(func), func)
 
 
+# as annotations are mostly written
+_SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: "Var"}
+
+
 def _annotation_text(annotation: Any) -> str:
     if is_value(annotation):
         return str(annotation.name)
     inner = ", ".join(_annotation_text(each) for each in getattr(annotation, "__args__", ()))
-    name = getattr(annotation, "__origin__", annotation).__name__
+    origin = getattr(annotation, "__origin__", annotation)
+    name = _SHORT.get(origin, origin.__name__)
     return f"{name}[{inner}]" if inner else name
 
 
