@@ -10,8 +10,9 @@ import numpy as np
 
 from . import maps, truth
 from .choices import Choices
+from .surface import parameters
 from .truth import Expected, expected, refuse
-from .values import KINDS, VECTORS, Array, Shape, host_of, values
+from .values import INTEGERS, KINDS, VECTORS, Array, Shape, host_of, values
 
 _EDGES = (
     1, 2, 3, 5, 7, 8, 4, 16, 17, 31, 33, 0, 64, 63, 65, 100, 127, 128, 129, 255, 256, 257, 300, 513, 1000,
@@ -244,8 +245,8 @@ class Sketch:
 
         To be called once the truth is written, of one result.
         """
-        how = self.below(20)
-        if how < 13:
+        how, adds = self.below(20), self.chance(7)
+        if how < 13 and not adds:
             return
         try:
             found = self.case.expectations(0)
@@ -254,10 +255,15 @@ class Sketch:
         if len(found) != 1:
             return
         kind, shape = found[0].kind, found[0].shape
+        if adds and found[0].bound is None:
+            self._add_input(kind, shape)
+        if how < 13:
+            return
         if how >= 18 and inputs:
             # aliasing: to be computed as if there were none, or refused
             given = self.case.arrays[self.pick(inputs)]
-            self.option(name, given.name.upper())
+            buffer = given.name.upper()
+            self.option(name, f"{buffer}.view(vd.{given.kind})" if self.chance(25) else buffer)
             self.case.changed.add(given.name)
             self.case.excuse = "aliasing"
             if (given.kind, given.shape) != (kind, shape):
@@ -280,6 +286,17 @@ class Sketch:
         self.case.lines.append(f"OUT = fresh({kind!r}, {shape})")
         self.option(name, "OUT")
         self.case.results = "the_same(result, OUT)"
+
+    def _add_input(self, kind: str, shape: Shape) -> None:
+        """Let an output map add one of the inputs, if there is such."""
+        case = self.case
+        fits = [name for name, each in case.arrays.items() if (each.kind, each.shape) == (kind, shape)]
+        taken = any(option.startswith(("output_map", "dtype")) for option in self.options)
+        if not fits or taken or kind not in INTEGERS or "output_map" not in parameters(case.function):
+            return
+        name = self.pick(fits)
+        self.option("output_map", f"maps.plus({kind!r})({name.upper()})")
+        case.truth = f"truth.after(maps.host_total, {case.truth}, {name})"
 
     def output_map(self, kind: str, percent: int = 8) -> str:
         """Perhaps add an output map; return what to put around the truth, with {} for it.

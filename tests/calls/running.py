@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 import traceback
 import warnings
@@ -27,7 +26,7 @@ from vkdispatch.base.errors import (
 from . import documented, draws, kernels, maps, memory
 from .case import Case
 from .choices import Choices, shrink
-from .surface import resolve
+from .surface import parameters
 from .truth import Expected, compare
 from .values import Array, Shape, kind_of, values
 
@@ -236,8 +235,8 @@ def _of_refusal(case: Case, error: VkDispatchError, refusal: str) -> Outcome:
 def names_argument(case: Case, message: str) -> bool:
     """Whether a message has the name of a parameter of the function, as a name."""
     where = case.function if case.signature is None else case.signature
-    own = set(inspect.signature(resolve(where)).parameters) if where else set()
-    names = (own | set(case.names)) - {"self"}
+    own = parameters(where) if where else set()
+    names = own | set(case.names)
     for name in names:
         if name in _WORDS:
             pattern = rf"(^|[^\w]){name}(\[\d+\])*(:|=|'|,| of the shape)|^{name}\b"

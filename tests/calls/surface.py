@@ -62,6 +62,11 @@ def resolve(name: str) -> Any:
     return found
 
 
+def parameters(name: str) -> set[str]:
+    """Return the names of a function's parameters."""
+    return set(inspect.signature(resolve(name)).parameters) - {"self"}
+
+
 @functools.cache
 def writers(family: str) -> dict[str, Callable[[Any], Any]]:
     """Return the writers of a family's functions."""
