@@ -15,7 +15,7 @@ from vkdispatch.base.dtype import (
     is_scalar,
     to_numpy_dtype,
 )
-from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.packing import to_bfloat16
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.words import Moving
@@ -53,14 +53,25 @@ def host_component(kind: DType) -> Any:
 
 
 def checked_number(value: object, kind: DType, name: str) -> Any:
-    """Return a number as NumPy casts it to a dtype. Raises TypeError for what is none."""
+    """Return a number as NumPy casts it to a dtype.
+
+    Raises
+    ------
+    TypeError
+        It is none, or complex where the dtype is real.
+    ValueError
+        It is a Python int beyond the dtype's.
+    """
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
     if isinstance(value, (complex, np.complexfloating)) and not is_complex(kind):
         raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}")
+    host = np.dtype(host_component(kind))
+    if type(value) is int and host.kind in "iu" and not np.iinfo(host).min <= value <= np.iinfo(host).max:
+        raise ArgumentValueError(f"{name}: {value} is out of bounds for {kind.name}")
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(value).astype(host_component(kind))[()]
+            return np.asarray(value).astype(host)[()]
     except (ValueError, OverflowError, TypeError):
         raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}") from None
 

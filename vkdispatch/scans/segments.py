@@ -65,6 +65,8 @@ def flags_of(
     if not is_recorded(graph):
         raise_bad_starts(segments)
     flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
+    if not flags.size:
+        return flags
     cleared(flags, graph)
     if segments.size:
         _marking(segments.var_type)(flags, segments, graph=graph)

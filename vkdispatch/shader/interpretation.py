@@ -123,8 +123,8 @@ def host_resources(
         slot = parameter.slots[0] if parameter.slots else None
         if isinstance(value, (Buffer, Image, Sampler)) and value.context.queue_count > 1:
             raise ArgumentValueError(
-                f"{who}: argument {parameter.name!r}: it has {value.context.queue_count} copies, one a queue, "
-                "and the interpreter takes one; give an array, such as read(0)"
+                f"{who}: argument {parameter.name!r}: it has {value.context.queue_count} copies, and the "
+                "interpreter takes one; give an array, such as read(0)"
             )
         if isinstance(slot, BufferSlot):
             buffer = _host_buffer(
