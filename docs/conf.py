@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import vkdispatch
+from vkdispatch.base.listing import is_internal
 
 project = "vkdispatch"
 author = "The vkdispatch authors"
@@ -32,6 +33,12 @@ def _as_rst(app: Any, what: str, name: str, value: Any, options: Any, lines: lis
     lines[:] = [re.sub(r"(`[^`]+`)(?=\w)", r"\1\\ ", line).replace("|", "\\|") for line in lines]
 
 
+def _skip(app: Any, what: str, name: str, member: object, skip: bool, options: Any) -> bool | None:
+    """Leave out what is marked as internal."""
+    return True if is_internal(member) else None
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", _skip)
     # Before napoleon, which adds markup of its own.
     app.connect("autodoc-process-docstring", _as_rst, priority=400)

@@ -90,6 +90,7 @@ _MODULES = (
     "rewrite",
     "vkfft",
 )
+_DOCUMENTED_MODULES = ("codegen", "fft", "kompute", "orders", "random", "reduce", "vkfft")
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.
@@ -110,7 +111,8 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_MODULES})
+    python = {name for name in globals() if name.startswith("__")}
+    return sorted({*python, *_HOMES, *_DOCUMENTED_MODULES})
 
 
 class _Package(ModuleType):

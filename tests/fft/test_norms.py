@@ -146,7 +146,7 @@ def test_wrong_arguments() -> None:
         vd.fft.fftn(buffer, axes=(), norm="sideways")
     with pytest.raises(ArgumentValueError, match=r"axes: .* named twice"):
         vd.fft.fftn(buffer, axes=(1, -1))
-    with pytest.raises(ArgumentIndexError, match="axis: 2"):
+    with pytest.raises(ArgumentIndexError, match="axes: 2"):
         vd.fft.ifftn(buffer, axes=(0, 2))
     with pytest.raises(ArgumentTypeError, match="axes"):
         vd.fft.fftn(buffer, axes=(0, None))

@@ -108,7 +108,7 @@ def check_sampling(
     at = spots(image)
     lods = np.zeros(len(at), np.float32) if lods is None else np.resize(lods, len(at)).astype(np.float32)
     coordinates, levels = vd.Buffer(len(at), COORDINATES[kind]), vd.asbuffer(lods)
-    coordinates.write(at)
+    coordinates.write(at.reshape(-1))
     result = vd.Buffer(len(at), {f32: v4, i32: iv4, u32: uv4}[image.dtype])
     sampler = image.sample(**{f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)})
     sampling_kernel(kind, image.dtype)(sampler, coordinates, levels, result)

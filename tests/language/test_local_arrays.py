@@ -44,9 +44,11 @@ def run(
     """Run a kernel on a device and in the interpreter, which must agree; return what the arrays then hold."""
     kernel = vd.shader(size or arrays[0].size, check=check)(body)
     verify(kernel.shader_description.kernel)
-    buffers = [vd.asbuffer(array) for array in arrays]
+    kinds = [info.dtype for info in kernel.shader_description.shader_arg_infos]
+    rows = [array.reshape(len(array), -1) for array in arrays]
+    buffers = [vd.asbuffer(array).view(kind) for array, kind in zip(rows, kinds, strict=True)]
     kernel(*buffers)
-    found = [buffer.read(0) for buffer in buffers]
+    found = [buffer.read(0).reshape(array.shape) for buffer, array in zip(buffers, arrays, strict=True)]
     hosts = [array.copy() for array in arrays]
     kernel.interpret(*hosts)
     for device, interpreted in zip(found, hosts, strict=True):

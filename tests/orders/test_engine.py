@@ -15,6 +15,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from tests.orders.here import require
 from tests.runtime.test_queues import twice_the_cpu_driver
 from vkdispatch.codegen.abbreviations import Buff, f32
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError
@@ -323,6 +324,7 @@ def test_an_output_may_be_an_input(kind: str) -> None:
 @pytest.mark.parametrize("kind", [*ENGINE, "cpp", "fortran"])
 @pytest.mark.parametrize("step", [1, -2])
 def test_an_array_of_numpy_stays_one_wherever_it_is_copied(kind: str, step: int) -> None:
+    require(kind)
     # each element once: not as threads would, all of which have the whole of that body
     order = Order(ADD.replace(", openmp_cpp", "") + "[fortran]\nz = x + y\n")
     x = _numbers(333 * abs(step))[::step]

@@ -9,6 +9,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.base.context import Context
+from vkdispatch.base.errors import VkDispatchError
 
 from .comparing import check, outcome, same
 
@@ -209,3 +210,46 @@ def test_devices_without_wide_numbers_are_told(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(vd.UnsupportedError, match=r"argmin: .*dtype=vd\.int32"):
         vd.argmin(buffer)
     check("sum", values("int32"), dtype=np.int32)
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "uint64", "float16", "float64", "complex64"])
+def test_sums_and_products_as_truth_values(kind: str) -> None:
+    data = np.where(RNG.random(SHAPE) < 0.03, 0, values(kind)).astype(kind)
+    data[3], data[:, 7] = 0, 0
+    if kind.startswith("float"):
+        data[5, 3], data[3, 9] = np.nan, 0.25
+    buffer = vd.asbuffer(data)
+    for dtype in (vd.bool_, np.bool_, bool, "bool"):
+        host = np.bool_ if dtype is vd.bool_ else dtype
+        for axis in (None, 0, 1):
+            for name in ("sum", "prod"):
+                result = getattr(vd, name)(buffer, axis, dtype=dtype, keepdims=True).read(0)
+                expected = getattr(np, name)(data, axis, dtype=host, keepdims=True)
+                assert result.dtype == np.bool_
+                np.testing.assert_array_equal(result, expected)
+    mask = RNG.random(SHAPE) < 0.5
+    result = vd.sum(buffer, 1, dtype=bool, where=vd.asbuffer(mask), initial=0)
+    np.testing.assert_array_equal(result.read(0), np.sum(data, 1, dtype=bool, where=mask, initial=0))
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "mean", "std", "norm", "argmax", "count_nonzero", "cumsum", "argsort", "matmul"]
+)
+def test_what_is_no_dtype(name: str) -> None:
+    x = vd.asbuffer(np.ones((2, 2), np.float32))
+    call = getattr(vd, name)
+    arguments = (x, x) if name == "matmul" else (x,)
+    for dtype in (object, "foo", 3, np.dtype("M8[s]"), vd.vec2):
+        with pytest.raises((TypeError, ValueError), match=r"dtype: |x: 'cumsum' combines vec2") as raised:
+            call(*arguments, dtype=dtype)
+        assert isinstance(raised.value, VkDispatchError)
+
+
+def test_dtypes_that_means_and_variances_have_not() -> None:
+    x = vd.asbuffer(np.ones(3, np.float32))
+    for kind in (int, bool, vd.uint8):
+        with pytest.raises(ValueError, match="dtype: mean has fractions"):
+            vd.mean(x, dtype=kind)
+    for name in ("var", "std"):
+        with pytest.raises(ValueError, match=f"dtype: the {name} of float32 is real; expected a float"):
+            getattr(vd, name)(x, dtype=complex)

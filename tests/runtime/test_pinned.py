@@ -170,6 +170,7 @@ import os, signal, threading, numpy as np, vkdispatch as vd
 from tests.native.gates import Gate
 data, pinned = vd.asbuffer(np.zeros(1, np.uint32)), vd.empty_pinned(1, np.uint32)
 pinned[:] = 7
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin without
 with Gate(vd.get_context()._native) as gate:
     gate.hold(data)
     try:

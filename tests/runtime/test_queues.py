@@ -237,6 +237,19 @@ except RuntimeError as error: assert "destroyed" in str(error)
 """)
 
 
+def test_the_interpreter_does_not_choose_a_queue(run: Run) -> None:
+    run("""
+data = vd.asbuffer(np.zeros(3, np.float32))
+data.write(np.ones(3, np.float32), 1)
+try: add.interpret(data, 1.0)
+except ValueError as error: assert "'data': it has 2 copies" in str(error), error
+else: raise AssertionError
+host = data.read(1)
+add.interpret(host, 1.0)
+assert (host == 2).all() and (data.read(0) == 0).all() and (data.read(1) == 1).all()
+""")
+
+
 def test_threads_that_share_buffers_of_two_queues(run: Run) -> None:
     run("""
 data = [vd.asbuffer(np.zeros(513, np.float32)) for _ in range(4)]

@@ -172,7 +172,7 @@ def test_every_name_comes_from_where_the_table_says_and_is_kept(run_python: RunP
         "    module = importlib.import_module(f'vkdispatch.{home}')\n"
         "    assert vars(vd)[name] is value is getattr(module, name), name\n"
         "for name in vd._MODULES:\n"
-        "    assert getattr(vd, name).__name__ == f'vkdispatch.{name}' and name in dir(vd)\n"
+        "    assert getattr(vd, name).__name__ == f'vkdispatch.{name}'\n"
         "try:\n"
         "    vd.nothing\n"
         "except AttributeError as error:\n"

@@ -78,12 +78,27 @@ def test_types_that_have_no_such_results() -> None:
         vd.cummin(vd.Buffer(3, vd.vec2))
     with pytest.raises(ValueError, match="x: of mat2"):
         vd.cumprod(vd.Buffer(3, vd.mat2))
-    with pytest.raises(ValueError, match="truth values"):
-        vd.cumsum(vd.asbuffer(np.zeros(3, bool)), dtype=vd.bool_)
     with pytest.raises(ValueError, match="complex64"):
         vd.cumsum(numbers, dtype=np.float32)
     with pytest.raises((TypeError, ValueError), match="dtype"):
         vd.cumsum(vd.asbuffer(np.zeros(3, np.float32)), dtype="text")
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "float32"])
+def test_sums_and_products_of_truth_values(kind: str) -> None:
+    data = (np.arange(3000).reshape(6, 500) % 400 > 0).astype(kind) / (1 if kind != "float32" else 4)
+    data = data.astype(kind)
+    data[:, 100] = 0
+    if kind == "float32":
+        data[2, 7] = np.nan
+    x = vd.asbuffer(data)
+    for name in ("cumsum", "cumprod"):
+        for axis in (None, 0, 1):
+            result = getattr(vd, name)(x, axis, dtype=bool).read(0)
+            assert result.dtype == np.bool_
+            np.testing.assert_array_equal(result, getattr(np, name)(data, axis, dtype=bool))
+        first = getattr(vd, name)(x, 1, dtype=vd.bool_, exclusive=True).read(0)[:, 0]
+        assert (first == (name == "cumprod")).all()
 
 
 def test_kernels_cannot_call_them() -> None:

@@ -243,7 +243,7 @@ def test_copyto(host: Any, shape: tuple[int, ...]) -> None:
 def test_copyto_keeps_every_bit() -> None:
     words = np.array([0x7F800001, 0xFFC00000, 0x00000001, 0x80000000, 0x7FFFFFFF], np.uint32)
     source = vd.Buffer(words.size, vd.float32)
-    source.write(words)
+    source.write(words.tobytes())
     target = vd.Buffer(words.size, vd.float32)
     vd.copyto(target, source)
     np.testing.assert_array_equal(target.read(0).view(np.uint32), words)
@@ -291,7 +291,8 @@ def test_copies_by_driver_and_by_kernel_take_turns() -> None:
         (lambda b, a: vd.copyto(b, [1, 2]), TypeError, "src: expected a vd.Buffer or an array, got list"),
         (lambda b, a: vd.copyto(a, a), TypeError, "at least one"),
         (lambda b, a: vd.copyto(b, a, graph=vd.CommandGraph()), ValueError, "graph"),
-        (lambda b, a: vd.copyto(b, np.zeros(3, np.float32)), ValueError, "16 bytes"),
+        (lambda b, a: vd.copyto(b, np.zeros(3, np.float32)), ValueError, r"expected shape \(4,\)"),
+        (lambda b, a: vd.copyto(b, np.zeros(4, np.int32)), ValueError, "got shape .* of int32"),
     ],
 )
 def test_wrong_copies(call: Callable[..., None], error: type[Exception], text: str) -> None:

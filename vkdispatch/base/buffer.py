@@ -30,6 +30,7 @@ from vkdispatch.base.host_data import (
     plain_array,
 )
 from vkdispatch.base.host_protocols import HostProtocols
+from vkdispatch.base.listing import internal
 from vkdispatch.base.pinned import pinned_array
 from vkdispatch.base.showing import described_buffer
 from vkdispatch.base.signal import Signal
@@ -159,6 +160,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             raise OversizedBufferError(f"shape: {self.mem_size} bytes are more memory than any device has")
         self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
 
+    @internal
     @classmethod
     def of_memory(
         cls, context: Context, memory: native.Buffer, shape: Shape, var_type: "DType | np.dtype[Any]"

@@ -9,6 +9,7 @@ from vkdispatch.base.context import Context, checked_queue, elsewhere
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.listing import internal
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1
@@ -27,6 +28,7 @@ class CommandList(Handle):
         super().__init__(context)
         self._native = native.CommandList(self.context._native)
 
+    @internal
     def get_instance_size(self) -> int:
         """Return the bytes of push constants that one run of the list takes."""
         return self._native.instance_size
@@ -36,6 +38,7 @@ class CommandList(Handle):
         """How many commands were recorded."""
         return self._native.length
 
+    @internal
     def record_compute_plan(
         self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
     ) -> None:
@@ -81,6 +84,7 @@ class CommandList(Handle):
             raise ArgumentValueError(f"blocks: expected 1 to {limit} workgroups, got {(x, y, z)}")
         return (x, y, z)
 
+    @internal
     def record_copy(
         self, source: Copied, target: Copied, size: int, source_offset: int = 0, target_offset: int = 0
     ) -> None:
@@ -93,14 +97,17 @@ class CommandList(Handle):
         """
         self._append(lambda: self._native.record_copy(source, source_offset, target, target_offset, size))
 
+    @internal
     def record_texel_copy(self, image: native.Image, other: Copied, *, to_image: bool) -> None:
         """Append a copy between the mip level 0 of an image and a buffer or pinned memory, without gaps."""
         self._append(lambda: self._native.record_image_copy(image, other, 0, to_image))
 
+    @internal
     def record_image_copy(self, source: native.Image, target: native.Image) -> None:
         """Append a copy between the mip levels 0 of two images of one shape and size of texels."""
         self._append(lambda: self._native.record_image_to_image(source, target))
 
+    @internal
     def record_barrier(self) -> None:
         """Append a barrier between all that was recorded before and all that comes after.
 
@@ -108,10 +115,12 @@ class CommandList(Handle):
         """
         self._append(self._native.record_barrier)
 
+    @internal
     def record_timestamp(self) -> None:
         """Append a note of the device's time, when all that was recorded before is done; see `timestamps`."""
         self._append(self._native.record_timestamp)
 
+    @internal
     def timestamps(self, queue_index: int = 0) -> list[int]:
         """Return the ticks that the last submit to a queue noted; it is done, the caller has seen to that."""
         return self._native.timestamps(queue_index)

@@ -24,6 +24,7 @@ from vkdispatch.base.init import (
     is_dummy,
     is_vulkan,
 )
+from vkdispatch.base.listing import Listed, internal
 from vkdispatch.base.unshared import Unshared
 
 if TYPE_CHECKING:
@@ -35,10 +36,31 @@ _numbers = itertools.count(1)
 _numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
-class Context(Unshared):
+class Context(Unshared, Listed):
     """Devices with their queues, and the limits that hold on all of them.
 
     Limits are the smallest over the devices (`uniform_buffer_alignment` the largest); memory sizes are bytes.
+
+    Attributes
+    ----------
+    device_ids
+        Indices of the devices in `vd.get_devices()`.
+    device_infos
+        What is known of each.
+    queue_families, queue_count
+        Families of each device's queues, and how many queues there are in all.
+    closed
+        Whether `close` was called.
+    borrowed
+        Whether the devices are somebody else's; see `vd.make_context_from_handles`.
+    subgroup_size, subgroup_enabled, subgroup_arithmetic
+        Invocations of a subgroup, and whether kernels have subgroup operations and reductions among them.
+    max_workgroup_size, max_workgroup_invocations, max_workgroup_count
+        Most invocations of a workgroup along each axis and in all, and most workgroups along each axis.
+    max_shared_memory
+        Most shared memory of a workgroup.
+    max_storage_buffer_range, uniform_buffer_alignment
+        Most of a buffer that a kernel sees through one binding, and alignment of uniform data.
     """
 
     _instead = "make one where it is needed, with vd.make_context(...)"
@@ -79,6 +101,7 @@ class Context(Unshared):
         )
         self._begin(chosen, infos, families, engine)
 
+    @internal
     @classmethod
     def from_handles(
         cls,
@@ -166,6 +189,7 @@ class Context(Unshared):
         found: _Kept | None = self._states.get(owner)
         return found if found is not None else self._states.setdefault(owner, make())
 
+    @internal
     def refresh_limits_from_device_infos(self) -> None:
         """Compute the limits again from `device_infos`."""
         infos = self.device_infos
@@ -178,6 +202,15 @@ class Context(Unshared):
         self.uniform_buffer_alignment = max(info.uniform_buffer_alignment for info in infos)
         self.max_shared_memory = min(info.max_compute_shared_memory_size for info in infos)
         self.max_storage_buffer_range = min(info.max_storage_buffer_range for info in infos)
+
+    @property
+    def _devices(self) -> str:
+        return " and ".join(info.device_name for info in self.device_infos)
+
+    def __repr__(self) -> str:
+        queues = f"{self.queue_count} queue{'s' * (self.queue_count != 1)}"
+        state = ", closed" * self.closed or ", lost" * self.lost
+        return f"<vd.Context of {self._devices}: {queues}{state}>"
 
     @property
     def runs(self) -> bool:
@@ -242,6 +275,7 @@ class Context(Unshared):
             before, _context = _context, self
         return before
 
+    @internal
     def require_usable(self) -> None:
         """Raise UsageError, or DeviceLostError where that is why, when this context takes no more work."""
         if self.lost:
@@ -289,11 +323,18 @@ def _force_staging() -> bool:
     return read_switch("VKDISPATCH_FORCE_STAGING")
 
 
-class Handle(Unshared):
+class Handle(Unshared, Listed):
     """A device object. Children hold their parents alive; destroying a parent destroys its children first.
 
     An object that nobody holds any more has no children, and its native part frees itself: there is no need
     of a `__del__`.
+
+    Attributes
+    ----------
+    context
+        Where it is.
+    destroyed
+        Whether its device memory was given back.
     """
 
     context: Context
@@ -312,18 +353,21 @@ class Handle(Unshared):
         self.context.handles_dict[self._handle] = self
 
     @property
+    @internal
     def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
         """The objects that cannot outlive this one, by number."""
         if self._children is None:
             self._children = weakref.WeakValueDictionary()
         return self._children
 
+    @internal
     def register_parent(self, parent: "Handle") -> None:
         """Make this object end with `parent`, and keep `parent` alive until then."""
         if parent._handle not in self.parents:
             self.parents[parent._handle] = parent
             parent.children_dict[self._handle] = self
 
+    @internal
     def clear_parents(self) -> None:
         """Undo every `register_parent`."""
         for parent in self.parents.values():
@@ -349,6 +393,14 @@ class Handle(Unshared):
     def _release(self) -> None:
         """Destroy the native object."""
 
+    def _described(self, what: str) -> str:
+        """Return what `repr` says of an object: its class and number, what it is, and where."""
+        state = "destroyed" if self.destroyed else f"on {self.context._devices}"
+        if self.context.closed:
+            state = "its context is closed"
+        return f"<vd.{type(self).__name__} {self._handle}: {what}, {state}>"
+
+    @internal
     def require_alive(self) -> None:
         """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
         if self.destroyed and self.context.lost:

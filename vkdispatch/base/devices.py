@@ -1,6 +1,7 @@
 """What a device offers, as plain data, and which device to prefer. Touches no driver."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from vkdispatch.base.record import field, record
 
@@ -210,6 +211,12 @@ class DeviceInfo:
 
     def __repr__(self) -> str:
         return self.get_info_string()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print one line in notebooks, where `repr` has many."""
+        version = f"Vulkan {self.version_major}.{self.version_minor}.{self.version_patch}"
+        state = f", lacks {', '.join(self.missing)}" if self.missing else ""
+        printer.text(f"<vd.DeviceInfo {self.dev_index}: {self.device_name}, {version}{state}>")
 
 
 def _yes(flag: int) -> str:

@@ -1,6 +1,7 @@
 """Why the Vulkan loader found no driver: what the variables name that tell it where to look."""
 
 import ctypes
+import glob
 import json
 import os
 from collections.abc import Iterator
@@ -36,14 +37,10 @@ def explain_variables() -> str:
 
 def _faults(value: str) -> Iterator[str]:
     for path in filter(None, value.split(os.pathsep)):
-        manifests = [path]
-        if os.path.isdir(path):
-            manifests = sorted(
-                os.path.join(path, name) for name in os.listdir(path) if name.endswith(".json")
-            )
-            if not manifests:
-                yield f"the folder {path!r} holds no manifest (*.json)"
-        for manifest in manifests:
+        manifests = glob.glob(os.path.join(glob.escape(path), "*.json")) if os.path.isdir(path) else [path]
+        if not manifests:
+            yield f"the folder {path!r} holds no manifest (*.json)"
+        for manifest in sorted(manifests):
             fault = _fault(manifest)
             if fault:
                 yield f"{manifest!r} {fault}"

@@ -3,6 +3,25 @@
 Each is a `VkDispatchError` and the built-in a Python user would catch.
 """
 
+import sys
+from typing import Any
+
+
+def notebook_shell() -> Any:
+    """Return IPython's shell, which also runs notebooks, or None where the program is no part of one."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+
+
+def describe_place(path: str, line: int) -> str:
+    """Return "kernel.py:12", or "Cell In[3], line 12" for a line of a notebook, as IPython calls it."""
+    name = getattr(getattr(notebook_shell(), "compile", None), "format_code_name", None)
+    cell = name(path) if name is not None else None
+    if cell is not None:
+        return f"{' '.join(cell)}, line {line}"
+    file = path.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{line}"
+
 
 def check_for_errors() -> None:
     """Do nothing: every call raises its own error, and leaves none behind to be asked for."""
@@ -10,6 +29,12 @@ def check_for_errors() -> None:
 
 class VkDispatchError(Exception):
     """Base class of every error that vkdispatch raises by itself."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints: the lines of the user's code alone."""
+        from vkdispatch.base.tracebacks import render  # which few programs need
+
+        return render(self, notebook_shell())
 
 
 class KernelWarning(UserWarning):

@@ -18,6 +18,7 @@ from vkdispatch.base.errors import (
     UsageError,
     WaitTimeoutError,
 )
+from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
 from vkdispatch.base.unshared import Unshared
 
@@ -33,7 +34,7 @@ _IDLE_SECONDS = 1.0
 _LONGEST_SECONDS = 1e9  # 31 years
 
 
-class _Moment(Unshared, Generic[_T]):
+class _Moment(Unshared, Listed, Generic[_T]):
     """Work on the device that ends at some time, and what it leaves."""
 
     def __init__(self, context: Context, points: "list[Point]") -> None:

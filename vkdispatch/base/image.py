@@ -298,7 +298,9 @@ class Image(Handle):
             memory.destroy()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._handle}: {self._summary()}, {self.mip_levels} mip levels>"
+        return self._described(
+            f"{self._summary()}, {self.mip_levels} mip level{'s' * (self.mip_levels != 1)}"
+        )
 
 
 class Image1D(Image):
@@ -480,7 +482,10 @@ class Sampler(Handle):
         self._native = None
 
     def __repr__(self) -> str:
-        return f"<Sampler {self._handle} of {self.image!r}>"
+        settings = self.settings
+        found = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
+        image = self.image
+        return self._described(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
 
 
 def _as_bytes(texels: Array) -> Any:

@@ -882,3 +882,7 @@ __all__ = [
     "workgroup_id",
     "workgroup_size",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

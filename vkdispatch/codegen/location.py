@@ -9,7 +9,7 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import TypeVar
 
-from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.errors import VkDispatchError, describe_place
 
 # With the separator, so that a folder such as vkdispatch_tests is not taken for it.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -91,7 +91,7 @@ class Loc:
         return f"{shown}\n    {' ' * (start - margin)}{'^' * max(stop - start, 1)}"
 
     def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
+        return describe_place(self.file, self.line)
 
     def __repr__(self) -> str:
         return f"<Loc {self}>"

@@ -17,6 +17,7 @@ from vkdispatch.base.descriptor_set import Binding, DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.listing import internal
 from vkdispatch.base.packing import pack, pack_rows
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
@@ -156,6 +157,7 @@ class CommandGraph(CommandList):
         # What `optimize` needs of each dispatch, in order.
         self._recorded = Recording()
 
+    @internal
     def record_launch(
         self,
         launcher: Recorder,
@@ -216,6 +218,7 @@ class CommandGraph(CommandList):
                 self.submit()
         return True
 
+    @internal
     @contextmanager
     def recording_together(self) -> Iterator[None]:
         """Make what is recorded inside one call: a graph that submits calls does so once, at the end."""
@@ -239,6 +242,7 @@ class CommandGraph(CommandList):
             self._instance += bytes(missing)
         self._instance[offset : offset + len(block)] = block
 
+    @internal
     def record_shader(
         self,
         plan: ComputePlan,
@@ -313,6 +317,7 @@ class CommandGraph(CommandList):
             if self.submit_on_record:
                 self.submit()
 
+    @internal
     def record_compute_plan(
         self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
     ) -> None:
@@ -322,6 +327,7 @@ class CommandGraph(CommandList):
             super().record_compute_plan(plan, descriptor_set, blocks)
             self._recorded.add(None, tuple(descriptor_set.parents.values()), offset)
 
+    @internal
     def record_bindings(
         self, plan: ComputePlan, bindings: Sequence[Binding], groups: tuple[int, int, int], arguments: bytes
     ) -> None:
@@ -349,6 +355,7 @@ class CommandGraph(CommandList):
             super()._append(record)
             self._recorded.add(None, (), self._native.instance_size)
 
+    @internal
     def start(self, queue_index: int) -> int:
         """Submit to a queue; return the number of the batch to wait for, 0 for none. Raises as `submit`."""
         if self._probes or self._slots:
@@ -357,6 +364,7 @@ class CommandGraph(CommandList):
         self._complete_instance()
         return self._native.submit(queue_index, self._instance, 1)
 
+    @internal
     def run(self, queue_index: int) -> None:
         """Submit to a queue and wait, as a rule with one call of the native module. Raises as `submit`."""
         if self._probes or self._slots:
@@ -365,6 +373,7 @@ class CommandGraph(CommandList):
         self._complete_instance()
         self._native.evaluate(queue_index, self._instance, None)
 
+    @internal
     def truncate(self, count: int) -> None:
         """Keep the first `count` commands only; bound variables keep their names."""
         with self._lock:
@@ -441,6 +450,14 @@ class CommandGraph(CommandList):
         for name, slots in self._slots.items():
             self._slots[name] = [_Slot(moves.followed(slot.offset), slot.kind) for slot in slots]
         self._probes = [(moves.followed(offset), probe) for offset, probe in self._probes]
+
+    def __repr__(self) -> str:
+        try:
+            count = self.length
+        except RuntimeError:
+            return self._described("no commands")
+        variables = "".join(f", variable {name!r}" for name in self._slots)
+        return self._described(f"{count} command{'s' * (count != 1)}{variables}")
 
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
@@ -532,6 +549,7 @@ class CommandGraph(CommandList):
                 self.reset()
 
     @property
+    @internal
     def diagnostics(self) -> "Diagnostics":
         """What the observed kernels of this graph report to."""
         if self._diagnostics is None:
@@ -585,6 +603,7 @@ class CommandGraph(CommandList):
         """Give dispatches whose arguments nobody packs their zeros."""
         self._instance += bytes(self.get_instance_size() - len(self._instance))
 
+    @internal
     def prepare_submission_state(self, instance_count: int) -> None:
         """Check that `submit(instance_count)` would work, without submitting. Raises as `submit`."""
         self.require_alive()
@@ -592,11 +611,13 @@ class CommandGraph(CommandList):
             self._check_set()
             self._rows(checked_instances(instance_count))
 
+    @internal
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
         """Check that a submit would work, as `prepare_submission_state`: nothing else needs preparing."""
         self.prepare_submission_state(1 if instance_count is None else instance_count)
 
     @property
+    @internal
     def pc_builder(self) -> BufferBuilder:
         """A copy of one instance's argument bytes, with the places of bound variables as its elements."""
         builder = BufferBuilder(usage=BufferUsage.PUSH_CONSTANT)
@@ -613,6 +634,7 @@ class CommandGraph(CommandList):
         return builder
 
     @property
+    @internal
     def uniform_builder(self) -> BufferBuilder:
         """An empty builder: a graph keeps all arguments in the bytes that `pc_builder` shows."""
         builder = BufferBuilder(usage=BufferUsage.UNIFORM_BUFFER)

@@ -176,3 +176,7 @@ __all__ = [
     "transpose_src",
     "write_op",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

@@ -480,8 +480,8 @@ def transpose(
             raise ArgumentValueError(
                 f"out_buffer: expected a buffer of {written.name}, got {target.var_type.name}"
             )
-        require_room(target, elements, written, "out_buffer")
         check_apart("out_buffer", target, "in_buffer", source)
+        require_room(target, elements, written, "out_buffer")
     kernel = make_transpose_shader(shape, axis, kernel_inner_only, read, written, compute_type)
     if print_shader:
         print(kernel)

@@ -75,7 +75,7 @@ class Sequence(NamedRecords, Opaque):
         self._recording = False
         return self
 
-    def _begin(self) -> None:
+    def _begin(self) -> "Commands":
         commands = self._commands
         if commands is None:
             from vkdispatch.kompute.commands import Commands  # and graphs, which not every program needs
@@ -86,6 +86,7 @@ class Sequence(NamedRecords, Opaque):
         self._recording = True
         if self._timestamps and not self._stamps:
             commands.timestamp()
+        return commands
 
     def record(self: _S, op: OpBase) -> _S:
         """Record an operation: its commands as they are now, its push constants included.
@@ -203,15 +204,15 @@ class Sequence(NamedRecords, Opaque):
         self._require_idle("rerecord")
         before = (self._commands, self._stamps, self._recording)
         self._commands, self._stamps = None, []
+        made: Commands | None = None
         try:
-            self._begin()
+            made = self._begin()
             for op in self._operations:
                 self._record(op)
-            if self._commands is not None:
-                self._commands.settle()
+            made.settle()
         except BaseException:
-            if self._commands is not None:
-                self._commands.cut()
+            if made is not None:
+                made.cut()
             self._commands, self._stamps, self._recording = before
             raise
 

@@ -5,11 +5,12 @@ from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.promotion import promoted
 from vkdispatch.arrays.results import result
-from vkdispatch.base.buffer import Buffer, checked_dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -151,7 +152,7 @@ def _flag(value: object, name: str) -> bool:
 
 
 def _checked_dtype(kind: Any) -> DType:
-    found = checked_dtype(kind, "dtype")
+    found = parse_dtype(kind)
     if not (is_scalar(found) or is_complex(found)):
         raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
     return found

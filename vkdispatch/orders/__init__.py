@@ -18,3 +18,7 @@ __all__ = [
     "Section",
     "Verification",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

@@ -3,3 +3,7 @@
 from vkdispatch.random.generator import Generator
 
 __all__ = ["Generator"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

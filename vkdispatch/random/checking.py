@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.base.buffer import Buffer, checked_shape
-from vkdispatch.base.dtype import DType, from_numpy_dtype, is_dtype
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 
@@ -53,18 +54,14 @@ def checked_graph(graph: Any) -> CommandGraph:
 
 def checked_dtype(given: Any, known: tuple[DType, ...]) -> DType:
     """Return one of some dtypes, given as such or as NumPy's. Raises TypeError for another."""
-    kind: Any = given
-    if not (isinstance(given, type) and is_dtype(given)):
-        try:
-            kind = from_numpy_dtype(np.dtype(given))
-        except (TypeError, ValueError):
-            kind = None
+    try:
+        kind = parse_dtype(given)
+    except (ArgumentTypeError, ArgumentValueError):
+        kind = None
     if kind not in known:
         names = ", ".join(each.name for each in known)
-        shown = kind.name if kind is not None else repr(given)
-        raise ArgumentTypeError(f"dtype: expected one of {names}, got {shown}")
-    found: DType = kind
-    return found
+        raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(given)}")
+    return kind
 
 
 def checked_number(name: str, value: Any) -> float:

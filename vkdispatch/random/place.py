@@ -72,7 +72,7 @@ class Place:
         return Origin(stream, (place + far) % stream.period, self._seeds)
 
     def take_halves(self, count: int) -> tuple[Stream, int, bool]:
-        """Take a piece of the stream for so many numbers of 16 bits each: on from the last, if it was of such.
+        """Take a piece of the stream for so many numbers of 16 bits each, on from the last of such.
 
         Returns
         -------

@@ -31,3 +31,7 @@ __all__ = [
     "mapped_io_index",
     "reduce",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

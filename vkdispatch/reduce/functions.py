@@ -8,7 +8,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.operand import operand
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import component_type, is_complex, is_matrix
+from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.arguments import (
@@ -63,8 +63,9 @@ def sum(
     axis
         An axis or several; None: all.
     dtype
-        Of the result, which values are added up in (of fewer than 32 bits, in 32). None: integers of fewer
-        than 64 bits, and truth values, give int64 or uint64, all else its own dtype.
+        Of the result, which values are added up in (of fewer than 32 bits, in 32; the sum of truth values is
+        whether any is true, and their product whether all are). None: integers of fewer than 64 bits, and
+        truth values, give int64 or uint64, all else its own dtype.
     out
         A buffer for the result, of its shape and dtype; None makes one.
     keepdims
@@ -95,7 +96,7 @@ def sum(
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     total = sum_type("sum", array.var_type, dtype, array.context)
     array = counting_where(array, x, where, 0)
-    accumulator = adding(array.var_type, wide_type(total), total)
+    accumulator = truth(False) if total is bool_ else adding(array.var_type, wide_type(total), total)
     return started(array, accumulator, call, initial, wide_type(total))
 
 
@@ -121,7 +122,7 @@ def prod(
         raise ArgumentValueError("x: products of matrices depend on their order, which is not kept")
     total = sum_type("prod", array.var_type, dtype, array.context)
     array = counting_where(array, x, where, 1)
-    accumulator = multiplying(array.var_type, wide_type(total), total)
+    accumulator = truth(True) if total is bool_ else multiplying(array.var_type, wide_type(total), total)
     return started(array, accumulator, call, initial, wide_type(total))
 
 
@@ -231,6 +232,10 @@ def _spread(
     if is_matrix(array.var_type):
         raise ArgumentValueError(f"x: expected numbers or vectors, got {array.var_type.name}")
     kind = mean_type(name, array.var_type, kind_given, array.context)
+    if is_complex(kind) and not is_complex(array.var_type):
+        raise ArgumentValueError(
+            f"dtype: the {name} of {array.var_type.name} is real; expected a float, got {kind.name}"
+        )
     total, result_kind, root = wide_type(kind), real_type(kind), name == "std"
     mask = checked_mask(where, x)
     if mask is not None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays import promotion
+from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (
@@ -18,7 +19,7 @@ from vkdispatch.base.dtype import (
     to_numpy_dtype,
     to_vector,
 )
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 
 _FEATURES: dict[DType, str] = {
     dtype.int64: "shaderInt64",
@@ -35,44 +36,20 @@ def is_whole(kind: DType) -> bool:
     return component_type(kind) in _INTEGERS
 
 
-def dtype_given(given: Any, name: str = "dtype") -> DType | None:
-    """Return the dtype that an argument names, vkdispatch's or NumPy's; None stays.
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is none, or no kernel computes with it.
-    """
-    if given is None:
-        return None
-    if isinstance(given, type) and issubclass(given, dtype.dtype) and hasattr(given, "name"):
-        return given
-    try:
-        return from_numpy_dtype(np.dtype(given) if not isinstance(given, (str, np.dtype)) else given, name)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{name}: expected a dtype such as vd.float32 or np.float32, got {given!r}"
-        ) from None
-
-
 def sum_type(function: str, kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
-    chosen = dtype_given(given)
-    if chosen is None:
-        chosen = promotion.sum_type(kind)
+    chosen = promotion.sum_type(kind) if given is None else parse_dtype(given)
     check_conversion(function, kind, chosen)
     return supported(function, kind, chosen, context, given, "vd.int32")
 
 
 def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of a mean: float64 of integers."""
-    chosen = dtype_given(given)
-    if chosen is None:
-        chosen = kind
-        if is_vector(kind) and is_whole(kind):
-            chosen = to_vector(dtype.float64, kind.child_count)
-        elif kind is dtype.bool_ or kind in _INTEGERS:
-            chosen = dtype.float64
+    chosen = kind if given is None else parse_dtype(given)
+    if given is None and is_vector(kind) and is_whole(kind):
+        chosen = to_vector(dtype.float64, kind.child_count)
+    elif given is None and (kind is dtype.bool_ or kind in _INTEGERS):
+        chosen = dtype.float64
     if component_type(chosen) not in _FLOATS:
         raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
     check_conversion(function, kind, chosen)
@@ -81,7 +58,7 @@ def mean_type(function: str, kind: DType, given: Any, context: Context) -> DType
 
 def index_type(function: str, kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of positions and counts: int64, or another integer that is asked for."""
-    chosen = dtype_given(given) or dtype.int64
+    chosen = dtype.int64 if given is None else parse_dtype(given)
     if chosen not in _INTEGERS:
         raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
     return supported(function, kind, chosen, context, given, "vd.int32")
@@ -107,7 +84,8 @@ def check_conversion(function: str, kind: DType, chosen: DType) -> None:
         (is_vector(each), is_matrix(each), each.child_count if not is_complex(each) else 0)
         for each in (kind, chosen)
     ]
-    if shapes[0] != shapes[1] or (is_complex(kind) and not is_complex(chosen)) or chosen is dtype.bool_:
+    loses = is_complex(kind) and not is_complex(chosen) and chosen is not dtype.bool_
+    if shapes[0] != shapes[1] or loses:
         raise ArgumentValueError(f"dtype: {function} of {kind.name} cannot be {chosen.name}")
 
 
@@ -131,7 +109,7 @@ def numbers_only(function: str, kind: DType) -> None:
 def norm_type(kind: DType, given: Any, context: Context) -> DType:
     """Return the dtype of a norm: that of the magnitudes, of integers float64, or what is asked for."""
     real = real_type(kind)
-    chosen = dtype_given(given) or (real if real in _FLOATS else dtype.float64)
+    chosen = (real if real in _FLOATS else dtype.float64) if given is None else parse_dtype(given)
     if chosen not in _FLOATS:
         raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
     return supported("norm", kind, chosen, context, given, "vd.float32")

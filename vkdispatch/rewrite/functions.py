@@ -378,6 +378,7 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
 def _checked(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any) -> Any:
+        __tracebackhide__ = True  # notebooks and pytest leave this frame out
         try:
             result = function(*args)
         except RecursionError as error:

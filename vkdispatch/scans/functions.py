@@ -3,12 +3,13 @@
 from typing import Any
 
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.operand import operand
 from vkdispatch.arrays.promotion import sum_type
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base.buffer import Buffer, checked_dtype
-from vkdispatch.base.dtype import DType, bool_, uint32
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import DType, bool_, is_scalar, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Wish
 from vkdispatch.scans.operations import (
@@ -19,6 +20,7 @@ from vkdispatch.scans.operations import (
     make_operation,
 )
 from vkdispatch.scans.scan_function import check_convertible, run_scan
+from vkdispatch.shader.map import MappingFunction
 
 _COMMON = """
     Parameters
@@ -56,6 +58,10 @@ _COMMON = """
     """
 
 
+# running sums of truth values say whether any was true, products whether all were
+_OF_TRUTH = {"cumsum": "cummax", "cumprod": "cummin"}
+
+
 @remembered
 def _ours(name: str, kind: DType) -> ScanOp:
     function, identity = OURS[name]
@@ -64,6 +70,12 @@ def _ours(name: str, kind: DType) -> ScanOp:
     combined = uint32 if kind is bool_ else wide_type(kind)
     # of a 0 and a -0 the first one is the largest: these two keep to the order
     return make_operation(name, function, combined, parts, commutative=name in ("cumsum", "cumprod"))
+
+
+@remembered
+def _as_truth(kind: DType) -> MappingFunction:
+    """Return a map of numbers to truth values; conversions would cut fractions off before."""
+    return MappingFunction([kind], bool_, lambda value: value != 0)
 
 
 def _scanned(
@@ -80,14 +92,17 @@ def _scanned(
     values = operand(x)
     sums = name in ("cumsum", "cumprod")
     if dtype is not None:
-        kind = checked_dtype(dtype, "dtype")
+        kind = parse_dtype(dtype)
     elif sums:
         kind = sum_type(values.var_type)
     else:
         kind = values.var_type
+    if kind is bool_ and is_scalar(values.var_type) and values.var_type is not bool_:
+        values = operand(_as_truth(values.var_type)(x))
     check_ours(name, kind)
     check_convertible(name, values.var_type, kind)
-    return run_scan(name, _ours(name, kind), values, kind, axis, out, wish, segments, output_map, graph)
+    operation = _ours(_OF_TRUTH.get(name, name) if kind is bool_ else name, kind)
+    return run_scan(name, operation, values, kind, axis, out, wish, segments, output_map, graph)
 
 
 @array_function

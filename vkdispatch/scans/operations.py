@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
     component_count,
@@ -206,8 +205,6 @@ def check_ours(name: str, kind: DType) -> None:
         raise ArgumentValueError(
             f"x: of {kind.name} say which product: @vd.scan() def product(a: ..., b: ...): return a @ b"
         )
-    if name in ("cumsum", "cumprod") and kind is dtype.bool_:
-        raise ArgumentValueError(f"dtype: {name} does not store sums of truth values as such; leave it out")
 
 
 @record

@@ -13,10 +13,10 @@ from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.abbreviations import Buff
+from vkdispatch.codegen.builder import shader_context
 from vkdispatch.codegen.functions.invocation import global_invocation_id
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -87,19 +87,14 @@ def _kernel(kind: DType) -> ShaderFunction:
 
 
 def _copying(kind: DType) -> ShaderFunction:
-    def copy(dst: Any, src: Any) -> None:
-        i = global_invocation_id().x
-        dst[i] = src[i]
-
     # structures are copied as words
     word = next(word for word in _WORDS if kind.item_size % word.item_size == 0)
     unit = word if is_structure(kind) else kind
     count = kind.item_size // unit.item_size
     annotation: Any = Buff
-    decorate = shader(
-        lambda args: args.dst.size * count,
-        arg_type_annotations=[annotation[unit]] * 2,
-        arg_names=["dst", "src"],
-        rewrite=False,
-    )
-    return decorate(copy)
+    with shader_context() as context:
+        dst, src = context.declare_input_arguments([annotation[unit]] * 2, ["dst", "src"])
+        i = global_invocation_id().x
+        dst[i] = src[i]
+    description = context.get_description("copy").reinterpreting()
+    return ShaderFunction(description, None, None, lambda args: args.dst.size * count)

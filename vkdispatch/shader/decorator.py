@@ -97,6 +97,7 @@ def shader(
     def trace(
         function: Callable[..., Any], signature: Signature, exec_size: Any, workgroups: Any
     ) -> ShaderFunction:
+        __tracebackhide__ = True  # notebooks and pytest leave this frame out
         with vc.shader_context(flags) as context:
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
@@ -109,6 +110,7 @@ def shader(
         return traced
 
     def decorate(function: Callable[..., Any]) -> ShaderFunction:
+        __tracebackhide__ = True
         of_class = isinstance(function, classmethod)
         if isinstance(function, (staticmethod, classmethod)):
             function = function.__func__

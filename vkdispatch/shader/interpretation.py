@@ -19,6 +19,7 @@ from vkdispatch.base.dtype import (
     uvec3,
 )
 from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
@@ -120,6 +121,11 @@ def host_resources(
     check_apart(who, [slot for parameter in parameters for slot in parameter.slots[:1]], values)
     for parameter, value in zip(parameters, values, strict=True):
         slot = parameter.slots[0] if parameter.slots else None
+        if isinstance(value, (Buffer, Image, Sampler)) and value.context.queue_count > 1:
+            raise ArgumentValueError(
+                f"{who}: argument {parameter.name!r}: it has {value.context.queue_count} copies, one a queue, "
+                "and the interpreter takes one; give an array, such as read(0)"
+            )
         if isinstance(slot, BufferSlot):
             buffer = _host_buffer(
                 f"{who}: {slot.label}", kinds[slot.binding - base], value, slot.writes, read

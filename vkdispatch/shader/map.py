@@ -12,11 +12,12 @@ from typing import Any, cast
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, checked_dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, dtype, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_protocols import HostProtocols
+from vkdispatch.base.listing import Listed
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
 from vkdispatch.rewrite.functions import inlined
@@ -51,7 +52,7 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class MappingFunction(Referenced):
+class MappingFunction(Referenced, Listed):
     """A function to be traced inside another kernel. Equal only to itself.
 
     It is copied and pickled as functions are: by the name that its module has for it.
@@ -83,6 +84,11 @@ class MappingFunction(Referenced):
 
     def _described(self) -> str:
         return f"map {self.name!r}"
+
+    def __repr__(self) -> str:
+        taken = ", ".join(_annotation_text(each) for each in self.buffer_types)
+        result = f" -> {self.return_type.name}" if self.return_type is not None else ""
+        return f"<map {self.name!r}: ({taken}){result}>"
 
     @property
     def name(self) -> str:
@@ -184,12 +190,25 @@ def map(
     return MappingFunction(list(signature.annotations), return_type or _return_type(func), func)
 
 
+# as annotations are mostly written
+_SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: "Var"}
+
+
+def _annotation_text(annotation: Any) -> str:
+    if is_value(annotation):
+        return str(annotation.name)
+    inner = ", ".join(_annotation_text(each) for each in getattr(annotation, "__args__", ()))
+    origin = getattr(annotation, "__origin__", annotation)
+    name = _SHORT.get(origin, origin.__name__)
+    return f"{name}[{inner}]" if inner else name
+
+
 def is_value(annotation: object) -> bool:
     """Whether a parameter with this annotation takes a value."""
     return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
 
 
-class MappedArray(HostProtocols):
+class MappedArray(HostProtocols, Listed):
     """An array that is computed where it is read: a map and its arguments. Functions on arrays take it.
 
     Attributes
@@ -293,7 +312,7 @@ def evaluate_with(function: Callable[[MappedArray], Buffer[Any]]) -> None:
     _evaluation.function = function
 
 
-class OutputMap:
+class OutputMap(Listed):
     """A map for the output of a function on arrays, and its arguments beyond the value.
 
     Attributes
@@ -322,7 +341,8 @@ class OutputMap:
         return type(self), (self.mapping, self.arguments)
 
     def __repr__(self) -> str:
-        return f"<{self.mapping.name!r} for outputs: {len(self.arguments)} arguments>"
+        count = len(self.arguments)
+        return f"<{self.mapping.name!r} for an output: {count} argument{'s' * (count != 1)} beyond the value>"
 
 
 def _checked_values(
@@ -374,7 +394,7 @@ def _name_of(mapping: MappingFunction, from_last: int) -> str:
 def check_elements(label: str, annotation: Any, argument: Any) -> None:
     """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
     if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
-        check_element(label, annotation.__args__[0], argument.var_type)
+        check_element(label, checked_dtype(annotation.__args__[0]), argument.var_type)
 
 
 def _return_type(func: Callable[..., Any]) -> DType | None:

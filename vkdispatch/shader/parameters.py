@@ -456,6 +456,8 @@ def _wanted(parameter: Parameter) -> str:
 
 
 def given(value: Any) -> str:
-    """Describe what a caller gave: its class and a short text."""
+    """Describe what a caller gave: its class and a short text, which waits for no device."""
+    if isinstance(value, Buffer):
+        return f"a buffer of shape {value.shape} and dtype {value.var_type.name}"
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

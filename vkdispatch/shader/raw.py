@@ -13,6 +13,7 @@ from vkdispatch.base.errors import (
     DeviceLostError,
     ShaderBuildError,
     VulkanError,
+    describe_place,
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, Module, read_module, validate
@@ -259,8 +260,7 @@ def _checked_name(name: object, default: str) -> str:
 def _caller() -> str:
     """Return "file.py:12" for the line that called `glsl_kernel` or `spirv_kernel`."""
     frame = sys._getframe(2)
-    file = frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{frame.f_lineno}"
+    return describe_place(frame.f_code.co_filename, frame.f_lineno)
 
 
 # -- specialization

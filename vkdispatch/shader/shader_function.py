@@ -22,8 +22,9 @@ from vkdispatch.base.context import (
     is_current,
     use_context,
 )
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.listing import Listed
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.analysis import depends_on_workgroups
@@ -129,7 +130,7 @@ def _nothing() -> None:
     """Stand in for a weak reference."""
 
 
-class ShaderFunction(Referenced, Call[Function]):
+class ShaderFunction(Referenced, Listed, Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
 
     It is copied and pickled as functions are: by the name that its module has for it; that of an instance as
@@ -735,7 +736,22 @@ class ShaderFunction(Referenced, Call[Function]):
         print(self.get_src(line_numbers))
 
     def __repr__(self) -> str:
-        return repr(self.get_src())
+        try:
+            return repr(self.get_src())
+        except VkDispatchError:
+            # where there is no device, or it refuses the kernel
+            return repr(self.get_src(build=False))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print one line in notebooks; `repr` is the code."""
+        where = f" ({self._origin})" if self._origin else ""
+        sizes = {"exec_size": self.exec_size, "workgroups": self.workgroups, "local_size": self.local_size}
+        shown = "".join(
+            f", {name}={size!r}" for name, size in sizes.items() if isinstance(size, (int, str, tuple))
+        )
+        plan = self.plan
+        state = "not built yet" if plan is None else f"built for {plan.context._devices}"
+        printer.text(f"<kernel {self.name}({', '.join(self._names)}){where}{shown}, {state}>")
 
 
 def _make_unchecked(description: ShaderDescription, local_size: Extent | None) -> ShaderFunction:

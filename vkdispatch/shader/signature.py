@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base.dtype import DType, dtype
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, describe_place
 from vkdispatch.base.record import record
 
 
@@ -159,5 +159,4 @@ def origin_of(function: Callable[..., Any]) -> str | None:
     code = getattr(function, "__code__", None)
     if code is None:
         return None
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{code.co_firstlineno}"
+    return describe_place(code.co_filename, code.co_firstlineno)

@@ -8,6 +8,7 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function, is_recorded
+from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
@@ -403,17 +404,16 @@ def _position_kind(kind: object, out: object, length: int) -> DType:
     """Return the dtype of positions."""
     if kind is None:
         kind = out.var_type if isinstance(out, Buffer) else dtype.int64
-    if not isinstance(kind, type) or not issubclass(kind, dtype.dtype):
-        try:
-            kind = dtype.from_numpy_dtype(np.dtype(kind))  # type: ignore[call-overload]
-        except (TypeError, ValueError):
-            raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64, got {given(kind)}") from None
-    if kind not in _POSITIONS:
-        raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64 for positions, got {kind.name}")
-    most = {dtype.int32: 1 << 31, dtype.uint32: 1 << 32}.get(kind)
+    try:
+        found = parse_dtype(kind)
+    except (ArgumentTypeError, ArgumentValueError):
+        raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64, got {given(kind)}") from None
+    if found not in _POSITIONS:
+        raise ArgumentTypeError(f"dtype: expected (u)int32 or (u)int64 for positions, got {found.name}")
+    most = {dtype.int32: 1 << 31, dtype.uint32: 1 << 32}.get(found)
     if most is not None and length > most:
-        raise ArgumentValueError(f"dtype: positions up to {length - 1} do not fit {kind.name}")
-    return kind
+        raise ArgumentValueError(f"dtype: positions up to {length - 1} do not fit {found.name}")
+    return found
 
 
 def _pair(out: object, several: bool, count: int) -> tuple[Any, list[Any]]:

@@ -36,3 +36,7 @@ __all__ = [
     "rfft3",
     "transpose_kernel2D",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
