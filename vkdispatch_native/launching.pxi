@@ -47,7 +47,7 @@ cdef bint _pack_scalar(char code, char* target, object value):
                 return False
             memcpy(target, &real, 8)
         elif code in (b"i", b"h", b"q"):
-            signed = value
+            signed = PyNumber_Index(value)  # of a float an assignment would take the whole part
             if code == b"i":
                 if signed != <int32_t>signed:
                     return False
@@ -59,7 +59,7 @@ cdef bint _pack_scalar(char code, char* target, object value):
             else:
                 memcpy(target, &signed, 8)
         else:
-            unsigned = value
+            unsigned = PyNumber_Index(value)
             if code == b"I":
                 if unsigned != <uint32_t>unsigned:
                     return False

@@ -117,6 +117,7 @@ class Sketch:
         self.case = Case(function)
         self.options: list[str] = []
         self._count = 0
+        self._in_place = ("", "")  # an output that is an input, and one that is none
         mode = choices.below(100)
         self.case.queues = 2 if mode >= 88 else 1
         self.case.graph = 76 <= mode < 88
@@ -264,6 +265,7 @@ class Sketch:
             given = self.case.arrays[self.pick(inputs)]
             buffer = given.name.upper()
             self.option(name, f"{buffer}.view(vd.{given.kind})" if self.chance(25) else buffer)
+            self._in_place = (self.options[-1], f"{name}=fresh({kind!r}, {shape})")
             self.case.changed.add(given.name)
             self.case.excuse = "aliasing"
             if (given.kind, given.shape) != (kind, shape):
@@ -319,4 +321,16 @@ class Sketch:
         self.case.call = f"{self.case.function}({', '.join([*arguments, *options])})"
         if truth is not None and not self.case.truth.startswith("refuse"):
             self.case.truth = truth
+        self._warm_up()
         return self.case
+
+    def _warm_up(self) -> None:
+        """Perhaps make the call before: what is checked once for a signature has been checked by then."""
+        case = self.case
+        plain = case.function.count(".") == 1 and case.function not in ("vd.scan", "vd.shader")
+        if not plain or case.graph or not self.chance(12) or case.truth.startswith("refuse"):
+            return
+        if self._in_place[0]:
+            case.lines.append(case.call.replace(*self._in_place))
+        elif not case.changed:
+            case.lines.append(case.call)

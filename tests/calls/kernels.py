@@ -108,6 +108,8 @@ def _scaled(sketch: Sketch) -> Case:
         sketch.refuses("factor")
     else:
         case.truth = f"kernels.product({name}, {factor})"
+    if sketch.chance(50):  # later calls take a shorter way
+        case.lines.append(f"kernels.scaled({kind!r})({out.upper()}, {name.upper()}, 2)")
     sketch.finish([out.upper(), name.upper(), factor])
     case.call = case.call.replace("vd.shader(", f"kernels.scaled({kind!r})(", 1)
     case.signature, case.names = "", ("out", "x", "factor")
@@ -126,6 +128,9 @@ def _copied(sketch: Sketch) -> Case:
         sketch.refuses("x: another dtype")
     else:
         case.truth = f"kernels.as_kind({name}, {kind!r})"
+    if sketch.chance(50):
+        right = f"fresh({kind!r}, {shape})"
+        case.lines.append(f"kernels.copied({kind!r})({right}, {right})")
     given = name.upper()
     if other == kind and sketch.chance(8):
         given = sketch.pick(["None", "3", "'x'", f"{name}", "[1]"])

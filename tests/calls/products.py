@@ -32,6 +32,8 @@ def matmul(
     if kind == "float16" and {a.dtype, b.dtype} != {host}:
         # whether factors are rounded to halves first is the kernel's choice
         error = error + epsilon(kind) * magnitude
+        if any(np.any(np.abs(each.astype(float)) > truth.most(kind)) for each in (a, b)):
+            magnitude = np.full(magnitude.shape, np.inf)
     if host.kind == "c":
         # products with infinities are parts of NaN and infinity in any order
         magnitude = np.where(np.isfinite(value), magnitude, np.inf)

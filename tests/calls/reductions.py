@@ -37,7 +37,7 @@ def total(
     axes = axes_of(axis, x.ndim)
     kind = dtype or name_of(np.sum(np.empty(0, x.dtype)).dtype)
     start = 0 if initial is None else initial
-    if host_of(kind).kind in "iu":
+    if host_of(kind).kind in "iub":
         return expected(
             np.sum(x, axis=axes, dtype=host_of(kind), keepdims=keepdims, initial=start, where=where)
         )
@@ -59,7 +59,7 @@ def product(
     axes = axes_of(axis, x.ndim)
     kind = dtype or name_of(np.prod(np.empty(0, x.dtype)).dtype)
     start = 1 if initial is None else initial
-    if host_of(kind).kind in "iu":
+    if host_of(kind).kind in "iub":
         return expected(
             np.prod(x, axis=axes, dtype=host_of(kind), keepdims=keepdims, initial=start, where=where)
         )
@@ -316,6 +316,10 @@ def _rest(sketch: Sketch, name: str, kind: str, shape: tuple[int, ...], fill: st
         chosen = sketch.kind(fits)
         sketch.option("dtype", sketch.pick([f"vd.{chosen}", f"np.{chosen}", f"{chosen!r}"]))
         case.truth += f", dtype={chosen!r}"
+    elif name in ("total", "product") and plain and sketch.chance(2):
+        sketch.option("dtype", "vd.bool_")
+        case.truth += ", dtype='bool_'"
+        return
     if name in ("place", "count_nonzero") and sketch.chance(20):
         chosen = sketch.kind(INTEGERS)
         if np.prod(shape, dtype=int) < 120 or host_of(chosen).itemsize >= 4:

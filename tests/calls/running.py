@@ -221,7 +221,7 @@ def _of_inputs(this: _Run, results: Any) -> Outcome | None:
 def _of_refusal(case: Case, error: VkDispatchError, refusal: str) -> Outcome:
     message = f"{type(error).__name__}: {error}"
     lacking = isinstance(error, OutOfDeviceMemoryError) and not isinstance(error, ValueError)
-    if lacking or isinstance(error, (VulkanError, ShaderBuildError, CheckError)):
+    if (lacking and not refusal) or isinstance(error, (VulkanError, ShaderBuildError, CheckError)):
         return _failed(case, f"raised {message}")
     if not names_argument(case, str(error)):
         return _failed(case, f"refused without an argument's name: {message}")

@@ -97,6 +97,9 @@ def running(
             magnitude = np.where(np.isfinite(value), magnitude, np.inf)
     bound = error + epsilon(kind) * np.abs(value) + 4 * truth.least(kind)
     bound = np.where(magnitude > limit, np.inf, bound)
+    if host.kind == "c":
+        # one part may be a NaN, and the other a number
+        bound = np.where(np.isfinite(value), bound, np.inf)
     return Expected(value, kind, np.nan_to_num(bound, nan=0.0, posinf=np.inf))
 
 

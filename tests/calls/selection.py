@@ -306,7 +306,7 @@ def _histogram(sketch: Sketch) -> Case:
 def _bincount(sketch: Sketch) -> Case:
     kind, shape = sketch.kind((*INTEGERS, "bool_")), sketch.shape()
     limit = 2 if kind == "bool_" else int(sketch.pick([10, 100, 1000])) if host_of(kind).itemsize > 1 else 100
-    fill = sketch.pick(["below", "below", "below", "index"])
+    fill = sketch.pick(["below", "below", "below", "index"]) if kind != "bool_" else "below"
     given, host = sketch.input(kind, shape, fill, limit)
     options = ""
     if sketch.chance(30):

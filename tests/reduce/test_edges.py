@@ -218,3 +218,14 @@ def test_refusals_name_the_array() -> None:
         vd.argmax(vd.Buffer(3, vd.vec2))
     with pytest.raises(ValueError, match=r"^a, b: "):
         vd.dot(vectors, vd.asbuffer(np.zeros(4, np.float32)))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_places_of_any_integer_dtype(kind: str) -> None:
+    values = np.array([[3, 1, 2], [5, 9, 7]], np.float32)
+    buffer = vd.asbuffer(values)
+    for ours, theirs in ((vd.argmin, np.argmin), (vd.argmax, np.argmax)):
+        for axis in (None, 0, 1):
+            places = ours(buffer, axis, dtype=getattr(vd, kind)).read(0)
+            assert places.dtype == kind
+            assert np.array_equal(places, theirs(values, axis))

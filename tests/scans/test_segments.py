@@ -138,3 +138,12 @@ def test_segments_of_another_shape_or_dtype() -> None:
         vd.cumsum(x, 1, segments=vd.asbuffer(np.zeros((4, 3), bool)))
     with pytest.raises(ValueError, match="one row"):
         vd.cumsum(x, 1, segments=vd.asbuffer(np.zeros(2, np.int32)))
+
+
+def test_segments_of_nothing_are_checked() -> None:
+    nothing = vd.asbuffer(np.empty(0, np.float32))
+    for right in (np.empty(0, bool), np.array([0], np.int32)):
+        assert vd.cumsum(nothing, segments=vd.asbuffer(right)).shape == (0,)
+    for wrong in (np.zeros(1, bool), np.zeros(2, np.float32)):
+        with pytest.raises((TypeError, ValueError), match=r"^segments: "):
+            vd.cumsum(nothing, segments=vd.asbuffer(wrong))

@@ -595,6 +595,19 @@ def test_values_that_do_not_fit(kind: Any, value: Any) -> None:
         kernel(vd.Buffer(1, kind), value)
 
 
+@pytest.mark.parametrize("kind", [vd.int16, u32, i32, i64, vd.uint64])
+@pytest.mark.parametrize("value", [2.9, np.float32(2.5), np.array(2.9)])
+def test_later_calls_check_numbers_too(kind: Any, value: Any) -> None:
+    kernel = vd.shader(1, arg_type_annotations=[Buff[kind], Const[kind]], arg_names=["out", "x"])(_store_body)
+    out = vd.Buffer(1, kind)
+    for right in (2, np.int64(3), True, 4.0):
+        kernel(out, right)
+        assert out.read(0)[0] == right
+    with pytest.raises(ValueError, match=r"argument 'x'.*whole number"):
+        kernel(out, value)
+    assert out.read(0)[0] == 4
+
+
 def _store_body(out: Any, value: Any) -> None:
     out[0] = value
 

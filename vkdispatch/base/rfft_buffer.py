@@ -127,10 +127,12 @@ def asrfftbuffer(arr: Array, fourier_type: DType | None = None) -> RFFTBuffer:
     TypeError
         `arr` is no array.
     ValueError
-        `arr` is complex, or of a dtype with no matching complex one.
+        `arr` is complex, of a dtype with no matching complex one, or has no axes.
     """
     if not isinstance(arr, np.ndarray):
         raise ArgumentTypeError(f"arr: expected a NumPy array, got {type(arr).__name__}")
+    if not arr.ndim:
+        raise ArgumentValueError("arr: a real FFT needs at least one axis, got an array without")
     if fourier_type is None:
         fourier_type = _FOURIER_OF_SIZE.get(arr.dtype.itemsize) if arr.dtype.kind in "iuf" else None
     if arr.dtype.kind == "c" or fourier_type is None:

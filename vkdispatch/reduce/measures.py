@@ -430,6 +430,6 @@ def extreme_place(kind: DType, largest: bool, index: DType, out_type: DType) -> 
         out_type,
         gather,
         combine,
-        lambda state, _: converted(state[-1], out_type),
+        lambda state, _: narrowed(state[-1], out_type),
         most_columns=1,
     )

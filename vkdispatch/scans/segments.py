@@ -64,6 +64,8 @@ def flags_of(
         )
     if not is_recorded(graph):
         raise_bad_starts(segments)
+    if not around[1]:
+        return None
     flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
     if not flags.size:
         return flags
