@@ -137,8 +137,6 @@ def asrfftbuffer(arr: Array, fourier_type: DType | None = None) -> RFFTBuffer:
         fourier_type = _FOURIER_OF_SIZE.get(arr.dtype.itemsize) if arr.dtype.kind in "iuf" else None
     if arr.dtype.kind == "c" or fourier_type is None:
         raise ArgumentValueError(f"arr: expected real numbers of 16, 32 or 64 bits, got {arr.dtype}")
-    if not arr.shape:
-        raise ArgumentValueError("arr: a real FFT needs at least one axis, got a number")
     buffer = RFFTBuffer(arr.shape, fourier_type)
     buffer.write_real(arr)
     return buffer

@@ -8,7 +8,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.operand import operand
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import bool_, component_type, is_buffer_only, is_complex, is_matrix
+from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.arguments import (
@@ -382,8 +382,6 @@ def _place(
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     ordered(name, array.var_type, numbers=True)
     kind = index_type(name, array.var_type, kind_given, array.context)
-    if is_buffer_only(kind):
-        raise ArgumentValueError(f"dtype: {name} gives integers of 16 bits and more, got {kind.name}")
     check_not_empty(array, call, f"attempt to get {name} of an empty sequence")
     accumulator = extreme_place(array.var_type, name == "argmax", place_type(array, call), kind)
     return reduced(array, accumulator, call)

@@ -67,8 +67,6 @@ def flags_of(
     if not around[1]:
         return None
     flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
-    if not flags.size:
-        return flags
     cleared(flags, graph)
     if segments.size:
         _marking(segments.var_type)(flags, segments, graph=graph)
