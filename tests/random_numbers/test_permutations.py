@@ -169,3 +169,14 @@ def test_maps_and_places_of_results() -> None:
     out = vd.Buffer(50, vd.uint8)
     assert vd.random.Generator(9).permutation(50, dtype=vd.uint8, out=out) is out
     assert np.array_equal(out.read(0), order)
+
+
+@pytest.mark.parametrize("kind", [vd.float16, vd.bfloat16, vd.hvec3, vd.complex32])
+@pytest.mark.parametrize("count", [5, 2000])
+def test_every_bit_of_halves_is_kept(kind: type[vd.dtype], count: int) -> None:
+    buffer = vd.Buffer((count,), kind)
+    words = np.random.default_rng(1).integers(0, 1 << 16, buffer.mem_size // 2).astype(np.uint16)
+    buffer.write(words.tobytes())
+    moved = vd.random.Generator(3).permutation(buffer).view(vd.uint16).read(0)
+    order = vd.random.Generator(3).permutation(count).read(0)
+    np.testing.assert_array_equal(moved.reshape(count, -1), words.reshape(count, -1)[order])

@@ -109,7 +109,7 @@ def output(
         It is no such map, or returns nothing, or an array does not broadcast to the result's shape.
     """
     if output_map is None:
-        return Output(_plain(value_type))
+        return plain_output(value_type)
     if isinstance(output_map, MappingFunction):
         if not output_map.buffer_types or not is_value(output_map.buffer_types[0]):
             raise ArgumentTypeError(
@@ -163,6 +163,11 @@ def _check_reaches(output_map: OutputMap, most: int) -> None:
             f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {own}; the result "
             f"has one axis and up to {most} elements, so expected one axis of at least {most}, or one element"
         )
+
+
+def plain_output(value_type: DType) -> Output:
+    """Return how a kernel stores values as they are."""
+    return Output(_plain(value_type))
 
 
 @remembered

@@ -29,11 +29,20 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
-from vkdispatch.arrays.operand import Operand
-from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.operand import Operand, plain_source
+from vkdispatch.arrays.output import Output, Sink, plain_output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, compute_type, uint32, uint64
+from vkdispatch.base.dtype import (
+    DType,
+    bfloat16,
+    component_type,
+    compute_type,
+    float16,
+    uint16,
+    uint32,
+    uint64,
+)
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.random.philox import own
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -105,12 +114,22 @@ def gather(
     ValueError
         There are too many elements behind the axis.
     """
-    if inner > 0xFFFFFFFF:
+    taken, sink, parts = source.source, output.sink, 1
+    if _moves_halves(source, output):
+        # as words: conversions to float32 and back change the bits of a NaN
+        taken, sink, parts = plain_source(uint16), plain_output(uint16).sink, source.var_type.item_size // 2
+    if inner * parts > 0xFFFFFFFF:
         raise ArgumentValueError(f"axis: rows of {inner} elements are too long; expected less than 2**32")
     given = () if places is None else (places,)
-    kernel = _gathering_kernel(output.sink, source.source, None if places is None else places.var_type)
-    arguments = (*given, *source.arguments, *output.arguments, inner)
-    kernel(result, *arguments, exec_size=result.size, graph=graph)
+    kernel = _gathering_kernel(sink, taken, None if places is None else places.var_type)
+    arguments = (*given, *source.arguments, *output.arguments, inner * parts)
+    kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
+
+
+def _moves_halves(source: Operand, output: Output) -> bool:
+    plain = source.source.plain and output.sink.mapping is None
+    halves = component_type(source.var_type) in (float16, bfloat16)
+    return plain and halves and all(info.int_16_support for info in source.context.device_infos)
 
 
 @remembered
