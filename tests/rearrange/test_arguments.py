@@ -30,7 +30,13 @@ WRONG: list[tuple[str, type[Exception], str, Callable[[Any, Any], Any]]] = [
     ("along", ValueError, "indices: expected the shape", lambda x, i: vd.take_along_axis(x, i, 0)),
     ("put into a map", TypeError, "x: ", lambda x, i: vd.put(halved(x), i, 1.0)),
     ("put complex", TypeError, "values: ", lambda x, i: vd.put(x, i, 1j)),
-    ("put too much", TypeError, "values: ", lambda x, i: vd.put(i, i, 10**30)),
+    (
+        "more than a byte",
+        ValueError,
+        "y: -1 is out of bounds",
+        lambda x, i: vd.where(x, vd.Buffer((3, 4), vd.uint8), -1),
+    ),
+    ("put too much", ValueError, "values: ", lambda x, i: vd.put(i, i, 10**30)),
     (
         "fill with a text",
         TypeError,

@@ -211,6 +211,10 @@ def test_refusals_name_the_array() -> None:
     for function in (vd.min, vd.max, vd.argmin, vd.argmax):
         with pytest.raises(ValueError, match=r"^x: .*(zero-size array|empty sequence)"):
             function(nothing)
+    for shape, axis in (((0, 0), 0), ((0, 1, 0), -3)):  # there are no results either, and NumPy refuses it
+        with pytest.raises(ValueError, match="empty sequence"):
+            vd.argmax(vd.Buffer(shape, vd.float32), axis=axis)
+    assert vd.argmax(vd.Buffer((0, 3), vd.float32), axis=1).shape == (0,)
     with pytest.raises(ValueError, match=r"^x: zero-size array"):
         vd.norm(nothing, -np.inf)
     vectors = vd.asbuffer(np.zeros(3, np.float32))

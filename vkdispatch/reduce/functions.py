@@ -382,7 +382,8 @@ def _place(
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     ordered(name, array.var_type, numbers=True)
     kind = index_type(name, array.var_type, kind_given, array.context)
-    check_not_empty(array, call, f"attempt to get {name} of an empty sequence")
+    if call.length(array.shape) == 0:  # as NumPy, also where there are no results
+        raise ArgumentValueError(f"x: attempt to get {name} of an empty sequence")
     accumulator = extreme_place(array.var_type, name == "argmax", place_type(array, call), kind)
     return reduced(array, accumulator, call)
 
