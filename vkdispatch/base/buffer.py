@@ -52,9 +52,9 @@ class OversizedBufferError(OutOfDeviceMemoryError, ValueError):
 class Buffer(HostProtocols, Handle, Generic[_D]):
     """An array of 0 to 3 dimensions in device memory, one copy for each queue of the context.
 
-    Its contents are undefined until written. Copies (`copy.copy`, `copy.deepcopy`) have memory of their own
-    in the same context. A pickle has the contents of every queue's copy, and makes a buffer in the context
-    that is current then.
+    Its contents are undefined until written. `copy.copy` and `copy.deepcopy` return a buffer with memory of
+    its own in the same context. A pickle holds the contents of every queue's copy; loading it makes a buffer
+    in the current context.
 
     Attributes
     ----------
@@ -117,8 +117,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         Parameters
         ----------
         shape
-            An int or up to 3 ints. A buffer of no elements is what functions on arrays take and give where
-            there is nothing.
+            An int or up to 3 ints. Lengths may be 0.
         var_type
             A dtype such as `vd.float32` (a NumPy dtype is understood too), or a dataclass whose fields are
             dtypes.
@@ -132,7 +131,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         TypeError
             `var_type` is no dtype, or `shape` holds something that is no int.
         ValueError
-            Too many axes, or a negative size.
+            `shape` has more than 3 axes, or a negative length.
         MemoryError
             The device has no room. Beyond 2**30 elements it is a ValueError as well.
         RuntimeError
@@ -179,23 +178,24 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         return made
 
     def view(self, var_type: "DType | np.dtype[Any] | type[Any]") -> "Buffer[Any]":
-        """Return a buffer on the same memory that takes its bytes for elements of another dtype.
+        """Return a buffer on the same memory, with elements of another dtype.
 
-        Nothing is copied or converted, as with `numpy.ndarray.view`: what is written to one is in the other.
-        The view keeps the memory alive, and ends when this buffer is destroyed.
+        Nothing is copied or converted, as with `numpy.ndarray.view`: a write to one buffer changes the other.
+        The view keeps the memory alive, but cannot be used after this buffer is destroyed.
 
         Parameters
         ----------
         var_type
-            The dtype of the view's elements. Where they are larger or smaller than this buffer's, the last
-            axis has fewer or more of them: (1024, 4) of float32 are (1024, 1) of vec4.
+            The dtype of the view's elements. If their size differs from that of this buffer's elements, the
+            length of the last axis changes: a buffer of float32 of shape (1024, 4) has a view of vec4 of
+            shape (1024, 1).
 
         Raises
         ------
         TypeError
             `var_type` is no dtype.
         ValueError
-            The last axis is no whole number of such elements.
+            The last axis does not hold a whole number of such elements.
         RuntimeError
             The buffer was destroyed.
         """
@@ -257,25 +257,32 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         Parameters
         ----------
         data
-            An array of the buffer's shape and dtype, of any byte order and memory layout, or one axis of all
-            the elements in C order. Vectors and matrices have axes of their own behind the buffer's. A
-            complex number is as good as a last axis of two, for complex dtypes and for vectors of two. A
-            bfloat16 or complex32 buffer takes float32 or complex64, as `read` returns them, and rounds;
-            uint16 and pairs of float16 are taken as they are. A structured array has the fields of a buffer
-            of structures, wherever in its elements. Or at most `mem_size` bytes as they are, which go to the
-            start of the buffer; a memoryview is bytes, whatever its format.
+            An array or bytes.
+
+            An array must have the buffer's shape and dtype, or one axis with all elements in C order. Byte
+            order and memory layout are free. Vectors and matrices add their own axes after the buffer's. For
+            complex dtypes and vectors of two components, an array may hold complex numbers, or their
+            components in a last axis of length 2. A bfloat16 buffer takes float32, which is rounded, or
+            uint16, which holds its bits. A complex32 buffer takes complex64, which is rounded, or float16
+            with a last axis of length 2. For a buffer of structures, a structured array must have the same
+            fields, at any offsets.
+
+            Bytes, and the bytes of a memoryview of any format, are copied unchanged to the start of the
+            buffer; there may be at most `mem_size` of them.
         index
             The queue whose copy is written; None writes every copy.
         casting
-            What may be converted, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or "same_kind".
+            Which conversions are allowed, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or
+            "same_kind".
 
         Raises
         ------
         TypeError
-            `data` is neither an array nor bytes, holds Python objects, or has a mask or other fields.
+            `data` is neither an array nor bytes, holds Python objects, has a mask, or has other fields than
+            the buffer.
         ValueError
-            `data` has another shape or dtype or too many bytes, there is no such queue or casting, or the
-            buffer is read-only.
+            `data` has another shape or dtype, or too many bytes; `index` or `casting` has no such value; or
+            the buffer is read-only.
         """
         queue = self._writable_queue(index)
         self._native.write(queue, self._checked_bytes(data, casting))
@@ -436,8 +443,8 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         Parameters
         ----------
         data
-            An array of the buffer's dtype, as for `write`, of any shape in front of the element's own axes:
-            its elements in C order. Or bytes of whole elements.
+            An array of the buffer's dtype, as for `write`, of any shape; its elements are written in C order.
+            Or the bytes of whole elements.
         start
             The flat index of the first element to write.
         index, casting
@@ -446,10 +453,10 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         Raises
         ------
         TypeError
-            As `write`, or `start` is no int.
+            As for `write`, or `start` is not an int.
         ValueError
-            `data` has another dtype, is no count of whole elements or reaches beyond the buffer, or there is
-            no such queue or casting.
+            `data` has another dtype, does not consist of whole elements, or reaches beyond the buffer; or
+            `index` or `casting` has no such value.
         """
         queue = self._writable_queue(index)
         octets = octets_of(self.var_type, data, None, casting)
@@ -618,7 +625,7 @@ def checked_shape(shape: object) -> tuple[int, ...]:
 
 
 class Computed(Protocol):
-    """An array that is computed on the device where it is read, such as a map called with its arguments."""
+    """An array that the device computes when it is read, such as a map called with its arguments."""
 
     def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
 
@@ -629,17 +636,18 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     Parameters
     ----------
     array
-        A NumPy array; or a map called with its arguments, which one kernel computes on the device (recorded,
-        where a global graph is set).
+        A NumPy array; or a map called with its arguments, which one kernel computes on the device. If a
+        global graph is set, that kernel is recorded.
     context
-        Where; None: the current context, and for maps that of their arguments.
+        Where; None: the current context, or for maps that of their arguments.
 
     Raises
     ------
     TypeError
         `array` is neither, or has a mask.
     ValueError
-        No dtype matches the array's, or it has more than 3 axes; or a map's arguments lie in another context.
+        No dtype matches that of the array, it has more than 3 axes, or a map's arguments are in another
+        context.
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:

@@ -46,21 +46,21 @@ class Context(Unshared, Listed):
     device_ids
         Indices of the devices in `vd.get_devices()`.
     device_infos
-        What is known of each.
+        The properties of each device.
     queue_families, queue_count
-        Families of each device's queues, and how many queues there are in all.
+        The queue families of each device, and the total number of queues.
     closed
         Whether `close` was called.
     borrowed
-        Whether the devices are somebody else's; see `vd.make_context_from_handles`.
+        Whether another library owns the devices; see `vd.make_context_from_handles`.
     subgroup_size, subgroup_enabled, subgroup_arithmetic
-        Invocations of a subgroup, and whether kernels have subgroup operations and reductions among them.
+        Invocations of a subgroup, and whether kernels have subgroup operations and subgroup reductions.
     max_workgroup_size, max_workgroup_invocations, max_workgroup_count
-        Most invocations of a workgroup along each axis and in all, and most workgroups along each axis.
+        Limits: invocations of a workgroup along each axis and in total, and workgroups along each axis.
     max_shared_memory
-        Most shared memory of a workgroup.
+        Limit of the shared memory of a workgroup, in bytes.
     max_storage_buffer_range, uniform_buffer_alignment
-        Most of a buffer that a kernel sees through one binding, and alignment of uniform data.
+        Limit of the bytes that a kernel sees through one binding, and the alignment of uniform data.
     """
 
     _instead = "make one where it is needed, with vd.make_context(...)"
@@ -332,9 +332,9 @@ class Handle(Unshared, Listed):
     Attributes
     ----------
     context
-        Where it is.
+        The context that the object belongs to.
     destroyed
-        Whether its device memory was given back.
+        Whether its device memory was released.
     """
 
     context: Context

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def notebook_shell() -> Any:
-    """Return IPython's shell, which also runs notebooks, or None where the program is no part of one."""
+    """Return IPython's shell, which also runs notebooks, or None outside of IPython."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
 
@@ -54,11 +54,11 @@ class ArgumentIndexError(VkDispatchError, IndexError):
 
 
 class AxisError(ArgumentValueError, ArgumentIndexError):
-    """An array has no such axis, or one is named twice; like `numpy.exceptions.AxisError`."""
+    """An axis is out of range, or is named twice; like `numpy.exceptions.AxisError`."""
 
 
 class OverlapError(ArgumentValueError):
-    """Two arguments of a call are the same memory, of which one would be overwritten while it is needed."""
+    """Two arguments of a call share memory, and the call would overwrite data that it still needs."""
 
 
 class CheckError(VkDispatchError):

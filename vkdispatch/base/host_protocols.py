@@ -13,10 +13,10 @@ Array = np.ndarray[Any, Any]
 
 
 class HostProtocols:
-    """Answers `bool`, `len`, `float`, `np.asarray` and the like; NumPy's functions and iteration are refused.
+    """Support `bool`, `len`, `float`, `np.asarray` and the like; refuse iteration and NumPy's functions.
 
-    One element is read from queue 0. To take an array apart, or to compute with it on the host, is to copy it
-    there, which programs say: `buf.read(0)` or `np.asarray(buf)`.
+    The only element of an array is read from queue 0. Iteration and NumPy's functions would copy to the host
+    without saying so; programs ask for the copy with `buf.read(0)` or `np.asarray(buf)`.
     """
 
     __slots__ = ()
@@ -39,7 +39,7 @@ class HostProtocols:
         Raises
         ------
         ValueError
-            There are several elements, or none, or it is a vector or matrix.
+            The number of elements is not one, or the element is a vector or matrix.
         """
         if math.prod(self.shape) == 1:
             array = self.read(0)

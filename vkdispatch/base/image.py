@@ -154,20 +154,21 @@ class Image(Handle):
         Parameters
         ----------
         data
-            An array of `array_shape` and the image's dtype, of any byte order and memory layout, or one axis
-            of all the values in C order; one channel may have an axis of its own. Or exactly `mem_size` bytes
-            laid out like it. It may be changed on return.
+            An array of `array_shape` and the image's dtype, or one axis with all values in C order. Byte
+            order and memory layout are free, and a single channel may have an axis of length 1. Or exactly
+            `mem_size` bytes in the same order. `data` may be reused on return.
         device_index
             The queue whose copy is written; -1 writes every copy.
         casting
-            What may be converted, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or "same_kind".
+            Which conversions are allowed, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or
+            "same_kind".
 
         Raises
         ------
         TypeError
-            `data` is neither an array nor bytes, holds Python objects or has a mask.
+            `data` is neither an array nor bytes, holds Python objects, or has a mask.
         ValueError
-            `data` has another shape, dtype or size, or there is no such queue or casting.
+            `data` has another shape, dtype or size, or there is no such queue or casting rule.
         """
         self.require_alive()
         everywhere = device_index == ALL_QUEUES

@@ -462,7 +462,7 @@ class CommandGraph(CommandList):
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
 
-        The same name may be bound many times. A submit needs a value for each name that a recorded kernel
+        The same name may be bound several times. `submit` needs a value for each name that a recorded kernel
         uses.
 
         Raises
@@ -531,8 +531,8 @@ class CommandGraph(CommandList):
         Raises
         ------
         ValueError
-            A bound variable has no value, or one that does not fit or has the wrong shape for so many
-            instances; or there is no such queue.
+            A bound variable has no value, or its value does not fit its type or the number of instances; or
+            there is no such queue.
         CheckError
             A checked kernel violated a check; everything has been run.
         """

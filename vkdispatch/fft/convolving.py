@@ -240,8 +240,8 @@ def convolve2D(  # noqa: N802
     buffer
         Complex, of two axes or three: the outcome, and the signal unless there is an input map.
     kernel
-        Complex, of the same shape; with `kernel_map` its argument, or a tuple of them. Where `kernel_map` is
-        given by name they may also follow one another.
+        Complex, of the same shape. With `kernel_map`: its argument, or a tuple of its arguments, which may
+        also be passed one after the other if `kernel_map` is passed by name.
     kernel_map, buffer_shape, graph, print_shader, normalize, transposed_kernel, kernel_inner_only
         As for `convolve`; the kernel is applied along the axis before the last.
     input_map, output_map

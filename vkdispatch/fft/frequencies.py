@@ -36,7 +36,7 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
     Raises
     ------
     TypeError, ValueError
-        `n` is no positive int, or `d` no number other than 0.
+        `n` is not a positive int, or `d` is not a number other than 0.
     """
     return np.fft.fftfreq(*_checked_samples(n, d))
 

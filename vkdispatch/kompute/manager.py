@@ -380,7 +380,7 @@ class Manager(NamedEvaluations):
     def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
         """Run an operation in the sequence of a name, or with None in a new one.
 
-        `eval_await_def` waits for the new one. A sequence whose operation is refused is not kept.
+        `eval_await_def` waits for the new one. If the operation raises an error, no new sequence is kept.
         """
         named = self._alive().named
         sequence = (None if name is None else named.get(name)) or self.sequence()

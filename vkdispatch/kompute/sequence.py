@@ -91,8 +91,8 @@ class Sequence(NamedRecords, Opaque):
     def record(self: _S, op: OpBase) -> _S:
         """Record an operation: its commands as they are now, its push constants included.
 
-        Where it raises, the operation is not recorded: the sequence goes on recording, or, where this would
-        have begun a recording, keeps the one that it has.
+        If it raises, the operation is not recorded. A sequence that is recording continues; otherwise it
+        keeps its previous recording.
 
         Returns
         -------
@@ -238,7 +238,7 @@ class Sequence(NamedRecords, Opaque):
         Parameters
         ----------
         op
-            An operation that is recorded first, in place of all others; where it is refused, these stay.
+            An operation that replaces all recorded ones. If it raises an error, those stay.
 
         Raises
         ------

@@ -62,8 +62,8 @@ class Generator:
     The stream is one of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is NumPy's
     `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then give the very numbers
     of NumPy. Each draw goes on where the one before ended, and only a count is kept on the host. Any number
-    of threads may draw; each draw takes a piece of the stream that is its own. A copy, or a pickle, is a
-    generator of its own that goes on from where this one stands.
+    of threads may draw; each draw takes a piece of the stream that is its own. A copied or
+    unpickled generator starts at the current place in the stream, and is independent of this one.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class Generator:
         float32 are the upper 24 bits of a word of 32 bits, times 2**-24; float64 the upper 53 of 64, times
         2**-53; float16 the upper 11 of 16, times 2**-11. A word makes several smaller ones, the lowest bits
         first (of philox4x64 those of 32 bits are NumPy's); two of philox4x32 make one of 64 bits, the lower
-        first. What a draw of float16 leaves of a word is taken by the next draw, if that is of float16 too.
+        first. If a draw of float16 leaves half a word, a draw of float16 right after it uses that half.
 
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.

@@ -79,8 +79,8 @@ def where(
         Buffers, maps called with their arguments, or numbers. Where their dtypes differ, the result has the
         one that NumPy promotes them to; Python numbers give way to arrays.
     out
-        The buffer for the result; None makes one. It may be an array of the result's size, or what a map of
-        that size reads at the mapped index alone.
+        The buffer for the result; None makes one. It may be one of the arrays, if that has the result's size,
+        or an argument that a map of that size reads only at the mapped index.
     output_map
         A map that each value goes through on its way; its index is that in the result.
     graph

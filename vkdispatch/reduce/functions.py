@@ -63,9 +63,9 @@ def sum(
     axis
         An axis or several; None: all.
     dtype
-        Of the result, which values are added up in (of fewer than 32 bits, in 32; the sum of truth values is
-        whether any is true, and their product whether all are). None: integers of fewer than 64 bits, and
-        truth values, give int64 or uint64, all else its own dtype.
+        Of the result and of the additions; types of fewer than 32 bits are added in 32 bits. With bool, the
+        sum says whether any element is true, and the product whether all are. None: int64 or uint64 for bool
+        and integers of fewer than 64 bits, else the dtype of `x`.
     out
         A buffer for the result, of its shape and dtype; None makes one.
     keepdims
@@ -73,8 +73,7 @@ def sum(
     initial
         A number to start with; None is 0.
     where
-        A mask of truth values: only elements where it is true count. It broadcasts to the shape of `x`, as
-        in NumPy.
+        A mask of bool: only elements where it is true count. It broadcasts to the shape of `x`, as in NumPy.
     output_map
         A `vd.map` for the results, whose first parameter gets the value.
     graph

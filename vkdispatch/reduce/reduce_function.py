@@ -61,7 +61,7 @@ class _Launches:
 class ReduceFunction(Referenced):
     """A reduction. Calling it queues the work, or records it into a graph, and returns the result's buffer.
 
-    It is copied and pickled as functions are: by the name that its module has for it.
+    It is copied and pickled as Python functions are: by module and name.
 
     Attributes
     ----------

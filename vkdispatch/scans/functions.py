@@ -40,8 +40,9 @@ _COMMON = """
         Whether to begin with the last element.
     segments
         Begin anew where a segment begins: a buffer of bool, of x's shape, with true there; or, for one row,
-        of integers: the places where segments begin, in any order; those beyond the end do not count. For
-        signed ones the call waits, to see that none is negative, unless it is recorded.
+        of integers: the places where segments begin, in any order. Places beyond the end are ignored. A
+        call with signed integers waits until the device has checked that none is negative; a recorded call
+        ignores negative places.
     output_map
         A `vd.map` of each result.
     graph

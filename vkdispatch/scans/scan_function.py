@@ -80,7 +80,7 @@ def _check_overlap(out: object, values: Operand, target: Output, segments: objec
 class ScanFunction(Referenced):
     """A scan. Calling it queues the work, or records it into a graph, and returns the result's buffer.
 
-    It is copied and pickled as functions are: by the name that its module has for it.
+    It is copied and pickled as Python functions are: by module and name.
 
     Attributes
     ----------

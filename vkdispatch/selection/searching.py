@@ -106,7 +106,7 @@ def searchsorted(
         "left": the first place that a value may take; "right": the last one, behind all that equal it.
     sorter
         An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`. The
-        call waits until the device has looked at them, unless it is recorded, where they have to be right.
+        call waits until the device has checked them. A recorded call does not check them.
     output_map
         A map that is given each place (int64).
     graph
@@ -124,7 +124,7 @@ def searchsorted(
     ValueError
         `sorted` has more axes than one, `sorter` another length, or `side` is neither.
     IndexError
-        `sorter` holds what is no place in `sorted`.
+        An element of `sorter` is not an index of `sorted`.
     """
     array, wanted = _checked(sorted, "sorted"), _checked(values, "values")
     if len(array.shape) != 1:

@@ -55,7 +55,7 @@ def mapped_at(index: Any) -> Iterator[None]:
 class MappingFunction(Referenced, Listed):
     """A function to be traced inside another kernel. Equal only to itself.
 
-    It is copied and pickled as functions are: by the name that its module has for it.
+    It is copied and pickled as Python functions are: by module and name.
 
     Attributes
     ----------
@@ -113,8 +113,8 @@ class MappingFunction(Referenced, Listed):
         Raises
         ------
         TypeError, ValueError
-            There are too few or too many arguments, a value is not what it should be, or the shapes of the
-            arrays that give values do not broadcast.
+            There are too few or too many arguments, an argument has the wrong type or value, or the arrays
+            for value parameters do not broadcast.
         """
         if is_tracing():
             return self.callback(*arguments)
@@ -218,8 +218,8 @@ class MappedArray(HostProtocols, Listed):
     arguments
         What it is called with.
     shape, size
-        What the arrays among the arguments for values broadcast to, as in NumPy; without any, those of the
-        first buffer.
+        The shape to which the arrays for value parameters broadcast, as in NumPy; if there are none, the
+        shape of the first buffer.
     var_type
         The map's return type.
     context
@@ -256,15 +256,15 @@ class MappedArray(HostProtocols, Listed):
     def read(
         self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
     ) -> "np.ndarray[Any, Any]":
-        """Compute the array now, wait for it, and return it; a global graph does not record that.
+        """Compute the array, wait for it, and return it. A global graph does not record this.
 
         Parameters
         ----------
         index
-            The queue on whose copies of the buffers it is computed; None stacks what all queues make of
-            theirs along a new leading axis.
+            The queue whose copies of the buffers are used; None stacks the results of all queues along a new
+            leading axis.
         out
-            As of `Buffer.read`.
+            As for `Buffer.read`.
 
         Returns
         -------
@@ -322,7 +322,7 @@ class OutputMap(Listed):
     arguments
         What it is called with, without the first, the value.
     shape
-        What the arrays among the arguments for values broadcast to; () without any.
+        The shape to which the arrays for value parameters broadcast; () if there are none.
     """
 
     __slots__ = ("arguments", "mapping", "shape")

@@ -62,8 +62,8 @@ class RawKernel(ShaderFunction):
     """A kernel given as GLSL or SPIR-V. Calling it queues a dispatch, or records one into a graph.
 
     `exec_size` is rounded up to whole workgroups, and all of their invocations run: the code itself has to
-    leave out those beyond the end, unlike a traced kernel. It is pickled by value: its SPIR-V, and what was
-    said about it.
+    leave out those beyond the end, unlike a traced kernel. It is pickled by value: its SPIR-V, and
+    the arguments that it was made with.
 
     Attributes
     ----------

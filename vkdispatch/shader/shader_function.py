@@ -133,8 +133,8 @@ def _nothing() -> None:
 class ShaderFunction(Referenced, Listed, Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
 
-    It is copied and pickled as functions are: by the name that its module has for it; that of an instance as
-    methods are.
+    It is copied and pickled as Python functions are: by module and name. The kernel of an instance is pickled
+    as methods are: by the instance and the name.
 
     Attributes
     ----------

@@ -85,8 +85,8 @@ def sort(
     segments
         Where segments of the axis begin, as ints in ascending order: each segment is sorted for itself. The
         row starts of a CSR matrix, say, of which the last may be the end, or be left out. What lies before
-        the first is a segment too. An array that holds them, or a buffer of (u)int32 or (u)int64: the call
-        waits until the device has looked at those, unless it is recorded, where they have to be right.
+        the first is a segment too. A sequence or array of ints, or a buffer of (u)int32 or (u)int64. A call
+        with a buffer waits until the device has checked it; a recorded call does not check it.
     out
         Where the result goes: a buffer of its shape and dtype; `x` itself sorts in place. None: a new one.
     output_map
@@ -103,7 +103,7 @@ def sort(
     TypeError
         An argument is of a wrong kind, or `x` is of vectors or matrices, which have no order.
     ValueError
-        There is no such axis, `out` does not fit, or `segments` do not ascend from 0 on, or go beyond the
+        There is no such axis, `out` does not fit, or `segments` are negative, not ascending or beyond the
         end.
     """
     keys = _keys(x, "x", axis, descending, stable, segments, graph)
