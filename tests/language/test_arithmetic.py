@@ -155,7 +155,7 @@ def test_division_truncates_without_the_flag() -> None:
 def test_division_of_python_numbers_and_misuse() -> None:
     assert (vc.floor_divide(-7, 2), vc.floor_mod(-7, 2), vc.floor_divide(7.5, 2)) == (-4, 1, 3.0)
     with vc.shader_context() as context:
-        x, z, m = context.declare_input_arguments([Const[f32], Const[c64], Const[m2]])
+        x, z, m, n = context.declare_input_arguments([Const[f32], Const[c64], Const[m2], Const[i32]])
         for error, message, misuse in (
             (ValueError, "division of 3 by zero", lambda: vc.floor_divide(3, 0)),
             (TypeError, "expected integers or real numbers, got complex64", lambda: vc.floor_mod(z, 2)),
@@ -163,6 +163,10 @@ def test_division_of_python_numbers_and_misuse() -> None:
             (TypeError, "both operands must be integers, got float32; see vc.floor_divide", lambda: x // 2),
             (TypeError, "both operands must be integers, got float32; see vc.mod", lambda: x % 2),
             (ValueError, "expected GPU values or numbers", lambda: vc.floor_mod("a", 2)),
+            (ValueError, "//: integer division by zero", lambda: n // 0),
+            (ValueError, "%: integer division by zero", lambda: n % 0),
+            (ValueError, "//: integer division by zero", lambda: vc.floor_divide(n, 0)),
+            (ValueError, "%: integer division by zero", lambda: vc.floor_mod(n, 0)),
         ):
             with pytest.raises(error, match=message) as raised:
                 misuse()

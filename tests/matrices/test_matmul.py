@@ -350,6 +350,32 @@ def test_large_tiles(a: bool, b: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     check((2, 64, 40), (2, 40, 66), transpose_a=a, transpose_b=b)
 
 
+def _tiles() -> list[Any]:
+    from vkdispatch.matrices.planning import tuning
+
+    return [(item, tile) for item in (4, 8, 16) for tile in getattr(tuning, f"tiles_{item}")]
+
+
+@pytest.mark.parametrize(("item", "tile"), _tiles(), ids=str)
+def test_bytes_in_every_tile(item: int, tile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load takes 16 of them, which may be more than a tile is deep."""
+    from vkdispatch.base.record import replace
+    from vkdispatch.matrices import planning
+
+    monkeypatch.setattr(
+        planning, "tuning", replace(planning.tuning, tiles_cpu=(), **{f"tiles_{item}": (tile,)})
+    )
+    kind = {4: np.float32, 8: np.float64, 16: np.complex128}[item]
+    rng = np.random.default_rng(item)
+    octets = rng.integers(0, 9, (24, 32)).astype(np.uint8)
+    others = rng.integers(-9, 9, (24, 32)).astype(kind)
+    for a, b in ((octets, others), (others, octets)):
+        for flip_a, flip_b in ((False, True), (True, False)):
+            found = vd.matmul(vd.asbuffer(a), vd.asbuffer(b), transpose_a=flip_a, transpose_b=flip_b)
+            expected = (a.T if flip_a else a).astype(kind) @ (b.T if flip_b else b).astype(kind)
+            np.testing.assert_array_equal(found.read(0), expected)
+
+
 def _square() -> Any:
     from vkdispatch.matrices.planning import Tile
 

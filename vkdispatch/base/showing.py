@@ -91,7 +91,7 @@ def _flat(row: tuple[int, ...], shape: tuple[int, ...]) -> int:
 
 def _facts(buffer: _Shown) -> str:
     kind = buffer.var_type
-    name = kind.name if is_structure(kind) else f"vd.{kind.name}"
+    name = kind.name if is_structure(kind) else f"vd.{kind.__name__}"
     facts = [*buffer._extents(), f"dtype={name}", f"device={_device(buffer)!r}"]
     queues = buffer.context.queue_count
     return ", ".join([*facts, f"queues={queues}"] if queues > 1 else facts)

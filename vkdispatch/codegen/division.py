@@ -30,6 +30,7 @@ def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
         return ex.call("floor", kind, ex.divide(dividend, divisor))
     if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
         return ex.floor_divide(a, b)
+    ex.check_divisor("//", b)
     quotient, _, correction = _corrected(dividend, divisor)
     return ex.add("+", quotient, correction)
 
@@ -45,6 +46,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
         return ex.modulo(a, b)
     if ex.is_integer_number(b) and _power_of_two(b):
         return ex.bitwise("&", a, b - 1)
+    ex.check_divisor("%", b)
     _, remainder, correction = _corrected(dividend, divisor)
     return ex.add("+", remainder, ex.bitwise("&", divisor, correction))
 

@@ -488,6 +488,7 @@ def floor_divide(a: Operand, b: Operand) -> Expr:
 
     It truncates towards zero, but floors when `b` is a positive power of two.
     """
+    check_divisor("//", b)
     kind, operands = _integers("//", a, b)
     if is_integer_number(b) and b > 0 and b & (b - 1) == 0 and is_signed_dtype(kind):
         shift = literal(int(b).bit_length() - 1, component_type(kind))
@@ -497,8 +498,15 @@ def floor_divide(a: Operand, b: Operand) -> Expr:
 
 def modulo(a: Operand, b: Operand) -> Expr:
     """Make `a % b` of integers."""
+    check_divisor("%", b)
     kind, operands = _integers("%", a, b)
     return _make(Op.BINARY, kind, tuple(operands), "%")
+
+
+def check_divisor(symbol: str, b: Operand) -> None:
+    """Raise ValueError for an integer division by a 0 that is known: devices give anything for it."""
+    if is_integer_number(b) and b == 0:
+        raise located(ArgumentValueError, f"{symbol}: integer division by zero")
 
 
 def _integers(symbol: str, a: Operand, b: Operand) -> tuple[DType, list[Expr]]:

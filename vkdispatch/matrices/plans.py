@@ -139,7 +139,7 @@ def _factors(asked: Asked, sizes: Sizes, *together: int) -> Factors:
 def _tiles(asked: Asked) -> Plan:
     tile, sizes = tile_for(asked.sizes, asked.kind.item_size, cpu=asked.device.is_cpu())
     together = [
-        _together(source, sizes, along=along, side=side, most=most)
+        _together(source, sizes, along=along, side=side, most=tile.step if along else most)
         for source, along, side, most in (
             (asked.a, not asked.transpose_a, sizes.rows, tile.rows),
             (asked.b, asked.transpose_b, sizes.columns, tile.columns),
