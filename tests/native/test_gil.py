@@ -57,7 +57,8 @@ class Ticker:
 
 def lets_others_run(work: Callable[[], object], tries: int = 300) -> bool:
     """Whether another thread runs Python during `work`, which has to take long enough to be noticed."""
-    with Ticker() as ticker, unforced_switches():
+    # in this order: a ticker that waits already would force a switch after the interval of before
+    with unforced_switches(), Ticker() as ticker:
         for _ in range(tries):
             before = ticker.turns
             work()

@@ -41,7 +41,7 @@ def test_values_are_numpys(shape: tuple[int, ...], host: Any, monkeypatch: pytes
     text = repr(buffer)
     assert sum(counts) <= 36
     assert text.startswith(f"Buffer({expected},")
-    kind = f"vd.{buffer.var_type.name}"
+    kind = f"vd.{buffer.var_type.__name__}"
     assert text.endswith(f"shape={shape}, dtype={kind}, device={device()!r})")
     assert str(buffer) == text
 
