@@ -270,6 +270,8 @@ def _histogram(sketch: Sketch) -> Case:
     fill = sketch.pick(["normal", "small", "few", "wild", "near"])
     if kind == "bool_":
         fill = "small"
+    elif fill == "wild" and sketch.case.graph:
+        fill = "normal"  # graphs wait for no range, so that they do not refuse one that is not finite
     given, host = sketch.input(kind, shape, fill)
     options = ""
     arguments = [given]

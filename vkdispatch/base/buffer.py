@@ -665,6 +665,10 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     else:
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
     array = plain_array(array, "array")
+    if array.ndim > _MAX_DIMENSIONS:
+        raise ArgumentValueError(
+            f"array: a buffer has at most {_MAX_DIMENSIONS} axes, got {array.ndim} in {array.shape}"
+        )
     buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
     buffer.write(array)
     return buffer
