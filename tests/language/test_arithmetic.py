@@ -313,3 +313,23 @@ def test_rays(kind: DType) -> None:
             vc.refract(v, v, v)
         with pytest.raises(ValueError, match="expected a GPU value"):
             vc.faceforward(1, v, v)
+
+
+@pytest.mark.parametrize("kind", [i16, u16, i32, u32])
+def test_converted_integers_compare_with_constants(kind: DType) -> None:
+    need(kind, i64)
+
+    @vd.shader("x.size")
+    def compare(x: Buff[kind], out: Buff[i32]) -> None:  # type: ignore[valid-type]
+        i = vc.global_invocation_id().x
+        value = x[i].to_dtype(i64)
+        for k, limit in enumerate((-70000, -1, 0, 5, 70000)):
+            out[10 * i + 2 * k] = 1 if value < limit else 0
+            out[10 * i + 2 * k + 1] = 1 if value >= limit else 0
+
+    given = np.array([-3, -1, 0, 1, 5, 7]).astype(dt.to_numpy_dtype(kind))
+    out = vd.Buffer((len(given), 5, 2), vd.int32)
+    compare(vd.asbuffer(given), out)
+    limits = np.array([-70000, -1, 0, 5, 70000])
+    less = given[:, None].astype(np.int64) < limits
+    np.testing.assert_array_equal(out.read(0), np.stack([less, ~less], -1))

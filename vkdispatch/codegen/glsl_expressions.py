@@ -477,6 +477,10 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
 def _construct(expr: Expr, names: Names) -> tuple[str, int]:
     if is_array(expr.dtype):
         return "{}", _POSTFIX  # all zero
+    if expr.dtype is int64 and expr.args[0].dtype is int32:
+        # int64_t(x) says the same; llvmpipe of Mesa 22.3 compares that with constants wrongly
+        text = full_text(expr.args[0], names)
+        return f"int64_t(uint({text}) ^ 2147483648u) - 2147483648l", _SUM
     return f"{expr.dtype.glsl_type}({_list(expr.args, names)})", _POSTFIX
 
 
