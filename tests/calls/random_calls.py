@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import select
 import subprocess
 import sys
 import time
 from collections import Counter
 from typing import IO, Any
+
+from tests.workers import drive
 
 from .choices import Choices
 from .surface import FAMILIES, writers
@@ -202,25 +203,6 @@ class Record:
             print(f"{len(tasks):5}  {verdict}: {cause}   seeds {[seed for seed, _, _ in tasks][:6]}")
 
 
-def drive(tasks: list[Task], jobs: int, timeout: float, options: list[str], record: Record) -> None:
-    """Give the tasks to workers and write down what comes of them."""
-    pending = tasks[::-1]
-    workers = [Worker(options) for _ in range(min(jobs, max(1, len(tasks))))]
-    while pending or any(each.task for each in workers):
-        for each in workers:
-            if each.task is None and pending:
-                each.give(pending.pop())
-        busy = {each.output: each for each in workers if each.task}
-        ready, _, _ = select.select(list(busy), [], [], 5)
-        for output in ready:
-            record.add(*busy[output].answer())
-        for each in workers:
-            if each.task and time.monotonic() - each.since > timeout:
-                record.add(*each.give_up())
-    for each in workers:
-        each.end()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -247,9 +229,9 @@ def main() -> int:
             print(f"# seed {task[0]}, {task[2]}", shown(task), "", sep="\n")
         return 0
     record = Record(given.examples, given.lines)
-    drive(
-        tasks, given.jobs, given.timeout, [f"--examples={given.examples}", f"--shrink={given.shrink}"], record
-    )
+    options = [f"--examples={given.examples}", f"--shrink={given.shrink}"]
+    workers = [Worker(options) for _ in range(min(given.jobs, max(1, len(tasks))))]
+    drive(tasks, workers, given.timeout, record.add)
     record.finish(given.count)
     return 1 if record.failures else 0
 

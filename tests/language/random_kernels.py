@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import select
 import subprocess
 import sys
 import time
 from collections import Counter
 from typing import IO, Any
+
+from tests.workers import drive
 
 from .random_sources import FEATURES, write
 from .source_running import Difference, check, masked
@@ -131,25 +132,6 @@ class Record:
             print(f"{len(tasks):5}  {cause}   seeds {[seed for seed, _ in tasks][:8]}")
 
 
-def drive(tasks: list[Task], jobs: int, timeout: float, options: list[str], record: Record) -> None:
-    """Give the tasks to workers and write down what they find."""
-    pending = tasks[::-1]
-    workers = [Worker(options) for _ in range(jobs)]
-    while pending or any(each.task for each in workers):
-        for each in workers:
-            if each.task is None and pending:
-                each.give(pending.pop())
-        busy = {each.output: each for each in workers if each.task}
-        ready, _, _ = select.select(list(busy), [], [], 5)
-        for output in ready:
-            record.add(*busy[output].answer())
-        for each in workers:
-            if each.task and time.monotonic() - each.since > timeout:
-                record.add(*each.give_up())
-    for each in workers:
-        each.end()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -184,7 +166,7 @@ def main() -> int:
     options = [f"--{flag.replace('_', '-')}" for flag in flags if getattr(given, flag)]
     options.append(f"--examples={given.examples}")
     record = Record(given.examples, given.lines)
-    drive(tasks, given.jobs, given.timeout, options, record)
+    drive(tasks, [Worker(options) for _ in range(given.jobs)], given.timeout, record.add)
     record.finish(given.count)
     return 1 if record.causes else 0
 

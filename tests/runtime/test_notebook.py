@@ -73,7 +73,7 @@ print(json.dumps(written))
 
 
 def run_cells(run_python: RunPython, **environment: str) -> dict[str, tuple[list[str], int]]:
-    """Return the lines that each cell writes, and how many frames of ours its error has for debuggers."""
+    """Return the lines of each cell's output, and how many frames of the package debuggers see."""
     done = run_python(SHELL, json.dumps({"begin": BEGIN, **CELLS}), **environment)
     assert done.returncode == 0, done.stderr
     written: dict[str, tuple[list[str], int]] = json.loads(done.stdout)

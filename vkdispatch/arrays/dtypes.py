@@ -22,7 +22,7 @@ def parse_dtype(given: Any, name: str = "dtype") -> DType:
     if isinstance(given, type) and issubclass(given, dtype.dtype) and hasattr(given, "name"):
         return given
     try:
-        # names of ours, such as "bfloat16", are not NumPy's
+        # NumPy does not know names such as "bfloat16"
         return from_numpy_dtype(given if isinstance(given, (str, np.dtype)) else np.dtype(given), name)
     except ArgumentValueError:
         raise
