@@ -154,15 +154,24 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     uint64_t cpp_allocation_count "vkd::allocation_count"()
     cbool allocations_are_counted()
 
+cdef extern from "libs/background.hpp" namespace "vkd" nogil:
+    cdef cppclass CppBackground "vkd::Background":
+        cbool wait(uint64_t timeout_ns) except +raise_error
+    void exit_despite_background()
+    void forget_background()
+
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     cdef cppclass GlslOptions "vkd::GlslOptions":
         string path
         int vulkan_minor
-    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source, const GlslOptions& options) except +raise_error
+    cdef cppclass CppCompilation "vkd::Compilation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppCompilation] start(string source, GlslOptions options) except +raise_error
+        const vector[uint32_t]& spirv() except +raise_error
     string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
     uint64_t cpp_compile_count "vkd::compile_count"()
     void cpp_prepare_compiler "vkd::prepare_compiler"()
-    void cpp_finish_preparing "vkd::finish_preparing"()
+    cbool cpp_finish_compiling "vkd::finish_compiling"(uint64_t patience_ns)
 
 cdef extern from *:
     """

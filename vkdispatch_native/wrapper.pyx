@@ -201,14 +201,62 @@ cdef vector[string] _texts(names):
     return result
 
 
+# ---- the compiler
+
+FORK_PATIENCE_NS = EXIT_PATIENCE_NS = 1_000_000_000
+cdef bint _threaded = False
+
+
+cdef int _expect_threads() except -1:
+    """See to it that calls in the background disturb neither the end of the process nor forks."""
+    global _threaded
+    if not _threaded:
+        _threaded = True
+        atexit.register(_finish_compiling)
+        # A thread does not come along in a fork, and what it had locked would stay so.
+        os.register_at_fork(before=_finish_compiling_before_fork, after_in_child=_forget_background)
+    return 0
+
+
+def _finish_compiling():
+    cdef uint64_t patience_ns = EXIT_PATIENCE_NS
+    cdef cbool finished
+    with nogil:
+        finished = cpp_finish_compiling(patience_ns)
+    if not finished:
+        exit_despite_background()
+
+
+def _finish_compiling_before_fork():
+    cdef uint64_t patience_ns = FORK_PATIENCE_NS
+    with nogil:
+        cpp_finish_compiling(patience_ns)
+
+
+def _forget_background():
+    forget_background()
+
+
+cdef int _wait_for(CppBackground* call) except -1:
+    """Wait for a call in the background. An interrupt leaves it to itself."""
+    cdef cbool done = False
+    while True:
+        with nogil:
+            done = call.wait(SIGNAL_CHECK_NS)
+        if done:
+            return 0
+        PyErr_CheckSignals()
+
+
 def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
     cdef string text = source.encode()
     cdef GlslOptions options
     options.path = path.encode("utf-8", "surrogateescape")
     options.vulkan_minor = vulkan_minor
-    cdef vector[uint32_t] spirv
-    with nogil:
-        spirv = cpp_compile_glsl(text, options)
+    _expect_threads()
+    cdef shared_ptr[CppCompilation] compilation = CppCompilation.start(text, options)
+    _wait_for(compilation.get())
+    cdef const vector[uint32_t]* spirv = &compilation.get().spirv()
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
@@ -220,22 +268,9 @@ def compile_count():
     return cpp_compile_count()
 
 
-cdef bint _prepared = False
-
-
 def prepare_compiler():
-    global _prepared
-    if not _prepared:
-        _prepared = True
-        atexit.register(_finish_preparing)
-        # A thread does not come along in a fork, and what it had locked would stay so.
-        os.register_at_fork(before=_finish_preparing)
-        cpp_prepare_compiler()
-
-
-def _finish_preparing():
-    with nogil:
-        cpp_finish_preparing()
+    _expect_threads()
+    cpp_prepare_compiler()
 
 # ---- engine
 
