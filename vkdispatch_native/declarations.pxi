@@ -419,10 +419,6 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
-        CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
-                             const string& name, const string& entry_point,
-                             const CppSpecialization& specialization,
-                             const vector[string]& cached) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         unsigned int hold()
@@ -470,6 +466,22 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppTimings timings(const vector[uint64_t]& since) except +raise_error
         void stop_timing()
         void set_barriers_enabled(cbool enabled)
+
+cdef extern from "plan_creation.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPlanRequest "vkd::PlanCreation::Request":
+        vector[uint32_t] spirv
+        vector[int] binding_types
+        uint32_t push_constant_size
+        string name
+        string entry_point
+        CppSpecialization specialization
+        vector[string] cached
+    cdef cppclass CppPlanCreation "vkd::PlanCreation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppPlanCreation] start(shared_ptr[CppEngine] engine, CppPlanRequest request) except +raise_error
+        CppPlan* take() except +raise_error
+        @staticmethod
+        int running()
 
 DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
 DEF STORAGE_IMAGE = 3

@@ -66,9 +66,13 @@ def _shutdown():
     patience = monotonic() + SECONDS_TO_MAKE
     while _making.load() > 0 and monotonic() < patience:
         sleep(0.001)
+    _finish_compiling()
+    cdef bint deserted = CppPlanCreation.running() > 0  # closing would wait for the driver's compiler
     for reference in _engines.data.copy():
         engine = reference()
-        if engine is not None:
+        if engine is not None and deserted:
+            (<Engine>engine).abandon()
+        elif engine is not None:
             engine.close()
     CppInstance.destroy()
 
