@@ -39,6 +39,7 @@ class ComputePlan(Handle):
         shader_name: str = "shader",
         *,
         spirv: bytes | None = None,
+        checked: bool = False,
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         context: Context | None = None,
@@ -56,8 +57,9 @@ class ComputePlan(Handle):
         shader_name
             What tools and messages call the plan.
         spirv
-            The compiled code; `shader_source` is then only shown. It must be valid, as
-            `vkdispatch.base.spirv.read_module` finds out.
+            The compiled code; `shader_source` is then only shown.
+        checked
+            Whether `spirv` is known to be sound: it is not looked at again.
         entry_point
             The function of the code that is run.
         specialization
@@ -70,7 +72,8 @@ class ComputePlan(Handle):
         TypeError
             The source is no text.
         ValueError
-            A binding type is unknown, `pc_size` is negative, or the device takes less of either.
+            A binding type is unknown, `pc_size` is negative, or the device takes less of either; or `spirv`
+            is broken.
         ShaderBuildError
             The compiler refused the source; its log is in the message and in `compiler_log`.
         VulkanError
@@ -87,6 +90,8 @@ class ComputePlan(Handle):
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)
+        elif not checked:
+            _check(spirv, f"{self.shader_name}: spirv")
         super().__init__(context)
         keys = pipeline_keys(
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
@@ -111,6 +116,14 @@ class ComputePlan(Handle):
         pipeline = getattr(self, "_native", None)
         if pipeline is not None:
             pipeline.destroy()
+
+
+def _check(spirv: bytes, argument: str) -> None:
+    # here, as few programs need them
+    from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, read_module
+    from vkdispatch.base.spirv_types import check_types
+
+    check_types(read_module(spirv, argument, NEWEST_OF_EXTENSIONS), argument)
 
 
 def _checked_binding_type(kind: int) -> int:

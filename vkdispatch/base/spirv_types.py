@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.spirv import Instruction, Module, opcodes
+from vkdispatch.base.spirv_declarations import check_declarations
+from vkdispatch.base.spirv_flow import check_flow
+from vkdispatch.base.spirv_grammar import misplaced, wrong_form
+from vkdispatch.base.spirv_operations import GLSL_NUMBERS, GLSL_OTHERS, RULES, Shape
 
 _INTEGER_ARITHMETIC = opcodes("126 128 130 132 134 135 137-139 194-200")
 _FLOAT_ARITHMETIC = opcodes("127 129 131 133 136 140 141")
@@ -20,13 +24,56 @@ _LOAD, _STORE, _ACCESS_CHAINS, _EXTRACT, _SHUFFLE, _CONSTRUCT = 61, 62, (65, 66)
 _SELECT, _PHI, _RETURN, _RETURN_VALUE = 169, 245, 253, 254
 _LABELS = {246: (0, 1), 247: (0,), 249: (0,), 250: (1, 2), 251: (1,)}
 _ANY_COMPONENT = 0xFFFFFFFF
-
-Shape = tuple[int, int, int]  # opcode of the component's type, its bits, components
+_EXTENDED, _ARRAY_LENGTH, _COPY, _BITCAST, _INSERT = 12, 68, 83, 124, 82
+_ATOMICS = opcodes("227-242")
+_ATOMIC_STORE, _COMPARE_EXCHANGE = 228, (230, 231)
+_BARRIERS = {224: (0, 1, 2), 225: (0, 1)}
+_SUBGROUP = opcodes("333-366")
+_MATRICES = opcodes("84 143-147")
+_GLSL = "GLSL.std.450"
+_MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
+# What the arithmetic of subgroups combines.
+_OF_SUBGROUPS = {
+    **dict.fromkeys((349, 351, 353, 354, 356, 357, 359, 360, 361), spirv.TYPE_INT),
+    **dict.fromkeys((350, 352, 355, 358), spirv.TYPE_FLOAT),
+    **dict.fromkeys((362, 363, 364), spirv.TYPE_BOOL),
+}
+_STORAGE_CLASSES = frozenset((*range(13), 5349))
+_ADDRESSED = 5349  # PhysicalStorageBuffer
+_IMAGES = opcodes("60 86-107")
+_SAMPLED, _STORED = 1, 2
+_OF_SAMPLERS = opcodes("87-94 96 97 100 105")
+_COMPARING = opcodes("89 90 93 94")
+# Where the operands of images begin: a mask, and what it says.
+_OPERANDS_FROM = {
+    **dict.fromkeys((87, 88, 91, 92, 95, 98), 4),
+    **dict.fromkeys((89, 90, 93, 94, 96, 97), 5),
+    99: 3,
+}
+_COORDINATES = (1, 2, 3, 3, 2, 1, 2)  # of each dimension of OpTypeImage
+_READ_ONLY = (0, 1, 9)  # UniformConstant, Input, PushConstant
+_OF_INVOCATIONS = (4, 6, 7)  # Workgroup, Private, Function
 
 
 def check_types(module: Module, argument: str = "spirv") -> None:
-    """Raise ValueError where instructions do not agree on their types."""
-    _Checker(module, argument).check()
+    """Raise ValueError where instructions are of no known form, or do not agree on their types."""
+
+    def refuse(instruction: Instruction, what: str) -> ArgumentValueError:
+        return ArgumentValueError(
+            f"{argument}: malformed SPIR-V: instruction {instruction.opcode} at word {instruction.at} {what}"
+        )
+
+    for instruction in module.instructions:
+        what = wrong_form(instruction)
+        if what is not None:
+            raise refuse(instruction, what)
+    stray = misplaced(module)
+    if stray is not None:
+        raise refuse(stray, "stands in a part of the module where it cannot be")
+    check_declarations(module, refuse)
+    checker = _Checker(module, argument)
+    checker.check()
+    check_flow(module, checker.integer_widths(), refuse)
 
 
 class _Checker:
@@ -39,6 +86,8 @@ class _Checker:
         self.type_of: dict[int, int] = {}
         self.integers: dict[int, int] = {}
         self.functions: dict[int, Instruction] = {}
+        self.glsl: set[int] = set()
+        self.constants: set[int] = set()
         self.labels: set[int] = set()
         for instruction in module.instructions:
             opcode, operands = instruction.opcode, instruction.operands
@@ -46,8 +95,13 @@ class _Checker:
                 self.types[operands[0]] = instruction
             elif opcode == spirv.LABEL:
                 self.labels.add(operands[0])
+            elif opcode == spirv.EXTENDED_INSTRUCTIONS:
+                if spirv.text(operands[1:])[0] == _GLSL:
+                    self.glsl.add(operands[0])
             elif spirv.has_type(opcode):
                 self.type_of[operands[1]] = operands[0]
+                if spirv.CONSTANT_TRUE <= opcode <= spirv.SPEC_CONSTANT_OP:
+                    self.constants.add(operands[1])
                 if opcode == spirv.CONSTANT and len(operands) > 2:
                     self.integers[operands[1]] = operands[2]
                 elif opcode == spirv.FUNCTION:
@@ -97,6 +151,12 @@ class _Checker:
             _SHUFFLE: self._check_shuffle,
             _CONSTRUCT: self._check_construct,
             spirv.CONSTANT_COMPOSITE: self._check_construct,
+            spirv.SPEC_CONSTANT_COMPOSITE: self._check_construct,
+            _EXTENDED: self._check_extended,
+            _ARRAY_LENGTH: self._check_length,
+            _COPY: self._check_copy,
+            _BITCAST: self._check_bitcast,
+            _INSERT: self._check_insert,
             spirv.FUNCTION_CALL: self._check_call,
             spirv.VARIABLE: self._check_variable,
             spirv.CONSTANT: self._check_constant,
@@ -106,6 +166,17 @@ class _Checker:
             special[opcode](instruction)
         elif opcode in _ACCESS_CHAINS:
             self._check_chain(instruction)
+        elif spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
+            self._check_type(instruction)
+        elif opcode in _IMAGES:
+            self._check_image(instruction)
+        elif opcode in _ATOMICS:
+            self._check_atomic(instruction)
+        elif opcode in _BARRIERS:
+            self._check_constants(instruction, *_BARRIERS[opcode])
+        elif opcode in _SUBGROUP:
+            self._check_constants(instruction, 2)
+            self._check_subgroup(instruction)
         elif opcode in _LABELS:
             for position in _LABELS[opcode]:
                 known = instruction.operands[position] in self.labels
@@ -116,6 +187,13 @@ class _Checker:
                 )
         elif spirv.has_type(opcode):
             self._check_arithmetic(instruction)
+
+    def integer_widths(self) -> dict[int, int]:
+        """Return the bits of each value that is an integer."""
+        widths = {
+            number: made.operands[1] for number, made in self.types.items() if made.opcode == spirv.TYPE_INT
+        }
+        return {value: widths[kind] for value, kind in self.type_of.items() if kind in widths}
 
     # -- helpers
 
@@ -168,8 +246,314 @@ class _Checker:
 
     # -- one kind of instruction each
 
+    def _check_type(self, instruction: Instruction) -> None:
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode == spirv.TYPE_VECTOR:
+            scalar = self._is(operands[1], spirv.TYPE_BOOL, spirv.TYPE_INT, spirv.TYPE_FLOAT)
+            self._require(instruction, scalar and operands[2] in (2, 3, 4), "is no vector of 2 to 4 numbers")
+        elif opcode == spirv.TYPE_MATRIX:
+            shape = self._shape(operands[1])
+            fits = shape is not None and shape[0] == spirv.TYPE_FLOAT and shape[2] > 1
+            self._require(instruction, fits and operands[2] in (2, 3, 4), "is no matrix of 2 to 4 columns")
+        elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
+            widths = (8, 16, 32, 64) if opcode == spirv.TYPE_INT else (8, 16, 32, 64)
+            self._require(instruction, operands[1] in widths, f"is a number of {operands[1]} bits")
+        elif opcode == spirv.TYPE_POINTER:
+            self._require(instruction, operands[1] in _STORAGE_CLASSES, "points into no known storage class")
+        elif opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_STRUCT):
+            members = operands[1:] if opcode == spirv.TYPE_STRUCT else operands[1:2]
+            unusable = any(self._is(member, spirv.TYPE_VOID, spirv.TYPE_FUNCTION) for member in members)
+            self._require(instruction, not unusable, "is made of what has no values")
+            endless = any(self._endless(member) for member in members[:-1])
+            if opcode != spirv.TYPE_STRUCT:
+                endless = self._endless(members[0])
+            self._require(instruction, not endless, "has something without an end before its own end")
+        if opcode == spirv.TYPE_ARRAY:
+            length = operands[2]
+            positive = self.integers.get(length, 1) > 0
+            integer = length in self.constants and self._is(self.type_of[length], spirv.TYPE_INT)
+            self._require(instruction, integer and positive, "is an array whose length is no positive constant")
+
+    def _endless(self, kind: int) -> bool:
+        """Whether a type ends with an array without a fixed length."""
+        made = self.types.get(kind)
+        if made is not None and made.opcode == spirv.TYPE_STRUCT:
+            return bool(made.operands[1:]) and self._endless(made.operands[-1])
+        return made is not None and made.opcode == spirv.TYPE_RUNTIME_ARRAY
+
+    def _size(self, kind: int) -> int:
+        """Return the bytes of a type, about; its arrays have the lengths that the module says."""
+        made = self.types.get(kind)
+        if made is None:
+            return 0
+        if made.opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
+            return made.operands[1] // 8
+        if made.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX):
+            return made.operands[2] * self._size(made.operands[1])
+        if made.opcode == spirv.TYPE_ARRAY:
+            return self.integers.get(made.operands[2], 1) * self._size(made.operands[1])
+        if made.opcode == spirv.TYPE_STRUCT:
+            return sum(self._size(member) for member in made.operands[1:])
+        return 4
+
+    def _check_constants(self, instruction: Instruction, *positions: int) -> None:
+        for position in positions:
+            operand = instruction.operands[position]
+            known = operand in self.constants and self._is(self.type_of[operand], spirv.TYPE_INT)
+            self._require(instruction, known, "has a scope or semantics that are no constant")
+
+    def _check_image(self, instruction: Instruction) -> None:
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode == 60:
+            image = self._image(instruction, self._pointee(instruction, self._type(instruction, 2)), _STORED)
+            self._same(instruction, self._pointee(instruction, operands[0]), image.operands[1])
+            self._check_coordinates(instruction, image, 3, spirv.TYPE_INT)
+            return
+        if opcode == 86:
+            made = self.types[operands[0]]
+            self._require(instruction, made.opcode == spirv.TYPE_SAMPLED_IMAGE, "gives no sampled image")
+            self._same(instruction, made.operands[1], self._type(instruction, 2))
+            sampler = self._is(self._type(instruction, 3), spirv.TYPE_SAMPLER)
+            self._require(instruction, sampler, "has no sampler")
+            return
+        kind = self._type(instruction, 0 if opcode == 99 else 2)
+        combined = opcode in _OF_SAMPLERS
+        if combined:
+            sampled = self._is(kind, spirv.TYPE_SAMPLED_IMAGE)
+            self._require(instruction, sampled, "has no sampled image where it needs one")
+            kind = self.types[kind].operands[1]
+        use = _STORED if opcode in (98, 99) else _SAMPLED if combined or opcode == 95 else 0
+        image = self._image(instruction, kind, use)
+        if opcode == 100:
+            self._same(instruction, kind, operands[0])
+            return
+        if opcode >= 101:
+            shape = self._shape(operands[0])
+            number = spirv.TYPE_FLOAT if opcode == 105 else spirv.TYPE_INT
+            self._require(instruction, shape is not None and shape[0] == number, "gives no numbers of the right kind")
+            if opcode in (103, 104):
+                wanted = _COORDINATES[image.operands[2]] - (image.operands[2] == 3) + image.operands[4]
+                self._require(instruction, shape is not None and shape[2] == wanted, "gives more or fewer sizes")
+            if opcode == 103:
+                level = self._shape(self._type(instruction, 3))
+                whole = level is not None and level[0] == spirv.TYPE_INT and level[2] == 1
+                self._require(instruction, whole, "has a level that is no integer")
+            elif opcode == 105:
+                self._check_coordinates(instruction, image, 3, spirv.TYPE_FLOAT)
+            return
+        whole = opcode in (95, 98, 99)
+        self._check_coordinates(
+            instruction, image, 1 if opcode == 99 else 3, spirv.TYPE_INT if whole else spirv.TYPE_FLOAT
+        )
+        texel = self._shape(self._type(instruction, 2) if opcode == 99 else operands[0])
+        component = self._shape(image.operands[1])
+        fits = texel is not None and component is not None and texel[:2] == component[:2]
+        scalar = opcode in _COMPARING
+        fits = fits and texel is not None and (texel[2] == 1 if scalar else texel[2] == 4 or opcode in (98, 99))
+        self._require(instruction, fits, "has texels of another type")
+        self._check_image_operands(instruction)
+
+    def _check_image_operands(self, instruction: Instruction) -> None:
+        at = _OPERANDS_FROM[instruction.opcode]
+        operands = instruction.operands
+        if len(operands) <= at:
+            return
+        count = sum(2 if bit == 2 else 1 for bit in range(8) if operands[at] >> bit & 1)
+        plain = not operands[at] >> 8 and len(operands) - at - 1 == count
+        extended = operands[at] >> 8 and len(operands) - at - 1 >= count
+        self._require(instruction, bool(plain or extended), "has other operands than it says")
+        for position in range(at + 1, at + 1 + count):
+            self._type(instruction, position)
+
+    def _image(self, instruction: Instruction, kind: int, use: int) -> Instruction:
+        """Return the type of an image. `use`: how it is to be used, 0 where that does not matter."""
+        fits = self._is(kind, spirv.TYPE_IMAGE) and self.types[kind].operands[2] < len(_COORDINATES)
+        self._require(instruction, fits, "has no image where it needs one")
+        self._require(instruction, use in (0, self.types[kind].operands[6]), "uses an image in the wrong way")
+        return self.types[kind]
+
+    def _check_coordinates(self, instruction: Instruction, image: Instruction, at: int, number: int) -> None:
+        shape = self._shape(self._type(instruction, at))
+        least = _COORDINATES[image.operands[2]] + (image.operands[4] if image.operands[2] != 3 else 0)
+        fits = shape is not None and shape[2] >= least and shape[0] in (number, spirv.TYPE_INT)
+        self._require(instruction, fits, "has coordinates that do not fit its image")
+
+    def _check_atomic(self, instruction: Instruction) -> None:
+        opcode, operands = instruction.opcode, instruction.operands
+        stores = opcode == _ATOMIC_STORE
+        first = 0 if stores else 2
+        kind = self._pointee(instruction, self._type(instruction, first))
+        shape = self._shape(kind)
+        fits = shape is not None and shape[0] != spirv.TYPE_BOOL and shape[2] == 1
+        if opcode not in (227, 228, 229):
+            fits = fits and shape is not None and shape[0] == spirv.TYPE_INT
+        self._require(instruction, fits, "is about no number")
+        self._check_writable(instruction, self._type(instruction, first))
+        if not stores:
+            self._same(instruction, kind, operands[0])
+        scopes = 3 if opcode in _COMPARE_EXCHANGE else 2
+        self._check_constants(instruction, *range(first + 1, first + 1 + scopes))
+        for position in range(first + 1 + scopes, len(operands)):
+            self._same(instruction, kind, self._type(instruction, position))
+
+    def _check_subgroup(self, instruction: Instruction) -> None:
+        opcode, operands = instruction.opcode, instruction.operands
+        made = self._shape(operands[0])
+        self._require(instruction, made is not None, "gives what is no number")
+        if opcode in (334, 335, 340) or opcode == 333:
+            self._require(instruction, made == (spirv.TYPE_BOOL, 0, 1), "gives no bool")
+        if opcode in (334, 335, 339):
+            asked = self._shape(self._type(instruction, 3))
+            self._require(instruction, asked == (spirv.TYPE_BOOL, 0, 1), "asks no bool")
+        if opcode in (339, 340, 341, 342, 343, 344):
+            votes = made if opcode == 339 else self._shape(self._type(instruction, 4 if opcode == 342 else 3))
+            self._require(instruction, votes == (spirv.TYPE_INT, 32, 4), "has no ballot")
+        if opcode in (342, 343, 344):
+            self._require(instruction, made is not None and made[0] == spirv.TYPE_INT, "gives no integer")
+        if 349 <= opcode <= 364:
+            self._require(instruction, operands[3] in (*range(4), *range(6, 9)), "is no known operation")
+            self._same(instruction, self._type(instruction, 4), operands[0])
+            kind = _OF_SUBGROUPS[opcode]
+            self._require(instruction, made is not None and made[0] == kind, "combines other numbers")
+            clustered = operands[3] == 3
+            self._require(instruction, clustered == (len(operands) == 6), "has a cluster, or lacks it")
+            if clustered:
+                self._check_constants(instruction, 5)
+        elif opcode in (337, 338, 345, 346, 347, 348, 365, 366):
+            self._same(instruction, self._type(instruction, 3), operands[0])
+            if opcode != 338:
+                index = self._shape(self._type(instruction, 4))
+                whole = index is not None and index[0] == spirv.TYPE_INT and index[2] == 1
+                self._require(instruction, whole, "has an index that is no integer")
+                if opcode in (337, 365, 366) and operands[4] not in self.constants and opcode != 337:
+                    raise self._refuse(instruction, "has a direction that is no constant")
+
+    def _check_extended(self, instruction: Instruction) -> None:
+        operands = instruction.operands
+        if operands[2] not in self.glsl:
+            return
+        number, count = operands[3], len(operands) - 4
+        if number in GLSL_OTHERS:
+            self._require(instruction, GLSL_OTHERS[number] == count, f"has {count} operands")
+            self._check_other(instruction)
+            return
+        self._require(instruction, number in GLSL_NUMBERS, f"calls function {number}, which is none")
+        wanted, rule = GLSL_NUMBERS[number]
+        self._require(instruction, count == wanted, f"has {count} operands instead of {wanted}")
+        made = self._shape(operands[0])
+        given = [self._shape(self._type(instruction, at)) for at in range(4, len(operands))]
+        known = [shape for shape in given if shape is not None]
+        fits = made is not None and len(known) == count and rule(made, known)
+        self._require(instruction, fits, "calculates with types that do not fit")
+
+    def _check_other(self, instruction: Instruction) -> None:
+        """Look at a function of a matrix, or one with two results."""
+        operands = instruction.operands
+        number, kind = operands[3], self._type(instruction, 4)
+        if number in (33, 34):
+            self._require(instruction, self._is(kind, spirv.TYPE_MATRIX), "takes a matrix")
+            column = self._shape(self.types[kind].operands[1])
+            square = column is not None and column[2] == self.types[kind].operands[2]
+            made = self.types[kind].operands[1] if number == 33 else kind
+            wanted = self.types[made].operands[1] if number == 33 else kind
+            self._require(instruction, square and operands[0] == wanted, "does not fit its matrix")
+            return
+        shape = self._shape(kind)
+        self._require(instruction, shape is not None and shape[0] == spirv.TYPE_FLOAT, "takes no float")
+        if number in (35, 51):
+            self._same(instruction, operands[0], kind)
+            second = self._shape(self._pointee(instruction, self._type(instruction, 5)))
+        else:
+            made_of = self.types[operands[0]]
+            self._require(
+                instruction,
+                made_of.opcode == spirv.TYPE_STRUCT and len(made_of.operands) == 3 and made_of.operands[1] == kind,
+                "gives no structure of two",
+            )
+            second = self._shape(made_of.operands[2])
+        wanted_kind = spirv.TYPE_FLOAT if number in (35, 36) else spirv.TYPE_INT
+        fits = shape is not None and second is not None and second[0] == wanted_kind and second[2] == shape[2]
+        self._require(instruction, fits, "has a second result that does not fit")
+
+    def _check_length(self, instruction: Instruction) -> None:
+        operands = instruction.operands
+        block = self._pointee(instruction, self._type(instruction, 2))
+        made = self.types[block]
+        fits = made.opcode == spirv.TYPE_STRUCT and operands[3] == len(made.operands) - 2
+        endless = fits and self._is(made.operands[-1], spirv.TYPE_RUNTIME_ARRAY)
+        self._require(instruction, endless, "asks the length of what has a fixed one")
+        self._require(instruction, self._shape(operands[0]) == (spirv.TYPE_INT, 32, 1), "gives no integer")
+
+    def _check_copy(self, instruction: Instruction) -> None:
+        self._same(instruction, self._type(instruction, 2), instruction.operands[0])
+
+    def _check_bitcast(self, instruction: Instruction) -> None:
+        kinds = instruction.operands[0], self._type(instruction, 2)
+        pointers = any(
+            self._is(kind, spirv.TYPE_POINTER) and self.types[kind].operands[1] == _ADDRESSED for kind in kinds
+        )
+        made, given = (self._shape(kind) for kind in kinds)
+        fits = (
+            made is not None
+            and given is not None
+            and spirv.TYPE_BOOL not in (made[0], given[0])
+            and made[1] * made[2] == given[1] * given[2]
+        )
+        self._require(instruction, pointers or fits, "takes other bits than it gives")
+
+    def _check_insert(self, instruction: Instruction) -> None:
+        operands = instruction.operands
+        self._same(instruction, self._type(instruction, 3), operands[0])
+        kind = self._follow(instruction, operands[0], operands[4:])
+        self._same(instruction, kind, self._type(instruction, 2))
+
+    def _check_matrix(self, instruction: Instruction) -> None:
+        """Look at a product with a matrix, or at a transposition."""
+        opcode, operands = instruction.opcode, instruction.operands
+        made = self._extent(operands[0])
+        given = [self._extent(self._type(instruction, at)) for at in range(2, len(operands))]
+        if made is None or None in given:
+            raise self._refuse(instruction, "calculates with what is no matrix or vector of floats")
+        first, *rest = (extent for extent in given if extent is not None)
+        width, columns, rows = made
+        second = rest[0] if rest else first
+        fits = first[0] == second[0] == width
+        if opcode == 84:
+            fits = fits and first[1:] == (rows, columns)
+        elif opcode == 143:
+            fits = fits and first == made and second[1:] == (1, 1)
+        elif opcode == 144:  # vector times matrix
+            fits = fits and first[1] == columns == 1 and first[2] == second[2] and rows == second[1]
+        elif opcode == 145:  # matrix times vector
+            fits = fits and second[1] == columns == 1 and first[1] == second[2] and rows == first[2]
+        elif opcode == 146:
+            fits = fits and first[1] == second[2] and (columns, rows) == (second[1], first[2])
+        else:  # outer product
+            fits = fits and first[1] == second[1] == 1 and (columns, rows) == (second[2], first[2])
+        self._require(instruction, fits, "multiplies what does not fit")
+
+    def _extent(self, kind: int) -> tuple[int, int, int] | None:
+        """Return the bits, columns and rows of a matrix, vector or number of floats."""
+        made = self.types.get(kind)
+        columns = 1
+        if made is not None and made.opcode == spirv.TYPE_MATRIX:
+            columns, kind = made.operands[2], made.operands[1]
+        shape = self._shape(kind)
+        return (shape[1], columns, shape[2]) if shape and shape[0] == spirv.TYPE_FLOAT else None
+
     def _check_arithmetic(self, instruction: Instruction) -> None:
         opcode, operands = instruction.opcode, instruction.operands
+        if opcode in _MATRICES:
+            self._check_matrix(instruction)
+            return
+        rule = RULES.get(opcode)
+        if rule is not None:
+            made = self._shape(operands[0])
+            shapes = [self._shape(self._type(instruction, at)) for at in range(2, len(operands))]
+            known = [shape for shape in shapes if shape is not None]
+            fits = made is not None and len(known) == len(shapes) and rule(made, known)
+            self._require(instruction, fits, "calculates with types that do not fit")
+            return
         for group, result, of in (
             (_INTEGER_ARITHMETIC, spirv.TYPE_INT, spirv.TYPE_INT),
             (_FLOAT_ARITHMETIC, spirv.TYPE_FLOAT, spirv.TYPE_FLOAT),
@@ -199,8 +583,13 @@ class _Checker:
         )
 
     def _check_store(self, instruction: Instruction) -> None:
-        pointee = self._pointee(instruction, self._type(instruction, 0))
-        self._same(instruction, pointee, self._type(instruction, 1))
+        pointer = self._type(instruction, 0)
+        self._same(instruction, self._pointee(instruction, pointer), self._type(instruction, 1))
+        self._check_writable(instruction, pointer)
+
+    def _check_writable(self, instruction: Instruction, pointer: int) -> None:
+        constant = self.types[pointer].operands[1] in _READ_ONLY
+        self._require(instruction, not constant, "writes to what can only be read")
 
     def _check_variable(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -208,6 +597,13 @@ class _Checker:
         storage = self.types[operands[0]].operands[1]
         fits = len(operands) > 2 and storage == operands[2]
         self._require(instruction, fits, "lies elsewhere than its pointer says")
+        if storage in _OF_INVOCATIONS:
+            size = self._size(self._pointee(instruction, operands[0]))
+            self._require(instruction, size <= _MOST_BYTES, f"is a variable of {size} bytes")
+            endless = self._endless(self._pointee(instruction, operands[0]))
+            self._require(instruction, not endless, "is a variable without an end")
+        if len(operands) > 3:
+            self._same(instruction, self._type(instruction, 3), self._pointee(instruction, operands[0]))
 
     def _check_constant(self, instruction: Instruction) -> None:
         made = self.types[instruction.operands[0]]
@@ -240,30 +636,46 @@ class _Checker:
 
     def _check_chain(self, instruction: Instruction) -> None:
         operands = instruction.operands
-        kind = self._pointee(instruction, self._type(instruction, 2))
+        base = self._type(instruction, 2)
+        kind = self._pointee(instruction, base)
         for position in range(3, len(operands)):
             made = self.types[kind]
+            number = self.integers.get(operands[position], -1)
             if made.opcode == spirv.TYPE_STRUCT:
-                kind = self._member(instruction, made, self.integers.get(operands[position], -1))
+                kind = self._member(instruction, made, number)
                 continue
             shape = self._shape(self._type(instruction, position))
             fits = shape is not None and shape[0] == spirv.TYPE_INT and shape[2] == 1
             self._require(instruction, fits, "has an index that is no integer")
+            self._require(instruction, number < self._count(made), "has an index beyond the end")
             kind = self._element(instruction, made)
         self._same(instruction, kind, self._pointee(instruction, operands[0]))
+        self._same(instruction, self.types[base].operands[1], self.types[operands[0]].operands[1])
+
+    def _count(self, made: Instruction) -> int:
+        """Return how many elements a type has, as far as that is known."""
+        if made.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX):
+            return made.operands[2]
+        if made.opcode == spirv.TYPE_ARRAY:
+            return self.integers.get(made.operands[2], 1 << 32)
+        return 1 << 32
 
     def _check_extract(self, instruction: Instruction) -> None:
         operands = instruction.operands
-        kind = self._type(instruction, 2)
-        for index in operands[3:]:
+        self._same(
+            instruction, self._follow(instruction, self._type(instruction, 2), operands[3:]), operands[0]
+        )
+
+    def _follow(self, instruction: Instruction, kind: int, indices: Sequence[int]) -> int:
+        """Return the type of a part of a composite."""
+        for index in indices:
             made = self.types[kind]
             if made.opcode == spirv.TYPE_STRUCT:
                 kind = self._member(instruction, made, index)
                 continue
             kind = self._element(instruction, made)
-            bounded = made.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX)
-            self._require(instruction, not bounded or index < made.operands[2], "has an index beyond the end")
-        self._same(instruction, kind, operands[0])
+            self._require(instruction, index < self._count(made), "has an index beyond the end")
+        return kind
 
     def _check_construct(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -279,7 +691,8 @@ class _Checker:
             self._require(instruction, fits and count == made.operands[2], "does not fill its vector")
         elif made.opcode in (spirv.TYPE_MATRIX, spirv.TYPE_ARRAY):
             fits = bool(given) and all(kind == made.operands[1] for kind in given)
-            filled = made.opcode == spirv.TYPE_ARRAY or len(given) == made.operands[2]
+            count = self._count(made)
+            filled = len(given) == count or count == 1 << 32
             self._require(instruction, fits and filled, "does not fill its matrix or array")
         else:
             raise self._refuse(instruction, "makes a composite of a type that is none")

@@ -129,6 +129,7 @@ class SpirvDispatch:
                 whole,
                 "algorithm",
                 spirv=self.spirv,
+                checked=True,
                 specialization=self.specialization,
                 context=context,
             )
@@ -178,6 +179,7 @@ class SpirvDispatch:
                 self.plan.pc_size,
                 f"{count} dispatches of an algorithm",
                 spirv=loop.spirv,
+                checked=True,
                 specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
                 context=context,
             )

@@ -377,7 +377,7 @@ def _compiled(
     try:
         types = description.binding_types(variant)
         spirv = compile_glsl(source.code, description.name, source.with_line_directives)
-        return ComputePlan(source.code, types, pc_size, description.name, spirv=spirv)
+        return ComputePlan(source.code, types, pc_size, description.name, spirv=spirv, checked=True)
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(

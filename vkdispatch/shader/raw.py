@@ -339,6 +339,7 @@ def _plan(
             description.pc_size,
             description.name,
             spirv=rebound(code.module, description.places, interface),
+            checked=True,
             entry_point=code.entry_point,
             specialization=constants,
         )
