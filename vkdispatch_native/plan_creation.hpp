@@ -53,9 +53,9 @@ class PlanCreation final : public Background {
   void run() override {
     running_.fetch_add(1);
     try {
-      plan_ = engine_->create_plan(request_.spirv, request_.binding_types, request_.push_constant_size,
-                                   request_.name, request_.entry_point, request_.specialization,
-                                   request_.cached);
+      plan_ =
+          engine_->create_plan(request_.spirv, request_.binding_types, request_.push_constant_size,
+                               request_.name, request_.entry_point, request_.specialization, request_.cached);
     } catch (...) {
       running_.fetch_sub(1);
       throw;

@@ -124,14 +124,13 @@ void main() {
     d[i] = pow(abs(rows[0].v.y), 1.5) + unpackUnorm4x8(uint(a[i])).z + d[i] / double(c[i]);
 }
 """
+SOURCES = (_MIXED, _ATOMIC, _PLAIN, _LOOPS, _IMAGES, _WIDE)
 
 
 @functools.cache
 def originals() -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], ...]:
     """Return the modules that mutants are made of."""
-    return tuple(
-        np.frombuffer(native.compile_glsl(source), np.uint32) for source in (_MIXED, _ATOMIC, _PLAIN, _LOOPS, _IMAGES, _WIDE)
-    )
+    return tuple(np.frombuffer(native.compile_glsl(source), np.uint32) for source in SOURCES)
 
 
 def mutant(seed: int) -> bytes:
@@ -236,9 +235,7 @@ def attempt(seed: int) -> str:
         check_types(module)
         interface = reflect(module)
         check_features("mutant", interface, vd.get_context())
-        kinds = _kinds(interface)
-        size = -(-interface.push_constants.size // 4) * 4 if interface.push_constants else 0
-        plan = ComputePlan("", kinds, size, "mutant", spirv=code)
+        plan = ComputePlan("", kinds_of(interface), push_size(interface), "mutant", spirv=code)
     except (VkDispatchError, ValueError) as error:
         return "refused by the driver" if isinstance(error, vd.VulkanError) else "refused"
     try:
@@ -248,7 +245,13 @@ def attempt(seed: int) -> str:
     return "taken"
 
 
-def _kinds(interface: Interface) -> list[int]:
+def push_size(interface: Interface) -> int:
+    """Return the bytes of push constants that a module declares."""
+    return -(-interface.push_constants.size // 4) * 4 if interface.push_constants else 0
+
+
+def kinds_of(interface: Interface) -> list[int]:
+    """Return what a module wants bound at 0, 1, ... as the numbers that plans take."""
     numbers = {"storage buffer": 1, "uniform buffer": 3, "storage image": 4, "sampled image": 5}
     found = {resource.binding: numbers.get(resource.kind, 1) for resource in interface.resources}
     if any(binding > 16 for binding in found):

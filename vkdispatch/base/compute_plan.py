@@ -2,12 +2,16 @@
 
 import operator
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import vkdispatch_native as native
 from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
+
+if TYPE_CHECKING:
+    from vkdispatch.base.spirv import Module
 
 _BINDING_TYPES = (1, 3, 4, 5)
 
@@ -85,14 +89,17 @@ class ComputePlan(Handle):
         self.binding_list = [_checked_binding_type(kind) for kind in binding_type_list]
         self.pc_size = operator.index(pc_size)
         self.shader_name = str(shader_name)
-        if self.pc_size < 0:
-            raise ArgumentValueError(f"pc_size: expected bytes, 0 or more, got {pc_size}")
+        if not 0 <= self.pc_size < 1 << 32:
+            raise ArgumentValueError(f"pc_size: expected bytes, 0 or more and less than 4 GiB, got {pc_size}")
+        module: "Module | None" = None
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)
         elif not checked:
-            _check(spirv, f"{self.shader_name}: spirv")
+            module = _sound(spirv, f"{self.shader_name}: spirv")
         super().__init__(context)
+        if module is not None:
+            _check_limits(module, entry_point, specialization, f"{self.shader_name}: spirv", self.context)
         keys = pipeline_keys(
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
         )
@@ -118,12 +125,30 @@ class ComputePlan(Handle):
             pipeline.destroy()
 
 
-def _check(spirv: bytes, argument: str) -> None:
+def _sound(spirv: bytes, argument: str) -> "Module":
     # here, as few programs need them
     from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, read_module
     from vkdispatch.base.spirv_types import check_types
 
-    check_types(read_module(spirv, argument, NEWEST_OF_EXTENSIONS), argument)
+    module = read_module(spirv, argument, NEWEST_OF_EXTENSIONS)
+    check_types(module, argument)
+    return module
+
+
+def _check_limits(
+    module: "Module",
+    entry_point: str,
+    specialization: Sequence[tuple[int, bytes]],
+    argument: str,
+    context: Context,
+) -> None:
+    from vkdispatch.base.spirv_features import check_features, check_workgroup
+    from vkdispatch.base.spirv_reflection import reflect
+
+    interface = reflect(module, entry_point, argument=argument)
+    if not specialization:  # which sizes may follow from
+        check_features(argument, interface, context)
+        check_workgroup(argument, interface, context)
 
 
 def _checked_binding_type(kind: int) -> int:
