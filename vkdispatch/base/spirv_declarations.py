@@ -11,6 +11,7 @@ _SPEC_ID, _BLOCK, _BUFFER_BLOCK, _ROW_MAJOR, _COLUMN_MAJOR, _ARRAY_STRIDE, _MATR
 _BUILT_IN, _BINDING, _SET, _OFFSET = 11, 33, 34, 35
 _LITERALS = dict.fromkeys((_SPEC_ID, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUILT_IN, _BINDING, _SET, _OFFSET), 1)
 _WORKGROUP_SIZE, _INPUT, _OUTPUT, _FUNCTION = 25, 1, 3, 7
+_OF_BLOCKS = (2, 9, 12)  # Uniform, PushConstant, StorageBuffer
 _FARTHEST = 1 << 31  # bytes: an offset or a stride
 
 # Built-in inputs of compute shaders: how many unsigned integers of 32 bits they are.
@@ -41,6 +42,10 @@ class _Declarations:
         self.module, self.refuse = module, refuse
         self.by_identifier: dict[int, Instruction] = {}
         self.built_ins: dict[int, tuple[Instruction, int]] = {}
+        self.blocks: set[int] = set()
+        self.strides: set[int] = set()
+        self.laid_out: set[tuple[int, int, int]] = set()  # structure, member, decoration
+        self.whole: set[int] = set()  # types whose layout was looked at
         for instruction in module.instructions:
             if instruction.opcode == spirv.FUNCTION:
                 break
@@ -58,8 +63,12 @@ class _Declarations:
         for instruction in self.module.of(spirv.MEMBER_DECORATE, spirv.MEMBER_NAME):
             self._check_member(instruction)
         self._check_order()
+        variables = [each for each in self.by_identifier.values() if each.opcode == spirv.VARIABLE]
+        for variable in variables:
+            if variable.operands[2] in _OF_BLOCKS:
+                self._check_block(variable)
         if len(compute) == len(entries):
-            self._check_inputs([each for each in self.by_identifier.values() if each.opcode == spirv.VARIABLE])
+            self._check_inputs(variables)
         for entry in compute:
             self._check_entry(entry)
 
@@ -72,6 +81,10 @@ class _Declarations:
             raise self.refuse(instruction, "decorates what cannot have that")
         if decoration == _ARRAY_STRIDE and not 0 < literals[0] < _FARTHEST:
             raise self.refuse(instruction, f"has a stride of {literals[0]} bytes")
+        if decoration in (_BLOCK, _BUFFER_BLOCK):
+            self.blocks.add(target)
+        elif decoration == _ARRAY_STRIDE:
+            self.strides.add(target)
         if decoration == _BUILT_IN and only_compute:
             known = self.built_ins.get(target, (None, literals[0]))[1] == literals[0]
             constant = about is not None and about.opcode in _CONSTANTS
@@ -94,6 +107,42 @@ class _Declarations:
             raise self.refuse(instruction, f"has an offset or stride of {literals[0]} bytes")
         if decoration in _TARGETS and decoration not in _MEMBERS_ONLY:
             raise self.refuse(instruction, "decorates what cannot have that")
+        self.laid_out.add((target, member, decoration))
+
+    def _check_block(self, variable: Instruction) -> None:
+        """Refuse a buffer or push constants that are no block, or have something without a place in it."""
+        pointer = self.by_identifier[variable.operands[0]]
+        kind = pointer.operands[2] if pointer.opcode == spirv.TYPE_POINTER else 0
+        made = self.by_identifier.get(kind)
+        while made is not None and made.opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+            kind = made.operands[1]
+            made = self.by_identifier.get(kind)
+        if kind not in self.blocks:
+            raise self.refuse(variable, "is of a type that is no block")
+        self._check_layout(variable, kind)
+
+    def _check_layout(self, variable: Instruction, kind: int) -> None:
+        made = self.by_identifier[kind]
+        if kind in self.whole:
+            return
+        self.whole.add(kind)
+        if made.opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+            if kind not in self.strides:
+                raise self.refuse(variable, "has an array without a stride")
+            self._check_layout(variable, made.operands[1])
+        elif made.opcode == spirv.TYPE_STRUCT:
+            for index, member in enumerate(made.operands[1:]):
+                if (kind, index, _OFFSET) not in self.laid_out:
+                    raise self.refuse(variable, "has a member without an offset")
+                if self._has_matrix(member) and (kind, index, _MATRIX_STRIDE) not in self.laid_out:
+                    raise self.refuse(variable, "has a matrix without a stride")
+                self._check_layout(variable, member)
+
+    def _has_matrix(self, kind: int) -> bool:
+        made = self.by_identifier[kind]
+        while made.opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY):
+            made = self.by_identifier[made.operands[1]]
+        return made.opcode == spirv.TYPE_MATRIX
 
     def _check_order(self) -> None:
         """Refuse constants and variables that are made of what comes later."""
