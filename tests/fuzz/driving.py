@@ -96,9 +96,7 @@ def run(module: str, seeds: Sequence[int], jobs: int, timeout: float) -> tuple[C
     return verdicts, failures
 
 
-def main(
-    module: str, description: str, attempt: Callable[[int], str], show: Callable[[int], object]
-) -> None:
+def main(module: str, description: str, attempt: Callable[[int], str], show: Callable[[int], object]) -> None:
     """Be the program of a fuzzer."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--count", type=int, default=10_000, help="mutants")

@@ -1,7 +1,7 @@
 """GLSL broken at random, compiled: `python -m tests.fuzz.glsl_sources --count 10000`.
 
-A mutant may be refused. One that compiles has to pass our checks of SPIR-V, and is compiled down to the device's
-own code; it is not run.
+A mutant may be refused. One that compiles goes through our checks of SPIR-V, and is compiled down to the
+device's own code; it is not run.
 """
 
 from __future__ import annotations
@@ -31,11 +31,62 @@ _KINDS = (
     ("other", r""),
 )
 _WORDS = (
-    *("0", "1u", "-1", "1e39", "0x7fffffff", "4294967296", "1.0lf", "0.0/0.0", "vec4", "ivec2", "mat3x2", "bool"),
-    *("float[]", "int[0]", "shared", "buffer", "const", "inout", "return", "break", "discard", "if (", "for (;;)"),
-    *("struct S { S s; };", "#define f f f", "#if 1", "#endif", "#extension all : warn", "#version 100", "{", "}"),
-    *("[-1]", ".xyzw", ".length()", "barrier();", "atomicAdd", "gl_WorkGroupSize", "gl_Position", "main", "()"),
-    *("layout(binding = 99)", "layout(local_size_x = 0) in;", "layout(constant_id = 0)", "precision", "??(", "\\\n"),
+    *(
+        "0",
+        "1u",
+        "-1",
+        "1e39",
+        "0x7fffffff",
+        "4294967296",
+        "1.0lf",
+        "0.0/0.0",
+        "vec4",
+        "ivec2",
+        "mat3x2",
+        "bool",
+    ),
+    *(
+        "float[]",
+        "int[0]",
+        "shared",
+        "buffer",
+        "const",
+        "inout",
+        "return",
+        "break",
+        "discard",
+        "if (",
+        "for (;;)",
+    ),
+    *(
+        "struct S { S s; };",
+        "#define f f f",
+        "#if 1",
+        "#endif",
+        "#extension all : warn",
+        "#version 100",
+        "{",
+        "}",
+    ),
+    *(
+        "[-1]",
+        ".xyzw",
+        ".length()",
+        "barrier();",
+        "atomicAdd",
+        "gl_WorkGroupSize",
+        "gl_Position",
+        "main",
+        "()",
+    ),
+    *(
+        "layout(binding = 99)",
+        "layout(local_size_x = 0) in;",
+        "layout(constant_id = 0)",
+        "precision",
+        "??(",
+        "\\\n",
+    ),
     *("uint64_t", "float16_t", "dvec4", "sampler2D", "image2D", "subroutine", "/*", "//", "\0", "é", '"'),
 )
 
@@ -64,7 +115,9 @@ def mutant(seed: int) -> str:
             case 7:
                 text = tokens[at]
                 place = choice.randrange(len(text))
-                tokens[at] = text[:place] + chr(ord(text[place]) ^ 1 << choice.randrange(7)) + text[place + 1 :]
+                tokens[at] = (
+                    text[:place] + chr(ord(text[place]) ^ 1 << choice.randrange(7)) + text[place + 1 :]
+                )
             case 8:
                 count = choice.choice((3, 30, 300))
                 first, second = choice.choice((("(", ")"), ("{", "}"), ("[", "]"), ("-", ""), ("vec2(", ")")))

@@ -173,7 +173,14 @@ def replace(choice: random.Random, body: Body, head: list[int]) -> None:
         instruction[0] = instruction[0] & ~0xFFFF | choice.choice(body)[0] & 0xFFFF
     else:
         instruction[at] = choice.choice(
-            (0, 1, choice.randrange(64), choice.randrange(1 << 32), instruction[at] + 1 & 0xFFFFFFFF, 0xFFFFFFFF)
+            (
+                0,
+                1,
+                choice.randrange(64),
+                choice.randrange(1 << 32),
+                instruction[at] + 1 & 0xFFFFFFFF,
+                0xFFFFFFFF,
+            )
         )
 
 

@@ -1,4 +1,4 @@
-"""A sample of the fuzzers' mutants: none ends the process. `python -m tests.fuzz.spirv_modules` tries more."""
+"""A sample of the fuzzers' mutants: none ends the process."""
 
 from __future__ import annotations
 

@@ -79,6 +79,21 @@ def test_a_good_module() -> None:
     assert [(r.set, r.binding, r.name) for r in moved.resources] == [(0, 0, "result"), (0, 1, "A")]
 
 
+def test_instructions_of_extensions_are_let_through() -> None:
+    code = compile_glsl(
+        """#version 450
+        #extension GL_EXT_shader_atomic_float : enable
+        layout(local_size_x = 8) in;
+        layout(binding = 0) buffer A { float a[]; };
+        void main() { a[1] = atomicAdd(a[0], 1.0) * 2.0; }
+        """,
+        "test",
+    )
+    module = read_module(code)
+    assert max(instruction.opcode for instruction in module.instructions) > spirv.LAST_KNOWN
+    check_types(module)
+
+
 def test_byte_orders_and_containers() -> None:
     for code in (CODE, bytearray(CODE), memoryview(CODE.tobytes()), CODE.byteswap().tobytes()):
         assert (read_module(code).words == CODE).all()
@@ -282,6 +297,50 @@ def beyond(code: Code) -> None:
 def test_what_drivers_crash_on_is_refused(edit: Callable[[Code, dict[str, int]], object], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         check_types(read_module(edited(edit)))
+
+
+CALLS = """#version 450
+layout(binding = 0) buffer A {{ float a[]; }};
+float f0(float x) {{ return x; }}
+{functions}
+void main() {{ a[0] = f{count}(a[1]); }}
+"""
+
+
+def calling(count: int) -> str:
+    """Return GLSL with functions that each call the one before twice."""
+    lines = [f"float f{i}(float x) {{ return f{i - 1}(x) + f{i - 1}(x); }}" for i in range(1, count + 1)]
+    return CALLS.format(functions="\n".join(lines), count=count)
+
+
+def nested(depth: int) -> str:
+    """Return GLSL with structures in each other."""
+    lines = [f"struct S{i} {{ S{i - 1} s; }};" for i in range(1, depth)]
+    structures = "\n".join(["#version 450", "struct S0 { float s; };", *lines])
+    return (
+        f"{structures}\nlayout(binding = 0) buffer A {{ S{depth - 1} a[]; }};\nvoid main() {{ a[0] = a[1]; }}"
+    )
+
+
+def test_functions_that_call_themselves() -> None:
+    words = np.frombuffer(compile_glsl(calling(2), "test"), np.uint32).copy()
+    module = read_module(words.tobytes())
+    check_types(module)
+    names = {spirv.text(i.operands[1:])[0]: i.operands[0] for i in module.of(spirv.NAME)}
+    inner = next(i for i in module.of(spirv.FUNCTION_CALL) if i.operands[2] == names["f0(f1;"])
+    words[inner.at + 3] = names["f2(f1;"]
+    with pytest.raises(ValueError, match="calls a function that is under way"):
+        check_types(read_module(words.tobytes()))
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [(calling(40), "a function of .* instructions, with its calls"), (nested(300), "nested 256 deep")],
+    ids=["calls", "structures"],
+)
+def test_small_modules_that_become_large(source: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        check_types(read_module(compile_glsl(source, "test")))
 
 
 def test_random_modules_are_read_or_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 from collections.abc import Callable, Iterator
@@ -85,7 +84,7 @@ def test_the_same_code_comes_out() -> None:
 
 
 def test_what_does_not_compile() -> None:
-    with pytest.raises(vd.ShaderBuildError, match="does not compile(.|\n)*'missing'") as error:
+    with pytest.raises(vd.ShaderBuildError, match=r"does not compile(.|\n)*'missing'") as error:
         vd.glsl_kernel(SOURCE.replace("FACTOR;", "missing;"), ARGUMENTS, "a.size", untrusted=True)
     assert "undeclared identifier" in str(error.value.compiler_log)
 
@@ -154,21 +153,18 @@ def test_a_compiler_that_crashes(
 
 
 def test_a_driver_that_crashes() -> None:
-    """Mesa's compiler follows the null pointer that an input without a BuiltIn is to it."""
+    """Mesa's compiler reads the second factor of a product that has none."""
     context = vd.get_context()
     if not context.device_infos[0].is_cpu():
         pytest.skip("what other drivers make of nonsense is not known")
     words = np.frombuffer(native.compile_glsl(SOURCE), np.uint32).tolist()
-    # a product lacks its second factor
     at = next(i for i in range(5, len(words)) if words[i] == 5 << 16 | 133)
     code = np.array([*words[:at], 4 << 16 | 133, *words[at + 1 : at + 4], *words[at + 5 :]], np.uint32)
     with pytest.raises(vd.ShaderBuildError, match=r"crashes the compiler \(SIGSEGV\)"):
         untrusted.check_pipeline(context, code.tobytes(), [1], 4, "main", [], "broken")
 
 
-def test_the_child_sees_little_of_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_child_sees_little_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SECRET", "1234")
     child(tmp_path, monkeypatch, "import os, sys; print(list(os.environ), file=sys.stderr); sys.exit(3)")
     with pytest.raises(vd.ShaderBuildError) as error:
@@ -201,7 +197,7 @@ def test_the_cache_keeps_what_strangers_made_apart(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, children: list[list[str]]
 ) -> None:
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path))
-    os.chmod(tmp_path, 0o700)
+    tmp_path.chmod(0o700)
     for _ in range(2):
         untrusted.compile_untrusted(SOURCE, "kernel")
     assert len(children) == 1

@@ -91,7 +91,7 @@ class ComputePlan(Handle):
         self.shader_name = str(shader_name)
         if not 0 <= self.pc_size < 1 << 32:
             raise ArgumentValueError(f"pc_size: expected bytes, 0 or more and less than 4 GiB, got {pc_size}")
-        module: "Module | None" = None
+        module: Module | None = None
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)

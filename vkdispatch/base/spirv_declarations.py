@@ -1,4 +1,4 @@
-"""Whether what a SPIR-V module declares outside of its functions makes sense: decorations and built-in inputs."""
+"""Whether what a SPIR-V module declares outside of its functions makes sense."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,8 @@ _SPEC_ID, _BLOCK, _BUFFER_BLOCK, _ROW_MAJOR, _COLUMN_MAJOR, _ARRAY_STRIDE, _MATR
 _BUILT_IN, _BINDING, _SET, _OFFSET = 11, 33, 34, 35
 _LITERALS = dict.fromkeys((_SPEC_ID, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUILT_IN, _BINDING, _SET, _OFFSET), 1)
 _WORKGROUP_SIZE, _INPUT, _OUTPUT, _FUNCTION = 25, 1, 3, 7
+_COMPOSITES = (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_STRUCT)
+_DEEPEST, _MOST_MEMBERS = 255, 16383  # limits that SPIR-V allows for
 _OF_BLOCKS = (2, 9, 12)  # Uniform, PushConstant, StorageBuffer
 _FARTHEST = 1 << 31  # bytes: an offset or a stride
 
@@ -58,6 +60,7 @@ class _Declarations:
         """Look at all declarations."""
         entries = list(self.module.of(spirv.ENTRY_POINT))
         compute = [entry for entry in entries if entry.operands[0] == spirv.GL_COMPUTE]
+        self._check_nesting()
         for instruction in self.module.of(spirv.DECORATE):
             self._check_decoration(instruction, only_compute=len(compute) == len(entries))
         for instruction in self.module.of(spirv.MEMBER_DECORATE, spirv.MEMBER_NAME):
@@ -89,9 +92,22 @@ class _Declarations:
             known = self.built_ins.get(target, (None, literals[0]))[1] == literals[0]
             constant = about is not None and about.opcode in _CONSTANTS
             variable = about is not None and about.opcode == spirv.VARIABLE
-            if not known or not (constant and literals[0] == _WORKGROUP_SIZE or variable):
+            if not known or not ((constant and literals[0] == _WORKGROUP_SIZE) or variable):
                 raise self.refuse(instruction, "decorates what cannot be built in, or is built in otherwise")
             self.built_ins[target] = instruction, literals[0]
+
+    def _check_nesting(self) -> None:
+        """Refuse types that are nested deeper, or have more members in all, than any compiler is made for."""
+        sizes: dict[int, tuple[int, int]] = {}  # depth, members
+        for instruction in self.module.of(*_COMPOSITES):
+            operands = instruction.operands
+            parts = operands[1:] if instruction.opcode == spirv.TYPE_STRUCT else operands[1:2]
+            known = [sizes.get(part, (0, 1)) for part in parts]
+            depth = 1 + max((part[0] for part in known), default=0)
+            members = sum(part[1] for part in known)
+            if depth > _DEEPEST or members > _MOST_MEMBERS:
+                raise self.refuse(instruction, f"has {members} members in all, nested {depth} deep")
+            sizes[operands[0]] = depth, members
 
     def _check_member(self, instruction: Instruction) -> None:
         target, member, *rest = instruction.operands
@@ -158,9 +174,9 @@ class _Declarations:
                 )
                 if wrong:
                     raise self.refuse(instruction, "is made of what is no constant")
-            elif instruction.opcode == spirv.TYPE_POINTER:
-                if instruction.operands[2] not in seen and identifier not in forward:
-                    raise self.refuse(instruction, "points at what comes later, or is not there")
+            later = instruction.opcode == spirv.TYPE_POINTER and instruction.operands[2] not in seen
+            if later and identifier not in forward:
+                raise self.refuse(instruction, "points at what comes later, or is not there")
             if instruction.opcode == spirv.VARIABLE and instruction.operands[2] == _FUNCTION:
                 raise self.refuse(instruction, "is a variable of a function and in none")
             seen.add(identifier)

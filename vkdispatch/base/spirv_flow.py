@@ -10,6 +10,7 @@ from vkdispatch.base.spirv_grammar import identifiers
 
 _PHI, _LOOP_MERGE, _SELECTION_MERGE, _BRANCH, _BRANCH_IF, _SWITCH = 245, 246, 247, 249, 250, 251
 _FUNCTION_STORAGE = 7
+_MOST_INSTRUCTIONS = 1 << 22  # of a function with all that it calls, which drivers inline
 
 Refuse = Callable[[Instruction, str], ArgumentValueError]
 
@@ -57,8 +58,40 @@ def check_flow(module: Module, widths: dict[int, int], refuse: Refuse) -> None:
             functions[-1].append(instruction)
         elif not functions:
             everywhere.update(_defined(instruction))
+    _check_calls(functions, refuse)
     for function in functions:
         _Function(function, everywhere, widths, refuse).check()
+
+
+def _check_calls(functions: list[list[Instruction]], refuse: Refuse) -> None:
+    """Refuse functions that call themselves, or are endless once each call is replaced by what it calls."""
+    calls = {
+        function[0].operands[1]: [each for each in function if each.opcode == spirv.FUNCTION_CALL]
+        for function in functions
+    }
+    lengths = {function[0].operands[1]: len(function) for function in functions}
+    whole: dict[int, int] = {}
+    for function in functions:
+        # A function is done once all that it calls is.
+        stack = [(function[0].operands[1], iter(calls[function[0].operands[1]]))]
+        begun = {stack[0][0]}
+        while stack:
+            identifier, remaining = stack[-1]
+            call = next(remaining, None)
+            if call is None:
+                stack.pop()
+                begun.discard(identifier)
+                called = (whole[each.operands[2]] for each in calls[identifier])
+                whole[identifier] = lengths[identifier] + sum(called)
+                if whole[identifier] > _MOST_INSTRUCTIONS:
+                    raise refuse(
+                        function[0], f"begins a function of {whole[identifier]} instructions, with its calls"
+                    )
+            elif call.operands[2] in begun:
+                raise refuse(call, "calls a function that is under way")
+            elif call.operands[2] not in whole:
+                stack.append((call.operands[2], iter(calls[call.operands[2]])))
+                begun.add(call.operands[2])
 
 
 def _ended(functions: list[list[Instruction]]) -> bool:
@@ -140,7 +173,7 @@ class _Function:
                 raise self.refuse(instruction, "names no block of its function")
 
     def _number(self, entry: Block) -> list[Block]:
-        """Number the blocks that can be reached, and return them in that order."""
+        """Return the blocks that can be reached, with their numbers, in that order."""
         order: list[Block] = []
         visited = {entry.label}
         stack = [(entry, iter(entry.targets))]
@@ -209,7 +242,7 @@ class _Function:
         for block in self.blocks.values():
             for place, instruction in enumerate(block.code):
                 for result in _defined(instruction):
-                    where[result] = (block.number, place)
+                    where.setdefault(result, (block.number, place))  # what extensions define is a guess
         for block in self.blocks.values():
             for place, instruction in enumerate(block.code):
                 if instruction.opcode == _PHI:
@@ -251,7 +284,9 @@ class _Function:
     def _check_structure(self, order: list[Block]) -> None:
         merges = [label for block in order for label in (block.merge,) if label is not None]
         if len(set(merges)) != len(merges):
-            raise self.refuse(order[0].code[0], "belongs to a function in which two constructs end in one block")
+            raise self.refuse(
+                order[0].code[0], "belongs to a function in which two constructs end in one block"
+            )
         for block in order:
             last = block.code[-1]
             for target in block.targets:

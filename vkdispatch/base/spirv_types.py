@@ -4,7 +4,7 @@ These are the rules that a slip in the bytes breaks most easily: operands of ari
 they point at, indices into structures, calls and returns, targets of branches. `spirv-val` knows all others.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentValueError
@@ -12,7 +12,9 @@ from vkdispatch.base.spirv import Instruction, Module, opcodes
 from vkdispatch.base.spirv_declarations import check_declarations
 from vkdispatch.base.spirv_flow import check_flow
 from vkdispatch.base.spirv_grammar import misplaced, wrong_form
-from vkdispatch.base.spirv_operations import GLSL_NUMBERS, GLSL_OTHERS, RULES, Shape
+from vkdispatch.base.spirv_images import ImageChecks
+from vkdispatch.base.spirv_operations import GLSL_NUMBERS, GLSL_OTHERS, RULES
+from vkdispatch.base.spirv_sharing import SharingChecks
 
 _INTEGER_ARITHMETIC = opcodes("126 128 130 132 134 135 137-139 194-200")
 _FLOAT_ARITHMETIC = opcodes("127 129 131 133 136 140 141")
@@ -26,32 +28,13 @@ _LABELS = {246: (0, 1), 247: (0,), 249: (0,), 250: (1, 2), 251: (1,)}
 _ANY_COMPONENT = 0xFFFFFFFF
 _EXTENDED, _ARRAY_LENGTH, _COPY, _BITCAST, _INSERT = 12, 68, 83, 124, 82
 _ATOMICS = opcodes("227-242")
-_ATOMIC_STORE, _COMPARE_EXCHANGE = 228, (230, 231)
 _BARRIERS = {224: (0, 1, 2), 225: (0, 1)}
 _SUBGROUP = opcodes("333-366")
 _MATRICES = opcodes("84 143-147")
-_GLSL = "GLSL.std.450"
 _MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
-# What the arithmetic of subgroups combines.
-_OF_SUBGROUPS = {
-    **dict.fromkeys((349, 351, 353, 354, 356, 357, 359, 360, 361), spirv.TYPE_INT),
-    **dict.fromkeys((350, 352, 355, 358), spirv.TYPE_FLOAT),
-    **dict.fromkeys((362, 363, 364), spirv.TYPE_BOOL),
-}
 _STORAGE_CLASSES = frozenset((*range(13), 5349))
 _ADDRESSED = 5349  # PhysicalStorageBuffer
 _IMAGES = opcodes("60 86-107")
-_SAMPLED, _STORED = 1, 2
-_OF_SAMPLERS = opcodes("87-94 96 97 100 105")
-_COMPARING = opcodes("89 90 93 94")
-# Where the operands of images begin: a mask, and what it says.
-_OPERANDS_FROM = {
-    **dict.fromkeys((87, 88, 91, 92, 95, 98), 4),
-    **dict.fromkeys((89, 90, 93, 94, 96, 97), 5),
-    99: 3,
-}
-_COORDINATES = (1, 2, 3, 3, 2, 1, 2)  # of each dimension of OpTypeImage
-_READ_ONLY = (0, 1, 9)  # UniformConstant, Input, PushConstant
 _OF_INVOCATIONS = (4, 6, 7)  # Workgroup, Private, Function
 
 
@@ -70,42 +53,17 @@ def check_types(module: Module, argument: str = "spirv") -> None:
     stray = misplaced(module)
     if stray is not None:
         raise refuse(stray, "stands in a part of the module where it cannot be")
-    check_declarations(module, refuse)
-    checker = _Checker(module, argument)
-    checker.check()
-    check_flow(module, checker.integer_widths(), refuse)
+    try:
+        check_declarations(module, refuse)
+        checker = _Checker(module, argument)
+        checker.check()
+        check_flow(module, checker.integer_widths(), refuse)
+    except (IndexError, KeyError):
+        raise ArgumentValueError(f"{argument}: malformed SPIR-V: its identifiers make no sense") from None
 
 
-class _Checker:
-    """What identifiers are, and a check for each kind of instruction."""
-
-    def __init__(self, module: Module, argument: str) -> None:
-        self.module = module
-        self.argument = argument
-        self.types: dict[int, Instruction] = {}
-        self.type_of: dict[int, int] = {}
-        self.integers: dict[int, int] = {}
-        self.functions: dict[int, Instruction] = {}
-        self.glsl: set[int] = set()
-        self.constants: set[int] = set()
-        self.labels: set[int] = set()
-        for instruction in module.instructions:
-            opcode, operands = instruction.opcode, instruction.operands
-            if spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
-                self.types[operands[0]] = instruction
-            elif opcode == spirv.LABEL:
-                self.labels.add(operands[0])
-            elif opcode == spirv.EXTENDED_INSTRUCTIONS:
-                if spirv.text(operands[1:])[0] == _GLSL:
-                    self.glsl.add(operands[0])
-            elif spirv.has_type(opcode):
-                self.type_of[operands[1]] = operands[0]
-                if spirv.CONSTANT_TRUE <= opcode <= spirv.SPEC_CONSTANT_OP:
-                    self.constants.add(operands[1])
-                if opcode == spirv.CONSTANT and len(operands) > 2:
-                    self.integers[operands[1]] = operands[2]
-                elif opcode == spirv.FUNCTION:
-                    self.functions[operands[1]] = instruction
+class _Checker(ImageChecks, SharingChecks):
+    """A check for each kind of instruction."""
 
     def check(self) -> None:
         """Look at every instruction."""
@@ -195,55 +153,6 @@ class _Checker:
         }
         return {value: widths[kind] for value, kind in self.type_of.items() if kind in widths}
 
-    # -- helpers
-
-    def _refuse(self, instruction: Instruction, what: str) -> ArgumentValueError:
-        return ArgumentValueError(
-            f"{self.argument}: malformed SPIR-V: instruction {instruction.opcode} at word {instruction.at} "
-            f"{what}"
-        )
-
-    def _require(self, instruction: Instruction, holds: bool, what: str) -> None:
-        if not holds:
-            raise self._refuse(instruction, what)
-
-    def _same(self, instruction: Instruction, first: int, second: int) -> None:
-        self._require(instruction, first == second, f"mixes the types {first} and {second}")
-
-    def _type(self, instruction: Instruction, position: int) -> int:
-        """Return the type of the value that is an operand."""
-        operands = instruction.operands
-        if position >= len(operands) or operands[position] not in self.type_of:
-            raise self._refuse(instruction, f"has no value as operand {position}")
-        return self.type_of[operands[position]]
-
-    def _is(self, kind: int, *wanted: int) -> bool:
-        return kind in self.types and self.types[kind].opcode in wanted
-
-    def _pointee(self, instruction: Instruction, kind: int) -> int:
-        self._require(instruction, self._is(kind, spirv.TYPE_POINTER), "has no pointer where it needs one")
-        return self.types[kind].operands[2]
-
-    def _shape(self, kind: int) -> Shape | None:
-        made = self.types.get(kind)
-        count = 1
-        if made is not None and made.opcode == spirv.TYPE_VECTOR:
-            count = made.operands[2]
-            made = self.types.get(made.operands[1])
-        if made is None or made.opcode not in (spirv.TYPE_BOOL, spirv.TYPE_INT, spirv.TYPE_FLOAT):
-            return None
-        return (made.opcode, made.operands[1] if len(made.operands) > 1 else 0, count)
-
-    def _signature(self, function: Instruction) -> Sequence[int]:
-        """Return the types of a function's result and parameters."""
-        operands = function.operands
-        known = len(operands) > 3 and self._is(operands[3], spirv.TYPE_FUNCTION)
-        self._require(function, known, "has no function type")
-        signature = self.types[operands[3]].operands[1:]
-        self._require(function, bool(signature), "has no function type")
-        self._same(function, operands[0], signature[0])
-        return signature
-
     # -- one kind of instruction each
 
     def _check_type(self, instruction: Instruction) -> None:
@@ -256,8 +165,7 @@ class _Checker:
             fits = shape is not None and shape[0] == spirv.TYPE_FLOAT and shape[2] > 1
             self._require(instruction, fits and operands[2] in (2, 3, 4), "is no matrix of 2 to 4 columns")
         elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
-            widths = (8, 16, 32, 64) if opcode == spirv.TYPE_INT else (8, 16, 32, 64)
-            self._require(instruction, operands[1] in widths, f"is a number of {operands[1]} bits")
+            self._require(instruction, operands[1] in (8, 16, 32, 64), f"is a number of {operands[1]} bits")
         elif opcode == spirv.TYPE_POINTER:
             self._require(instruction, operands[1] in _STORAGE_CLASSES, "points into no known storage class")
         elif opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_STRUCT):
@@ -272,161 +180,9 @@ class _Checker:
             length = operands[2]
             positive = self.integers.get(length, 1) > 0
             integer = length in self.constants and self._is(self.type_of[length], spirv.TYPE_INT)
-            self._require(instruction, integer and positive, "is an array whose length is no positive constant")
-
-    def _endless(self, kind: int) -> bool:
-        """Whether a type ends with an array without a fixed length."""
-        made = self.types.get(kind)
-        if made is not None and made.opcode == spirv.TYPE_STRUCT:
-            return bool(made.operands[1:]) and self._endless(made.operands[-1])
-        return made is not None and made.opcode == spirv.TYPE_RUNTIME_ARRAY
-
-    def _size(self, kind: int) -> int:
-        """Return the bytes of a type, about; its arrays have the lengths that the module says."""
-        made = self.types.get(kind)
-        if made is None:
-            return 0
-        if made.opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
-            return made.operands[1] // 8
-        if made.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX):
-            return made.operands[2] * self._size(made.operands[1])
-        if made.opcode == spirv.TYPE_ARRAY:
-            return self.integers.get(made.operands[2], 1) * self._size(made.operands[1])
-        if made.opcode == spirv.TYPE_STRUCT:
-            return sum(self._size(member) for member in made.operands[1:])
-        return 4
-
-    def _check_constants(self, instruction: Instruction, *positions: int) -> None:
-        for position in positions:
-            operand = instruction.operands[position]
-            known = operand in self.constants and self._is(self.type_of[operand], spirv.TYPE_INT)
-            self._require(instruction, known, "has a scope or semantics that are no constant")
-
-    def _check_image(self, instruction: Instruction) -> None:
-        opcode, operands = instruction.opcode, instruction.operands
-        if opcode == 60:
-            image = self._image(instruction, self._pointee(instruction, self._type(instruction, 2)), _STORED)
-            self._same(instruction, self._pointee(instruction, operands[0]), image.operands[1])
-            self._check_coordinates(instruction, image, 3, spirv.TYPE_INT)
-            return
-        if opcode == 86:
-            made = self.types[operands[0]]
-            self._require(instruction, made.opcode == spirv.TYPE_SAMPLED_IMAGE, "gives no sampled image")
-            self._same(instruction, made.operands[1], self._type(instruction, 2))
-            sampler = self._is(self._type(instruction, 3), spirv.TYPE_SAMPLER)
-            self._require(instruction, sampler, "has no sampler")
-            return
-        kind = self._type(instruction, 0 if opcode == 99 else 2)
-        combined = opcode in _OF_SAMPLERS
-        if combined:
-            sampled = self._is(kind, spirv.TYPE_SAMPLED_IMAGE)
-            self._require(instruction, sampled, "has no sampled image where it needs one")
-            kind = self.types[kind].operands[1]
-        use = _STORED if opcode in (98, 99) else _SAMPLED if combined or opcode == 95 else 0
-        image = self._image(instruction, kind, use)
-        if opcode == 100:
-            self._same(instruction, kind, operands[0])
-            return
-        if opcode >= 101:
-            shape = self._shape(operands[0])
-            number = spirv.TYPE_FLOAT if opcode == 105 else spirv.TYPE_INT
-            self._require(instruction, shape is not None and shape[0] == number, "gives no numbers of the right kind")
-            if opcode in (103, 104):
-                wanted = _COORDINATES[image.operands[2]] - (image.operands[2] == 3) + image.operands[4]
-                self._require(instruction, shape is not None and shape[2] == wanted, "gives more or fewer sizes")
-            if opcode == 103:
-                level = self._shape(self._type(instruction, 3))
-                whole = level is not None and level[0] == spirv.TYPE_INT and level[2] == 1
-                self._require(instruction, whole, "has a level that is no integer")
-            elif opcode == 105:
-                self._check_coordinates(instruction, image, 3, spirv.TYPE_FLOAT)
-            return
-        whole = opcode in (95, 98, 99)
-        self._check_coordinates(
-            instruction, image, 1 if opcode == 99 else 3, spirv.TYPE_INT if whole else spirv.TYPE_FLOAT
-        )
-        texel = self._shape(self._type(instruction, 2) if opcode == 99 else operands[0])
-        component = self._shape(image.operands[1])
-        fits = texel is not None and component is not None and texel[:2] == component[:2]
-        scalar = opcode in _COMPARING
-        fits = fits and texel is not None and (texel[2] == 1 if scalar else texel[2] == 4 or opcode in (98, 99))
-        self._require(instruction, fits, "has texels of another type")
-        self._check_image_operands(instruction)
-
-    def _check_image_operands(self, instruction: Instruction) -> None:
-        at = _OPERANDS_FROM[instruction.opcode]
-        operands = instruction.operands
-        if len(operands) <= at:
-            return
-        count = sum(2 if bit == 2 else 1 for bit in range(8) if operands[at] >> bit & 1)
-        plain = not operands[at] >> 8 and len(operands) - at - 1 == count
-        extended = operands[at] >> 8 and len(operands) - at - 1 >= count
-        self._require(instruction, bool(plain or extended), "has other operands than it says")
-        for position in range(at + 1, at + 1 + count):
-            self._type(instruction, position)
-
-    def _image(self, instruction: Instruction, kind: int, use: int) -> Instruction:
-        """Return the type of an image. `use`: how it is to be used, 0 where that does not matter."""
-        fits = self._is(kind, spirv.TYPE_IMAGE) and self.types[kind].operands[2] < len(_COORDINATES)
-        self._require(instruction, fits, "has no image where it needs one")
-        self._require(instruction, use in (0, self.types[kind].operands[6]), "uses an image in the wrong way")
-        return self.types[kind]
-
-    def _check_coordinates(self, instruction: Instruction, image: Instruction, at: int, number: int) -> None:
-        shape = self._shape(self._type(instruction, at))
-        least = _COORDINATES[image.operands[2]] + (image.operands[4] if image.operands[2] != 3 else 0)
-        fits = shape is not None and shape[2] >= least and shape[0] in (number, spirv.TYPE_INT)
-        self._require(instruction, fits, "has coordinates that do not fit its image")
-
-    def _check_atomic(self, instruction: Instruction) -> None:
-        opcode, operands = instruction.opcode, instruction.operands
-        stores = opcode == _ATOMIC_STORE
-        first = 0 if stores else 2
-        kind = self._pointee(instruction, self._type(instruction, first))
-        shape = self._shape(kind)
-        fits = shape is not None and shape[0] != spirv.TYPE_BOOL and shape[2] == 1
-        if opcode not in (227, 228, 229):
-            fits = fits and shape is not None and shape[0] == spirv.TYPE_INT
-        self._require(instruction, fits, "is about no number")
-        self._check_writable(instruction, self._type(instruction, first))
-        if not stores:
-            self._same(instruction, kind, operands[0])
-        scopes = 3 if opcode in _COMPARE_EXCHANGE else 2
-        self._check_constants(instruction, *range(first + 1, first + 1 + scopes))
-        for position in range(first + 1 + scopes, len(operands)):
-            self._same(instruction, kind, self._type(instruction, position))
-
-    def _check_subgroup(self, instruction: Instruction) -> None:
-        opcode, operands = instruction.opcode, instruction.operands
-        made = self._shape(operands[0])
-        self._require(instruction, made is not None, "gives what is no number")
-        if opcode in (334, 335, 340) or opcode == 333:
-            self._require(instruction, made == (spirv.TYPE_BOOL, 0, 1), "gives no bool")
-        if opcode in (334, 335, 339):
-            asked = self._shape(self._type(instruction, 3))
-            self._require(instruction, asked == (spirv.TYPE_BOOL, 0, 1), "asks no bool")
-        if opcode in (339, 340, 341, 342, 343, 344):
-            votes = made if opcode == 339 else self._shape(self._type(instruction, 4 if opcode == 342 else 3))
-            self._require(instruction, votes == (spirv.TYPE_INT, 32, 4), "has no ballot")
-        if opcode in (342, 343, 344):
-            self._require(instruction, made is not None and made[0] == spirv.TYPE_INT, "gives no integer")
-        if 349 <= opcode <= 364:
-            self._require(instruction, operands[3] in (*range(4), *range(6, 9)), "is no known operation")
-            self._same(instruction, self._type(instruction, 4), operands[0])
-            kind = _OF_SUBGROUPS[opcode]
-            self._require(instruction, made is not None and made[0] == kind, "combines other numbers")
-            clustered = operands[3] == 3
-            self._require(instruction, clustered == (len(operands) == 6), "has a cluster, or lacks it")
-            if clustered:
-                self._check_constants(instruction, 5)
-        elif opcode in (337, 338, 345, 346, 347, 348, 365, 366):
-            self._same(instruction, self._type(instruction, 3), operands[0])
-            if opcode != 338:
-                index = self._shape(self._type(instruction, 4))
-                whole = index is not None and index[0] == spirv.TYPE_INT and index[2] == 1
-                self._require(instruction, whole, "has an index that is no integer")
-                if opcode in (337, 365, 366) and operands[4] not in self.constants and opcode != 337:
-                    raise self._refuse(instruction, "has a direction that is no constant")
+            self._require(
+                instruction, integer and positive, "is an array whose length is no positive constant"
+            )
 
     def _check_extended(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -467,7 +223,9 @@ class _Checker:
             made_of = self.types[operands[0]]
             self._require(
                 instruction,
-                made_of.opcode == spirv.TYPE_STRUCT and len(made_of.operands) == 3 and made_of.operands[1] == kind,
+                made_of.opcode == spirv.TYPE_STRUCT
+                and len(made_of.operands) == 3
+                and made_of.operands[1] == kind,
                 "gives no structure of two",
             )
             second = self._shape(made_of.operands[2])
@@ -490,7 +248,8 @@ class _Checker:
     def _check_bitcast(self, instruction: Instruction) -> None:
         kinds = instruction.operands[0], self._type(instruction, 2)
         pointers = any(
-            self._is(kind, spirv.TYPE_POINTER) and self.types[kind].operands[1] == _ADDRESSED for kind in kinds
+            self._is(kind, spirv.TYPE_POINTER) and self.types[kind].operands[1] == _ADDRESSED
+            for kind in kinds
         )
         made, given = (self._shape(kind) for kind in kinds)
         fits = (
@@ -587,10 +346,6 @@ class _Checker:
         self._same(instruction, self._pointee(instruction, pointer), self._type(instruction, 1))
         self._check_writable(instruction, pointer)
 
-    def _check_writable(self, instruction: Instruction, pointer: int) -> None:
-        constant = self.types[pointer].operands[1] in _READ_ONLY
-        self._require(instruction, not constant, "writes to what can only be read")
-
     def _check_variable(self, instruction: Instruction) -> None:
         operands = instruction.operands
         self._pointee(instruction, operands[0])
@@ -652,30 +407,11 @@ class _Checker:
         self._same(instruction, kind, self._pointee(instruction, operands[0]))
         self._same(instruction, self.types[base].operands[1], self.types[operands[0]].operands[1])
 
-    def _count(self, made: Instruction) -> int:
-        """Return how many elements a type has, as far as that is known."""
-        if made.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX):
-            return made.operands[2]
-        if made.opcode == spirv.TYPE_ARRAY:
-            return self.integers.get(made.operands[2], 1 << 32)
-        return 1 << 32
-
     def _check_extract(self, instruction: Instruction) -> None:
         operands = instruction.operands
         self._same(
             instruction, self._follow(instruction, self._type(instruction, 2), operands[3:]), operands[0]
         )
-
-    def _follow(self, instruction: Instruction, kind: int, indices: Sequence[int]) -> int:
-        """Return the type of a part of a composite."""
-        for index in indices:
-            made = self.types[kind]
-            if made.opcode == spirv.TYPE_STRUCT:
-                kind = self._member(instruction, made, index)
-                continue
-            kind = self._element(instruction, made)
-            self._require(instruction, index < self._count(made), "has an index beyond the end")
-        return kind
 
     def _check_construct(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -706,13 +442,3 @@ class _Checker:
         inside = all(index < count or index == _ANY_COMPONENT for index in indices)
         filled = made is not None and len(indices) == made[2]
         self._require(instruction, fits and inside and filled, "does not fit the vectors that it shuffles")
-
-    def _member(self, instruction: Instruction, made: Instruction, index: int) -> int:
-        members = made.operands[1:]
-        self._require(instruction, 0 <= index < len(members), "names a member that is not there")
-        return members[index]
-
-    def _element(self, instruction: Instruction, made: Instruction) -> int:
-        composites = (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX, spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY)
-        self._require(instruction, made.opcode in composites, "looks into a type that has no elements")
-        return made.operands[1]

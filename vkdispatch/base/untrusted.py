@@ -70,7 +70,7 @@ def check_pipeline(
     specialization: Sequence[tuple[int, bytes]],
     name: str,
 ) -> None:
-    """Have the drivers of a context compile a module in child processes first, which crash in place of this one.
+    """Have the drivers of a context compile a module in child processes, which crash in place of this one.
 
     Raises
     ------
@@ -102,7 +102,9 @@ def _run(what: str, data: bytes, about: str, source: str) -> bytes:
     import tempfile
 
     if not sys.executable:
-        raise UnsupportedError("untrusted: this program has no Python interpreter to start for a child process")
+        raise UnsupportedError(
+            "untrusted: this program has no Python interpreter to start for a child process"
+        )
     memory = MEMORY if what == "compile" else 0  # drivers map far more than they use: it is watched
     command = [
         *(sys.executable, "-I", "-S", untrusted_child.__file__, what),
@@ -128,7 +130,8 @@ def _run(what: str, data: bytes, about: str, source: str) -> bytes:
             raise ShaderBuildError(f"{about} {verb}:\n{said}", shader_source=source, compiler_log=said)
         if reason:
             raise ShaderBuildError(
-                f"{about} {reason}, in a process of its own (untrusted=True)" + (f":\n{said}" if said else ""),
+                f"{about} {reason}, in a process of its own (untrusted=True)"
+                + (f":\n{said}" if said else ""),
                 shader_source=source,
                 compiler_log=said,
             )
@@ -191,8 +194,6 @@ def _read(file: IO[bytes], most: int) -> bytes:
 
 def _environment() -> dict[str, str]:
     kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _VARIABLES or name.startswith(_PREFIXES)
+        name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith(_PREFIXES)
     }
     return kept | _NO_FILES

@@ -51,7 +51,9 @@ def _create(native: Any, data: bytes) -> None:
     engine = native.Engine(indices[:1], [request["families"][:1]], False, False)
     constants = [(number, bytes.fromhex(value)) for number, value in request["specialization"]]
     kinds, pushed = request["kinds"], request["pushed"]
-    plan = native.Plan(engine, data[4 + size :], kinds, pushed, "untrusted", request["entry_point"], constants)
+    plan = native.Plan(
+        engine, data[4 + size :], kinds, pushed, "untrusted", request["entry_point"], constants
+    )
     if all(kind in (_STORAGE_BUFFER, _UNIFORM_BUFFER) for kind in kinds):
         # Some drivers compile at the first dispatch only. No workgroup of it runs.
         buffer = native.Buffer(engine, 1 << 12)
