@@ -40,7 +40,7 @@ class PlanCreation final : public Background {
     }
   }
 
-  // Once wait() returned true: the plan, which is then the caller's. Throws what create_plan throws.
+  // Once wait() returned: the plan, which is then the caller's. Throws what create_plan throws.
   Plan* take() {
     check();
     return std::exchange(plan_, nullptr);

@@ -1,14 +1,11 @@
 #include "libs/background.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "libs/error.hpp"
+#include "libs/interrupts.hpp"
 
 namespace vkd {
 
@@ -63,18 +60,19 @@ void Background::start(const std::shared_ptr<Background>& call) {
   static_cast<void>(kept.release());
 }
 
-bool Background::wait(uint64_t timeout_ns) {
+void Background::wait() {
   {
     std::unique_lock lock(mutex_);
-    if (!ended_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [this] { return done_; })) {
-      return false;
+    while (!ended_.wait_for(lock, kSlice, [this] { return done_; })) {
+      lock.unlock();  // the call may come to its end meanwhile
+      check_signals();
+      lock.lock();
     }
   }
   if (started_) {
     started_ = false;
     pthread_join(thread_, nullptr);
   }
-  return true;
 }
 
 void Background::check() const {
@@ -92,20 +90,6 @@ bool finish_background(uint64_t patience_ns) noexcept {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
-}
-
-void exit_despite_background() noexcept {
-#ifdef __GLIBC__
-  // What is registered last comes first: before the destructors of what those threads use.
-  on_exit(
-      [](int status, void*) {
-        if (running.load() > 0) {
-          std::fflush(nullptr);
-          _exit(status);
-        }
-      },
-      nullptr);
-#endif
 }
 
 void forget_background() noexcept {

@@ -18,14 +18,15 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // Whether the call came to its end within this time. For the one thread that waits for it.
-  bool wait(uint64_t timeout_ns);
+  // Returns when the call came to its end. For the one thread that waits for it. Throws Interrupted, which
+  // leaves the call to itself.
+  void wait();
 
   // Starts a call, which its thread keeps alive until it ends. Throws Error(out_of_memory) without a thread.
   static void start(const std::shared_ptr<Background>& call);
 
  protected:
-  // To be called once wait() returned true: throws what the call threw.
+  // To be called once wait() returned: throws what the call threw.
   void check() const;
 
  private:
@@ -42,9 +43,6 @@ class Background {
 
 // Waits until no such thread is left, at most this long. Returns whether none is.
 bool finish_background(uint64_t patience_ns) noexcept;
-
-// Has exit() end the process at once if such threads still run then: what they use is about to be destroyed.
-void exit_despite_background() noexcept;
 
 // In a new child of a fork, which has none of its parent's threads.
 void forget_background() noexcept;

@@ -25,7 +25,7 @@ class Compilation final : public Background {
 
   Compilation(std::string source, GlslOptions options);
 
-  // Once wait() returned true. Throws Error(invalid_value) with glslang's log.
+  // Once wait() returned. Throws Error(invalid_value) with glslang's log.
   const std::vector<uint32_t>& spirv() const;
 
  private:
