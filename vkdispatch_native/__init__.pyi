@@ -367,11 +367,14 @@ class Plan:
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         cached: Sequence[bytes] = (),
+        place: str = "",
     ) -> None:
         """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
 
         `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
         b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+
+        `place` is where the kernel is defined, such as "heat.py:12", for errors.
         """
 
     def new_cache_data(self) -> list[bytes]:

@@ -282,6 +282,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
+        void set_place(string place) except +raise_error
         uint32_t push_constant_size()
         uint64_t id()
         const vector[string]& new_cache_data()
