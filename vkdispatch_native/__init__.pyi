@@ -216,6 +216,12 @@ class Engine:
     def close(self) -> None:
         """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
 
+    def describe_work(self, queue: int = -1) -> str:
+        """Return what a queue (-1: all) was given and has not finished, in words; "" where that is nothing.
+
+        Such as "queue 0: not finished: 3 launches of 'scale' (heat.py:12), a copy of 4096 bytes".
+        """
+
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 

@@ -430,6 +430,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
+        string describe_work(size_t slot) except +raise_error
         size_t least_busy() except +raise_error
         cbool copy(CppBuffer& target, CppBuffer& source, size_t first, size_t last) except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error

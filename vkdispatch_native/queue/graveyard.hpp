@@ -49,6 +49,8 @@ class Graveyard {
 
   void retire(std::unique_ptr<Resource> resource) noexcept;  // never blocks
   void sweep() noexcept;                                     // destroys what the device is done with
+  // While this is held, and a hold of Holds too, nothing is destroyed.
+  std::unique_lock<std::mutex> pause() { return std::unique_lock(mutex_); }
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
   // Everything that is left: the device must be idle or lost.

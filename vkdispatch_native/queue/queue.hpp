@@ -80,6 +80,9 @@ class Queue {
   uint64_t last_value();       // of everything appended so far
   void flush(uint64_t value);  // submits up to this value, and does not wait for it
   uint64_t backlog();          // batches that the device has not finished
+  // What it was given and has not finished, and more where the device is lost; "": nothing. See
+  // stages/launches.hpp.
+  std::string describe_work(bool lost);
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be
@@ -130,6 +133,7 @@ class Queue {
 
   struct InFlight {
     std::unique_ptr<Frame> frame;
+    std::unique_ptr<Batch> batch;  // what is in it is alive until it is done
     uint64_t value = 0;
   };
 
@@ -160,13 +164,14 @@ class Queue {
   void prepare_downloads() noexcept;
   // The oldest gathered batch; false when there is none, or it had to wait for a device and must not.
   bool submit_next(bool may_wait = true);
-  void submit(Batch& batch);
+  void submit(std::unique_ptr<Batch>& batch);            // takes it when it is in flight
   void submit_or_abandon(std::unique_ptr<Batch> batch);  // under submit_mutex_
   void await(uint64_t value) noexcept;                   // what was submitted
   void record(Batch& batch, Frame& frame, bool timed);
   void collect(InFlight& done);
   uint64_t frame_needed() noexcept;
   std::unique_ptr<Frame> take_frame();
+  void recycle(std::unique_ptr<Batch> batch);
   void keep_failure();
   void abandon(uint64_t value) noexcept;
   void throw_failure();

@@ -30,6 +30,7 @@ std::unique_ptr<Frame> Queue::take_frame() {
     collect(in_flight_.front());
     in_flight_.front().frame->reset();
     spare_frames_.push_back(std::move(in_flight_.front().frame));
+    recycle(std::move(in_flight_.front().batch));
     in_flight_.pop_front();
   }
   if (spare_frames_.empty()) {
@@ -149,7 +150,8 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
   }
 }
 
-void Queue::submit(Batch& batch) {
+void Queue::submit(std::unique_ptr<Batch>& given) {
+  Batch& batch = *given;
   const bool timed = shared_.timings.on() && has_timestamps();
   const int64_t begin = timed ? host_now() : 0;
   std::unique_ptr<Frame> frame = take_frame();
@@ -185,7 +187,7 @@ void Queue::submit(Batch& batch) {
     std::lock_guard lock(*handle_.mutex);
     check(device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
   }
-  in_flight_.push_back({std::move(frame), batch.value});
+  in_flight_.push_back({std::move(frame), std::move(given), batch.value});
   if (timed) {
     std::lock_guard lock(shared_.timings.mutex);
     shared_.timings.submits.push_back({slot_, batch.value, batch.size(), begin, host_now()});
@@ -239,20 +241,41 @@ bool Queue::submit_next(bool may_wait) {
 }
 
 void Queue::submit_or_abandon(std::unique_ptr<Batch> batch) {
+  const uint64_t value = batch->value;
+  const size_t size = batch->size();
   try {
-    submit(*batch);
+    submit(batch);
   } catch (...) {
     keep_failure();
     distrust_hazards_ = true;
-    abandon(batch->value);
+    abandon(value);
   }
-  submitted_.store(batch->value, std::memory_order_release);
+  submitted_.store(value, std::memory_order_release);
+  gathered_.fetch_sub(size, std::memory_order_relaxed);
+  if (batch) {
+    recycle(std::move(batch));
+  }
+}
 
-  const size_t size = batch->size();
+void Queue::recycle(std::unique_ptr<Batch> batch) {
   batch->clear();
   std::lock_guard lock(mutex_);
-  gathered_.fetch_sub(size, std::memory_order_relaxed);
   spare_batches_.push_back(std::move(batch));
+}
+
+std::string Queue::describe_work(bool lost) {
+  std::vector<Pending> pending;
+  std::lock_guard submit_lock(submit_mutex_);
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < in_flight_.size(); ++i) {
+    if (lost || !timeline_.passed(in_flight_[i].value)) {
+      pending.push_back({in_flight_[i].batch.get(), in_flight_[i].frame.get()});
+    }
+  }
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    pending.push_back({batches_[i].get(), nullptr});
+  }
+  return vkd::describe_work(device_, handle_.handle, index_, lost, pending);
 }
 
 void Queue::await(uint64_t value) noexcept {
