@@ -267,8 +267,9 @@ std::string Queue::describe_work(bool lost) {
   std::vector<Pending> pending;
   std::lock_guard submit_lock(submit_mutex_);
   std::lock_guard lock(mutex_);
+  const uint64_t completed = lost ? timeline_.known() : timeline_.completed();
   for (size_t i = 0; i < in_flight_.size(); ++i) {
-    if (lost || !timeline_.passed(in_flight_[i].value)) {
+    if (in_flight_[i].value > completed) {
       pending.push_back({in_flight_[i].batch.get(), in_flight_[i].frame.get()});
     }
   }
