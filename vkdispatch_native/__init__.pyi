@@ -245,6 +245,12 @@ class Engine:
         An interrupt ends the wait: the engine is abandoned.
         """
 
+    def describe_work(self, queue: int = -1) -> str:
+        """Return what a queue (-1: all) was given and has not finished, in words; "" where that is nothing.
+
+        Such as "queue 0: not finished: 3 launches of 'scale' (heat.py:12), a copy of 4096 bytes".
+        """
+
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
@@ -413,11 +419,14 @@ class Plan:
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         cached: Sequence[bytes] = (),
+        place: str = "",
     ) -> None:
         """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
 
         `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
         b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+
+        `place` is where the kernel is defined, such as "heat.py:12", for errors.
         """
 
     def new_cache_data(self) -> list[bytes]:

@@ -287,6 +287,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
+        void set_place(string place) except +raise_error
         uint32_t push_constant_size()
         uint64_t id()
         const vector[string]& new_cache_data()
@@ -446,6 +447,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
+        string describe_work(size_t slot) except +raise_error
         size_t least_busy() except +raise_error
         cbool copy(CppBuffer& target, CppBuffer& source, size_t first, size_t last) except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error

@@ -411,6 +411,11 @@ void Engine::flush(size_t slot, uint64_t value) {
   queue_at(slot).flush(value);
 }
 
+std::string Engine::describe_work(size_t slot) {
+  const Use use(*this);
+  return queue_at(slot).describe_work(lost());
+}
+
 size_t Engine::least_busy() {
   const Use use(*this);
   const size_t first = next_queue_.fetch_add(1) % queues_.size();

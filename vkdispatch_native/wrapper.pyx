@@ -472,6 +472,22 @@ cdef class Engine:
             with nogil:
                 engine.close(True)
 
+    def describe_work(self, int queue=-1):
+        cdef CppEngine* engine = self.open()
+        cdef size_t q, slot, i
+        cdef size_t count = engine.queue_count()
+        cdef string text
+        parts = []
+        for q in _queue_range(self, queue):
+            for i in range(SLOTS_PER_QUEUE):
+                slot = q + i * count
+                if engine.has_queue(slot):
+                    with nogil:
+                        text = engine.describe_work(slot)
+                    if not text.empty():
+                        parts.append(f"queue {q}: " + text.decode("utf-8", "replace"))
+        return "; ".join(parts)
+
     def statistics(self):
         cdef CppStatistics s = self.open().statistics()
         return {"commands": s.commands, "submits": s.submits, "barriers": s.barriers, "live_objects": s.live_objects,
