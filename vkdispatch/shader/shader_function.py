@@ -404,7 +404,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _check_graph(self, graph: CommandGraph, context: Context) -> None:
         graph.require_alive()
         if graph.context is not context:
-            raise UsageError(f"{self._who}: graph: it {elsewhere(graph.context)}")
+            raise elsewhere(f"{self._who}: graph: it", graph.context)
 
     def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
         try:

@@ -15,7 +15,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, elsewhere
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.layout import VkFFTAxis
@@ -167,7 +167,7 @@ class Program:
         for buffer in given.values():
             buffer.require_alive()
             if buffer.context is not self.context:
-                return UsageError(f"{self._title}: a buffer {elsewhere(buffer.context)}")
+                return elsewhere(f"{self._title}: a buffer", buffer.context)
         largest = max(buffer.mem_size for buffer in given.values())
         return ArgumentValueError(
             f"{self._title}: buffer: the device binds less at once than its {largest} bytes; transform parts "
