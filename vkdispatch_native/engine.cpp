@@ -412,7 +412,7 @@ void Engine::flush(size_t slot, uint64_t value) {
 }
 
 std::string Engine::describe_work(size_t slot) {
-  const Use use(*this);
+  const Use use(*this, true);
   return queue_at(slot).describe_work(lost());
 }
 

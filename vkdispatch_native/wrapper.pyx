@@ -473,12 +473,13 @@ cdef class Engine:
                 engine.close(True)
 
     def describe_work(self, int queue=-1):
-        cdef CppEngine* engine = self.open()
+        # Not open(): a lost device is what it is for.
+        cdef CppEngine* engine = self.ptr.get()
         cdef size_t q, slot, i
         cdef size_t count = engine.queue_count()
         cdef string text
         parts = []
-        for q in _queue_range(self, queue):
+        for q in range(count) if queue < 0 else (queue,):
             for i in range(SLOTS_PER_QUEUE):
                 slot = q + i * count
                 if engine.has_queue(slot):

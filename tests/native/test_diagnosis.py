@@ -45,9 +45,9 @@ def lose() -> str:
         engine.wait_for(0, engine.last_value(0), True)
     except RuntimeError as error:
         print("raised:", error)
-    text = engine.describe_work()
+        text = str(error).split("; ", 1)[1]
     layer.diagnosis_lose(0)
-    return text
+    return "queue 0: " + text
 
 def end() -> None:
     gate.open()
