@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _SOURCE = Path(__file__).with_name("layer") / "fault_layer.cpp"
@@ -25,16 +25,13 @@ def build() -> Path:
     """
     fetch_deps = _fetch_deps()
     command = [*fetch_deps.compiler(), *_FLAGS]
-    state = f"{shlex.join(command)} {fetch_deps.compiler_identity()} {_SOURCE.read_text()} {_MANIFEST.read_text()}"
-    folder = ROOT / "build" / "faults" / hashlib.sha256(state.encode()).hexdigest()[:16]
+    parts = [*command, fetch_deps.compiler_identity(), _SOURCE.read_text(), _MANIFEST.read_text()]
+    folder = ROOT / "build" / "faults" / hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     if (folder / _LIBRARY).is_file():
         return folder
     with fetch_deps.locked(folder.with_suffix(".lock")):
         if not (folder / _LIBRARY).is_file():
-            try:
-                headers = ["-isystem", str(fetch_deps.prepare() / "include")]
-            except fetch_deps.DepsError as error:
-                raise RuntimeError(str(error)) from error
+            headers = ["-isystem", str(prefix() / "include")]
             folder.mkdir(parents=True, exist_ok=True)
             partial = folder / f"{_LIBRARY}.partial"
             done = subprocess.run(
@@ -50,7 +47,19 @@ def build() -> Path:
     return folder
 
 
-def _fetch_deps():  # type: ignore[no-untyped-def]  # a script, in a folder that is no package
+def prefix() -> Path:
+    """Return the folder of what the native module is built from.
+
+    Raises RuntimeError where it cannot be had.
+    """
+    fetch_deps = _fetch_deps()
+    try:
+        return Path(fetch_deps.prepare())
+    except fetch_deps.DepsError as error:
+        raise RuntimeError(str(error)) from error
+
+
+def _fetch_deps() -> Any:  # a script, in a folder that is no package
     sys.path.insert(0, str(ROOT / "deps"))
     try:
         import fetch_deps

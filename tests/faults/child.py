@@ -1,10 +1,9 @@
 """What a process of the sweep does: run a workload while calls fail, and see that all is well afterwards.
 
-    python -m tests.faults.child '{"workload": "eager", "fault": {"function": "vkQueueSubmit", "result": -1}}'
+    python -m tests.faults.sweep --one '{"workload": "eager", "fault": {"function": "vkQueueSubmit", "result": -1}}'
 
-runs one case and prints what came of it; the process must have the layer (see `building.layer_environment`, and
-`sweep --one`, which sees to that).
-"""
+has such a process do one case: it needs the environment of `building.layer_environment`.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -294,6 +293,4 @@ def answer_tasks() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        sys.stdin = iter(sys.argv[1:])  # type: ignore[assignment]
     answer_tasks()

@@ -48,7 +48,7 @@ class Layer:
         self.functions = self._names()
 
     def _names(self) -> list[str]:
-        names = []
+        names: list[str] = []
         while name := self._library.fault_name(ctypes.c_size_t(len(names))):
             names.append(name.decode())
         return names

@@ -2,9 +2,10 @@
 
     python -m tests.faults.sweep --count 3000 --seed 0 --jobs 2 --only eager,graphs
 
-Workloads (`workloads.py`) run in processes of their own, under a layer that makes chosen calls fail. A fault may
-be absorbed, with right results, or raise an exception of ours; afterwards the same context works, or a new one
-where the device was lost, and nothing is left over. What is not so is listed with a command that repeats it.
+Workloads (`workloads.py`) run in processes of their own, under a layer that makes chosen calls fail. A fault
+may be absorbed, with right results, or raise an exception of ours. Afterwards the same context works, or a
+new one where the device was lost, and nothing is left over. What is not so is listed with a command that
+repeats it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import itertools
 import json
 import os
 import random
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from tests.workers import drive
 
@@ -38,6 +41,19 @@ _CASES = 150  # of a process
 _FRESH = ("vkCreateInstance", "vkEnumeratePhysicalDevices", "vkCreateDebugUtilsMessengerEXT")  # called once
 
 
+class Found(NamedTuple):
+    """What came of a case: failures by kind, which must not be, and errors that were raised."""
+
+    case: Case
+    verdict: str
+    failures: list[list[str]]
+    errors: list[str]
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {kind}: {text}" for kind, text in self.failures]
+        return "\n".join([*lines, *self.errors, command_of(self.case)])
+
+
 class Worker:
     """A process that does cases, one at a time."""
 
@@ -45,7 +61,7 @@ class Worker:
         self.environment = environment
         self.task: Case | None = None
         self.since = 0.0
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (for as long as the worker)
         self.start()
 
     def start(self) -> None:
@@ -84,7 +100,7 @@ class Worker:
             self.start()
             self.input.write(json.dumps(question) + "\n")
 
-    def answer(self) -> tuple[Case, str, list[list[str]], list[str]]:
+    def answer(self) -> Found:
         """Read the answer that is there, or tell of a crash."""
         assert self.task is not None
         task, self.task = self.task, None
@@ -94,20 +110,26 @@ class Worker:
             if found["verdict"] == FAILED or task["fresh"]:
                 self.end()  # nothing of it shall show in the next case
                 self.start()
-            return task, found["verdict"], found["failures"], found["errors"]
+            return Found(task, found["verdict"], found["failures"], found["errors"])
         status = self.process.wait()
         text = self.said()
         self.start()
-        return task, CRASHED, [[f"exit status {status}", text]], []
+        return Found(task, CRASHED, [[f"exit status {status}", text]], [])
 
-    def give_up(self) -> tuple[Case, str, list[list[str]], list[str]]:
+    def give_up(self) -> Found:
         assert self.task is not None
         task, self.task = self.task, None
-        self.process.send_signal(6)  # faulthandler then says where it was
+        self.process.send_signal(signal.SIGABRT)  # faulthandler then says where it was
         self.process.wait()
         text = self.said()
         self.start()
-        return task, HUNG, [["no answer", text]], []
+        return Found(task, HUNG, [["no answer", text]], [])
+
+    def do(self, task: Case, timeout: float) -> Found:
+        """Do a case and return what came of it."""
+        self.give(task)
+        ready, _, _ = select.select([self.output], [], [], timeout)
+        return self.answer() if ready else self.give_up()
 
     def said(self) -> str:
         """Return the end of what the process wrote to stderr."""
@@ -125,7 +147,8 @@ class Worker:
 
 def environment_of(cache: str) -> dict[str, str]:
     """Return the environment of the processes: the layer, and a cache of their own."""
-    return {**os.environ, **layer_environment(build()), "VKDISPATCH_CACHE": cache}
+    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+    return {**os.environ, **layer_environment(build()), "VKDISPATCH_CACHE": cache, "PYTHONPATH": paths}
 
 
 def count_calls(worker: Worker, workload: str) -> dict[str, dict[str, int]]:
@@ -166,30 +189,31 @@ def faults_of(function: str, calls: int, seed: random.Random) -> Iterator[Fault]
 
 
 def cases_of(workload: str, counts: dict[str, dict[str, int]], seed: random.Random) -> list[Case]:
-    """Return all cases of a workload, in an order that spreads functions and results over any part of them."""
+    """Return all cases of a workload, in an order that spreads functions and results evenly."""
     cases: list[Case] = []
     for function in RESULTS:
         fresh, run, ended = (counts[key].get(function, 0) for key in ("fresh", "run", "all"))
         if function in _FRESH and fresh:
-            cases += [_case(workload, fault, fresh=True) for fault in faults_of(function, fresh, seed)]
+            cases += [case_of(workload, fault, fresh=True) for fault in faults_of(function, fresh, seed)]
             continue
         if run:
-            cases += [_case(workload, fault) for fault in faults_of(function, run, seed)]
+            cases += [case_of(workload, fault) for fault in faults_of(function, run, seed)]
         if ended > run:
             for fault in faults_of(function, ended - run, seed):
                 later = {**asdict(fault), "n": fault.n + run}
-                cases.append(_case(workload, Fault(**later), closing=True))
+                cases.append(case_of(workload, Fault(**later), closing=True))
         elif run:
             for result in RESULTS[function]:
                 if result < 0:
                     cases.append(
-                        _case(workload, Fault(function, result, max(1, run // 2), FOREVER), closing=True)
+                        case_of(workload, Fault(function, result, max(1, run // 2), FOREVER), closing=True)
                     )
     seed.shuffle(cases)
     return cases
 
 
-def _case(workload: str, fault: Fault, *, closing: bool = False, fresh: bool = False) -> Case:
+def case_of(workload: str, fault: Fault, *, closing: bool = False, fresh: bool = False) -> Case:
+    """Return a case as processes are given it; see `child.Case`."""
     return {"workload": workload, "fault": asdict(fault), "closing": closing, "fresh": fresh}
 
 

@@ -1,4 +1,4 @@
-"""What a workload did while calls failed: each step may raise an error of ours, and no number may be wrong."""
+"""What a workload did while calls failed: steps may raise an error of ours, and no number may be wrong."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Item:
     value
         The object, or None where it could not be made.
     sure
-        Whether every step that made its contents what they are has succeeded: reading it gives the truth then,
-        or raises. After a step that raised nobody can say what it holds.
+        Whether every step that made its contents what they are has succeeded: reading it gives the truth
+        then, or raises. After a step that raised nobody can say what it holds.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Trial:
         writes: Sequence[Item] = (),
         anew: Sequence[Item] = (),
     ) -> bool:
-        """Run a step that changes what it `writes`, and gives wholly new contents to what it writes `anew`."""
+        """Run a step that changes what it `writes`, and gives new contents to what it writes `anew`."""
         name = getattr(work, "__name__", type(work).__name__)
         done = self._run(name, work, arguments, writes, None)
         for item in anew:
@@ -73,7 +73,7 @@ class Trial:
         return done
 
     def check(self, item: Item, read: Callable[[Any], Any], truth: Any, *, close: float = 0.0) -> None:
-        """Read an item, which raises or gives the truth: equal to it, or off by less than `close` times it."""
+        """Read an item, which raises or gives the truth, off by less than `close` of it."""
         if item.value is None:
             return
         try:

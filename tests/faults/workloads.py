@@ -15,7 +15,6 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
-from vkdispatch.base.event import ReadFuture
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, SImg2, Var, f32, u32, v2, v4
 
 from .trial import Item, Trial
@@ -155,8 +154,8 @@ def graphs(t: Trial) -> None:
         g.set_var("a", a)
         g.submit()
 
-    for a in range(12):
-        t.do(replay, graph, y, float(a), writes=[y])
+    for a in map(float, range(12)):
+        t.do(replay, graph, y, a, writes=[y])
         expected = expected + X + np.float32(a)
     t.check(y, read, expected)
     t.do(record_saxpy, graph, x, y, writes=[graph])
@@ -270,7 +269,7 @@ def images(t: Trial) -> None:
     smaller = (TEXELS[0::2] + TEXELS[1::2]) / 2
     smaller = (smaller[:, 0::2] + smaller[:, 1::2]) / 2
     t.check(mips, lambda i: i.read(level=1), smaller, close=1e-5)
-    at = t.make("at", lambda: vd.asbuffer(np.float32([[0, 0], [7, 15]]).reshape(-1)).view(vd.vec2))
+    at = t.make("at", lambda: vd.asbuffer(np.array([0, 0, 7, 15], np.float32)).view(vd.vec2))
     out = t.make("out", lambda: vd.Buffer((2,), vd.vec4))
     sampler = t.make("sampler", lambda i: i.sample(), mips)
     t.do(sample, out, sampler, at, 0.0, writes=[out])

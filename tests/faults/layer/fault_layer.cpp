@@ -353,12 +353,13 @@ struct Fault {
   bool settles = false;
 };
 
-// What a call of a function comes to; VK_SUCCESS: what the driver makes of it. Who waits for ever is never
-// told that the time is over.
-Fault decide(size_t id, bool endless = false) {
+// What a call of a function comes to; VK_SUCCESS: what the driver makes of it. `may_be` tells whether a
+// result is one that the specification has for the call's arguments.
+template <typename Test>
+Fault decide(size_t id, const Test& may_be) {
   calls[id].fetch_add(1);
   std::lock_guard lock(rule_mutex);
-  if (rule.id != id || (rule.result == VK_TIMEOUT && endless)) {
+  if (rule.id != id || !may_be(rule.result)) {
     return {};
   }
   if (rule.skip > 0) {
@@ -416,13 +417,18 @@ struct Hook<id, VkResult(VKAPI_PTR*)(Args...)> {
   }
 
  private:
+  // Who waits for ever is never told that the time is over, and who asks how many never that there are more.
   static Fault decide_for(Args... args) {
-    if constexpr (id == id_vkWaitSemaphores || id == id_vkWaitForFences) {
-      const auto& all = std::tuple<Args...>(args...);
-      return decide(id, std::get<sizeof...(Args) - 1>(all) == ~uint64_t{0});
-    } else {
-      return decide(id);
-    }
+    const auto last = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
+    return decide(id, [&](VkResult result) {
+      if constexpr (std::is_pointer_v<decltype(last)>) {
+        return result != VK_INCOMPLETE || last != nullptr;
+      } else if constexpr (id == id_vkWaitSemaphores || id == id_vkWaitForFences) {
+        return result != VK_TIMEOUT || last != ~uint64_t{0};
+      } else {
+        return true;
+      }
+    });
   }
 
   static void lose(DeviceState& state, const Fault& fault) {
@@ -518,7 +524,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   if (link == nullptr) {
     return VK_ERROR_INITIALIZATION_FAILED;
   }
-  const Fault fault = decide(id_vkCreateInstance);
+  const Fault fault = decide(id_vkCreateInstance, [](VkResult) { return true; });
   if (fault.result != VK_SUCCESS) {
     return fault.result;
   }
@@ -563,7 +569,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
   if (link == nullptr || instance == nullptr) {
     return VK_ERROR_INITIALIZATION_FAILED;
   }
-  const Fault fault = decide(id_vkCreateDevice);
+  const Fault fault = decide(id_vkCreateDevice, [](VkResult) { return true; });
   if (fault.result != VK_SUCCESS) {
     return fault.result;
   }
