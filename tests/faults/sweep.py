@@ -278,6 +278,7 @@ class Record:
         return sum(count for (_, verdict), count in self.by_workload.items() if verdict != "unreached")
 
     def finish(self) -> None:
+        """Print tables, causes and the sum."""
         for table in (self.by_function, self.by_workload):
             print(f"\n{'':48}" + "".join(f"{verdict:>10}" for verdict in VERDICTS))
             for name in [*sorted({name for name, _ in table}), "all"]:
@@ -289,6 +290,8 @@ class Record:
         for cause, cases in sorted(self.causes.items(), key=lambda item: -len(item[1])):
             functions = Counter(case["fault"]["function"] for case in cases)
             print(f"{len(cases):5}  {cause}   {dict(functions.most_common(6))}")
+        if missing := sorted(RESULTS.keys() - {name for name, _ in self.by_function}):
+            print(f"\nnot made to fail, or never called: {', '.join(missing)}")
         seconds = time.monotonic() - self.start
         print(f"\n{self.count} faults in {seconds:.0f} s: {self.failures} must not be")
 

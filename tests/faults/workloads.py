@@ -65,6 +65,17 @@ def fill(out: Buff[u32], first: Const[u32]) -> None:
 
 
 @vd.shader("out.size")
+def hash_often(out: Buff[u32], rounds: Const[u32]) -> None:
+    i = vc.global_invocation_id().x
+    value = out[i].to_register()
+    step = vc.new_uint_register(0)
+    with vc.while_block(step < rounds):
+        value[:] = value * 1664525 + 1013904223
+        step[:] = step + 1
+    out[i] = value
+
+
+@vd.shader("out.size")
 def sample(out: Buff[v4], image: Img2[f32], at: Buff[v2], level: Const[f32]) -> None:
     i = vc.global_invocation_id().x
     out[i] = image.sample(at[i], level)
@@ -167,6 +178,24 @@ def graphs(t: Trial) -> None:
         second = second + first
     t.check(x, read, second)
     t.check(y, read, first)
+    for a in (1.0, 2.0, 3.0):  # under way when the graph goes
+        t.do(replay, graph, y, a, writes=[y, x])
+
+
+def busy(t: Trial) -> None:
+    """Work that takes the device a while, some of which nobody waits for."""
+    work = t.make("work", vd.asbuffer, np.ones(1 << 14, np.uint32))
+    small = t.make("small", vd.asbuffer, X)
+    expected = np.uint32(1)
+    for rounds in (500, 700):
+        t.do(hash_often, work, rounds, writes=[work])
+        t.do(shift, small, 1.0, writes=[small])
+        for _ in range(rounds):
+            expected = np.uint32((int(expected) * 1664525 + 1013904223) & 0xFFFFFFFF)
+    t.check(small, read, X + 2)
+    t.check(work, read, np.full(1 << 14, expected))
+    for _ in range(3):
+        t.do(hash_often, work, 1000, writes=[work])
 
 
 LARGE = np.arange(300_000, dtype=np.uint32)
@@ -420,6 +449,8 @@ WORKLOADS: dict[str, Workload] = {
     "readers-staged": Workload(several_readers, _STAGED),
     "graphs": Workload(graphs),
     "graphs-sets": Workload(graphs, {**_PLAIN, **_STAGED}),
+    "busy": Workload(busy),
+    "busy-staged": Workload(busy, _STAGED),
     "transfers": Workload(transfers),
     "transfers-staged": Workload(transfers, _STAGED),
     "transfers-twin": Workload(transfers, _TWIN),

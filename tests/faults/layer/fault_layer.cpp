@@ -3,6 +3,7 @@
 //
 // It stands between the loader and the driver, and is driven by the functions `fault_*` at the end, through
 // ctypes. A call that is made to fail does not reach the driver: a submit that fails has submitted nothing.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -347,6 +348,28 @@ void after_call(DeviceState& device, VkQueue, uint32_t count, const VkSubmitInfo
 
 // ---- failing
 
+// What a call that fails leaves behind: "undefined contents" where the specification does not say more.
+template <typename... Args>
+void spoil(Args...) {}
+
+template <typename Info, typename Handle>
+void spoil(VkDevice, const Info*, const VkAllocationCallbacks*, Handle* made) {
+  *made = reinterpret_cast<Handle>(uintptr_t{0xbad});
+}
+
+void spoil(VkDevice, VkPipelineCache, uint32_t count, const VkComputePipelineCreateInfo*,
+           const VkAllocationCallbacks*, VkPipeline* made) {
+  std::fill_n(made, count, VkPipeline{VK_NULL_HANDLE});
+}
+
+void spoil(VkDevice, const VkCommandBufferAllocateInfo* info, VkCommandBuffer* made) {
+  std::fill_n(made, info->commandBufferCount, VkCommandBuffer{VK_NULL_HANDLE});
+}
+
+void spoil(VkDevice, const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* made) {
+  std::fill_n(made, info->descriptorSetCount, VkDescriptorSet{VK_NULL_HANDLE});
+}
+
 struct Fault {
   VkResult result = VK_SUCCESS;
   bool sticky = false;
@@ -406,6 +429,7 @@ struct Hook<id, VkResult(VKAPI_PTR*)(Args...)> {
     }
     // Of the results that are no errors, these two stand for a device that takes its time.
     if (fault.result < VK_SUCCESS || fault.result == VK_NOT_READY || fault.result == VK_TIMEOUT) {
+      spoil(args...);
       return fault.result;
     }
     before_call<id>(*state, args...);
