@@ -178,7 +178,8 @@ class Run:
         self.workload.run(self.trial)
         self._take(self.trial, "")
         self.errors += self.trial.errors
-        self.lost = not context.usable
+        # A device that stays lost may not have told the engine yet.
+        self.lost = not context.usable or (self.case.fault.sticky and self.layer.made > 0)
         return not self.lost
 
     def _make(self, when: str) -> vd.Context | None:
