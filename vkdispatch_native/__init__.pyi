@@ -1,6 +1,11 @@
 """Types of the native extension module: the engine as the Python layers see it.
 
-Every call that may wait releases the GIL. Errors arrive as the exception classes given to `set_error_types`.
+Every call that may wait releases the GIL, and ends within 0.2 s when a signal's handler
+raises, such as KeyboardInterrupt. Errors arrive as the exception classes given to `set_error_types`.
+
+A batch that cannot be run fails. What it should have written is poisoned: reading it, and running what reads
+it, raises the error of the batch, until it is written whole by `write`, a copy of the whole, or after
+`renew`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +14,14 @@ from typing import Any
 from typing_extensions import Buffer as ReadableBuffer
 
 def set_error_types(
-    vulkan: type[Exception], device_lost: type[Exception], out_of_memory: type[Exception]
+    vulkan: type[Exception],
+    device_lost: type[Exception],
+    out_of_memory: type[Exception],
+    device_timeout: type[Exception],
 ) -> None: ...
+def set_batch_listener(listener: Callable[[], object] | None) -> None:
+    """Have `listener` called whenever the error of a failed batch is about to be raised."""
+
 def initialize(debug: bool) -> None:
     """Load Vulkan and create the instance.
 
@@ -129,8 +140,12 @@ class Engine:
         debug: bool,
         force_staging: bool,
         extensions: Sequence[str] = (),
+        timeout_ns: int = 0,
     ) -> None:
-        """Make devices. `extensions` are switched on for every one of them, besides those that are used.
+        """Make devices. `extensions` are switched on for each, besides those that are used.
+
+        A batch that runs for longer than `timeout_ns` (0: any time) ends the engine: `abandoned` is
+        true then, and every call raises the timeout class.
 
         Raises the Vulkan error class where a device lacks one of them.
         """
@@ -145,6 +160,7 @@ class Engine:
         features: Sequence[str],
         debug: bool,
         force_staging: bool,
+        timeout_ns: int = 0,
     ) -> Engine:
         """Return an engine on somebody else's device, which is left as it is at the end.
 
@@ -183,7 +199,15 @@ class Engine:
 
     @property
     def lost(self) -> bool:
-        """Whether a device was lost; nothing on this engine works any more."""
+        """Whether a device was lost, or the engine abandoned; nothing on this engine works any more."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the device may still be at work for ever: what it uses is never destroyed."""
+
+    @property
+    def failures(self) -> int:
+        """How many batches have failed."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
     @property
@@ -198,8 +222,13 @@ class Engine:
     def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
         """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
 
-    def wait_until(self, points: Sequence[tuple[int, int]], timeout: float | None) -> bool:
-        """Wait until queues have come that far, at most `timeout` seconds; return whether they have."""
+    def wait_until(
+        self, points: Sequence[tuple[int, int]], timeout: float | None, alone: bool = False
+    ) -> bool:
+        """Wait until queues have come that far, at most `timeout` seconds; return whether they have.
+
+        Raises the first failure until there that still matters, with `alone` one of these very batches.
+        """
 
     def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
         """Have the work given to a queue later (-1: all) wait for points, on the device."""
@@ -214,7 +243,10 @@ class Engine:
         """Submit a queue's batches up to this number; return whether they are done, waiting if `block`."""
 
     def close(self) -> None:
-        """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
+        """Finish all work, stop the threads, destroy every object still alive. Idempotent.
+
+        An interrupt ends the wait: the engine is abandoned.
+        """
 
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
@@ -255,8 +287,11 @@ class Buffer:
     to the host included. What is given to all queues and writes to it runs on the first one alone.
     """
 
-    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
-        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
+    def __init__(self, engine: Engine, size: int, shared: bool = False, renewable: bool = False) -> None:
+        """Make it. Raises ValueError where `shared` is asked of an engine with several devices.
+
+        `renewable`: each run of a command list writes what it needs of it before reading it.
+        """
 
     @staticmethod
     def over(block: HostBlock) -> Buffer:
@@ -294,6 +329,12 @@ class Buffer:
 
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
+
+    def renew(self, queue: int = -1) -> None:
+        """Announce that what a queue (-1: each) is given next writes all of its copy."""
+
+    def check(self, queue: int) -> None:
+        """Raise the error of the batch that should have written a queue's copy, if it failed. Never waits."""
 
     def last_write(self, queue: int) -> list[tuple[int, int]]:
         """Return points for the last work and the last transfer of a queue that write its copy."""
@@ -437,6 +478,9 @@ class CommandList:
 
     def record_image_to_image(self, source: Image, target: Image) -> None:
         """Append a copy of mip level 0. Raises ValueError for other shapes or sizes of texels."""
+
+    def renew(self, buffer: Buffer) -> None:
+        """Announce that the next dispatch that only writes the buffer begins to write all of it."""
 
     def record_barrier(self) -> None:
         """Append a barrier of all before against all after, where the list would need none by itself."""

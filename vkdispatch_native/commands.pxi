@@ -304,6 +304,16 @@ cdef class CommandList:
     def record_image_to_image(self, Image source not None, Image target not None):
         self.append(IMAGE_PAIR, (source, target))
 
+    def renew(self, Buffer buffer not None):
+        cdef CppCommandList* commands = self.open()
+        buffer.open()
+        self.enter()
+        try:
+            with nogil:
+                commands.renew(buffer.ptr[0])
+        finally:
+            self.leave()
+
     def record_barrier(self):
         self.append(BARRIER, ())
 
@@ -462,10 +472,11 @@ cdef class CommandList:
         cdef HostMemory host
         cdef unsigned int hold
         cdef bint limited = timeout_ns is not None
-        cdef uint64_t limit = timeout_ns if limited else 0
+        cdef uint64_t limit = timeout_ns if limited else FOREVER
+        cdef uint64_t before = 0
         cdef uint64_t value = 0
         cdef uint64_t passed = 0
-        cdef uint64_t slice_ns = SIGNAL_CHECK_NS
+        cdef uint64_t first_ns = min(<uint64_t>FIRST_WAIT_NS, limit)
         cdef int64_t begin = host_now() if limited else 0
         if queue == -1:
             q = engine.least_busy()
@@ -473,8 +484,6 @@ cdef class CommandList:
             q = queue
         else:
             raise ValueError(f"queue: expected -1 or the index of one of {engine.queue_count()} queues, got {queue}")
-        if limited:
-            slice_ns = min(slice_ns, limit)
         self.enter()
         try:
             host = HostMemory(data, False)
@@ -482,21 +491,19 @@ cdef class CommandList:
             try:
                 self.check_alive()
                 with nogil:
-                    done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, slice_ns, value)
+                    done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, first_ns, before,
+                                           value)
             finally:
                 engine.let_go(hold)
-            while not done:
-                PyErr_CheckSignals()
+            if not done:
                 if limited:
                     passed = host_now() - begin
-                    if passed >= limit:
-                        return False
-                    slice_ns = min(<uint64_t>SIGNAL_CHECK_NS, limit - passed)
+                    limit -= min(limit, passed)
                 with nogil:
-                    done = engine.wait(q, value, slice_ns)
+                    done = engine.wait_for_batches(q, before, value, limit)
         finally:
             self.leave()
-        return True
+        return bool(done)
 
     def destroy(self):
         cdef bint mine = False

@@ -274,6 +274,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppBuffer "vkd::Buffer"(CppResource):
         uint64_t size()
         cbool shared()
+        void set_renewable()
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
@@ -330,6 +331,10 @@ cdef extern from "libs/pages.hpp" namespace "vkd" nogil:
     void give_back_pages "vkd::give_back"(const CppPages& pages)
     size_t cpp_spare_pages "vkd::spare_pages"()
 
+cdef extern from "libs/interrupts.hpp" namespace "vkd" nogil:
+    const uint64_t FOREVER "vkd::kForever"
+    void set_signal_check(cbool (*)() noexcept)
+
 cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
     void copy_bytes(byte* target, const byte* source, size_t size)
 
@@ -378,6 +383,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
         cbool try_record(const CppCommand& command, size_t& offset) except +raise_error
         void wait_until_free()
+        void renew(const CppBuffer& buffer) except +raise_error
         size_t instance_size()
         size_t length()
     cdef cppclass CppStatistics "vkd::Statistics":
@@ -395,9 +401,10 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t uniform_alignment
     cdef cppclass CppEngine "vkd::Engine":
         CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families,
-                  const vector[string]& extensions, cbool debug, cbool force_staging) except +raise_error
+                  const vector[string]& extensions, cbool debug, cbool force_staging,
+                  uint64_t timeout_ns) except +raise_error
         CppEngine(const shared_ptr[CppInstance]& instance, const CppForeignDevice& device, cbool debug,
-                  cbool force_staging) except +raise_error
+                  cbool force_staging, uint64_t timeout_ns) except +raise_error
         const CppInstance& instance()
         const vector[shared_ptr[CppDevice]]& devices()
         size_t queue_count()
@@ -424,7 +431,11 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool append(const CppDispatch& dispatch, size_t first, size_t last) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
-        cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns, cbool alone) except +raise_error
+        void reach(size_t queue, uint64_t value) except +raise_error
+        void check_poison(const CppBuffer& buffer, size_t queue) except +raise_error
+        cbool wait_for_batches(size_t queue, uint64_t before, uint64_t last, uint64_t timeout_ns) except +raise_error
+        void renew(CppBuffer& buffer, size_t first, size_t last) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
         cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
@@ -449,13 +460,15 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
                         size_t count) except +raise_error
         cbool evaluate(CppCommandList& commands, size_t queue, const byte* arguments, size_t size, uint64_t timeout_ns,
-                       uint64_t& value) except +raise_error
+                       uint64_t& before, uint64_t& value) except +raise_error
         cbool has_timestamps()
         vector[uint64_t] timestamps(CppCommandList& commands, size_t queue) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
         vector[pair[size_t, size_t]] rearrange(CppCommandList& commands, const vector[size_t]& order) except +raise_error
         void abandon()
-        void close()
+        void close(cbool interruptible) except +raise_error
+        cbool hung()
+        uint64_t failures()
         CppStatistics statistics() except +raise_error
         vector[uint64_t] start_timing() except +raise_error
         CppTimings timings(const vector[uint64_t]& since) except +raise_error
@@ -471,4 +484,5 @@ DEF MAX_BINDINGS = 256
 DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
 DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
 DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices allocate no more than some GiB
-DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed
+DEF FIRST_WAIT_NS = 50000000  # with all that a list uses held
+DEF MOST_SECONDS = 1e9

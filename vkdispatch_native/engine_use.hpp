@@ -10,7 +10,7 @@ class Engine::Use {
  public:
   explicit Use(Engine& engine) : engine_(engine) {
     engine.users_.fetch_add(1);
-    if (engine.closed()) {
+    if (engine.closed() || engine.lost()) {
       engine.users_.fetch_sub(1);
       engine.check_open();
     }

@@ -423,7 +423,11 @@ cdef class Launcher:
         try:
             if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
                 return False
-            crowded = engine.append(dispatch, first, last)
+            if engine.queue_count() == 1:
+                crowded = engine.append(dispatch, first, last)
+            else:  # whoever shares memory between queues may be waiting with the lock for it
+                with nogil:
+                    crowded = engine.append(dispatch, first, last)
         finally:
             engine.let_go(hold)
         if crowded:

@@ -34,7 +34,7 @@ _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False
 
-native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError)
+native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceLostError)
 
 
 def initialize(

@@ -1,10 +1,12 @@
 #include "context/device.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <new>
+#include <thread>
 
 #include "context/features.hpp"
 #include "context/foreign.hpp"
@@ -442,19 +444,35 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
   check(result, "vkQueueBindSparse");
 }
 
-void Device::wait_idle() noexcept {
+bool Device::wait_idle() noexcept {
+  constexpr int kTries = 100;
+  VkResult result = VK_SUCCESS;
+  for (int i = 0; i < kTries; ++i) {
+    result = wait_once();
+    if (!is_shortage(result)) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST;
+}
+
+VkResult Device::wait_once() noexcept {
   if (borrowed_) {  // its other queues are not ours to wait for
     for (const QueueHandle& queue : queues_) {
       std::lock_guard lock(*queue.mutex);
-      fn_.vkQueueWaitIdle(queue.handle);
+      const VkResult result = fn_.vkQueueWaitIdle(queue.handle);
+      if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
+        return result;
+      }
     }
-    return;
+    return VK_SUCCESS;
   }
   std::vector<std::unique_lock<std::mutex>> locks;
   for (const auto& mutex : queue_mutexes_) {
     locks.emplace_back(*mutex);
   }
-  fn_.vkDeviceWaitIdle(handle_);
+  return fn_.vkDeviceWaitIdle(handle_);
 }
 
 bool Device::keep_spare(const SpareMemory& memory) noexcept {

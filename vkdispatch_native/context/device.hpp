@@ -87,7 +87,7 @@ class Device {
   // Features and extensions are those that are on.
   const DeviceProperties& properties() const noexcept { return properties_; }
   bool borrowed() const noexcept { return borrowed_; }
-  void wait_idle() noexcept;
+  bool wait_idle() noexcept;  // false: nobody can tell; a lost device is idle
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
   // For each queue those that move data beside it: one, or one that uploads and one that downloads. Empty
   // where the device has no copy engines of its own.
@@ -120,6 +120,7 @@ class Device {
 
  private:
   Device() = default;
+  VkResult wait_once() noexcept;
   void free_oldest_spare() noexcept;
   void inspect(VkInstance instance, VkPhysicalDevice physical, bool force_staging);
   void create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions);

@@ -1,6 +1,7 @@
 // The one exception that crosses the bridge, and the check around every Vulkan call.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -8,7 +9,7 @@
 
 namespace vkd {
 
-enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value };
+enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value, device_timeout };
 
 class Error : public std::runtime_error {
  public:
@@ -19,7 +20,20 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// Batches did not run: what is known of the data that they should have written is out of date.
+class BatchError final : public Error {
+ public:
+  using Error::Error;
+};
+
+// The program was interrupted while it waited; the bridge has Python's exception.
+class Interrupted final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
 const char* result_name(VkResult result);
+bool is_shortage(VkResult result) noexcept;  // of memory: it may pass
 [[noreturn]] void throw_result(VkResult result, const char* call);
 
 inline void check(VkResult result, const char* call) {

@@ -39,16 +39,20 @@ class Buffer final : public Data {
 
   const char* noun() const noexcept override { return "a buffer"; }
   bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
-  VkDeviceSize size() const noexcept { return size_; }
+  VkDeviceSize size() const noexcept override { return size_; }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept override { return shared_; }
   bool pinned() const noexcept { return pinned_; }  // host memory, of a block
+  // Made by a function that fills it before it reads it, each time a command list runs.
+  bool renewable() const noexcept { return renewable_; }
+  void set_renewable() noexcept { renewable_ = true; }
 
  private:
   VkDeviceSize size_;
   bool shared_;
   std::vector<std::shared_ptr<Memory>> copies_;
   bool pinned_ = false;
+  bool renewable_ = false;
 };
 
 }  // namespace vkd

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "context/ending.hpp"
 #include "stages/command.hpp"
 #include "stages/frame.hpp"
 #include "stages/hazards.hpp"
@@ -22,7 +23,10 @@ struct SharedState {
   bool debug = false;
   std::atomic<bool> barriers_enabled{true};  // off only to show that the checker notices
   std::atomic<uint64_t> barriers{0};
-  std::atomic<bool> lost{false};  // a device of the engine was lost
+  Ending ending;
+  uint64_t timeout_ns = 0;                    // that a batch may take; 0: any
+  std::atomic<uint64_t> failures{0};          // batches that did not run
+  std::atomic<uint64_t> unstarted_images{0};  // copies, see Image::unstarted
   TimingLog timings;
 };
 
