@@ -196,9 +196,7 @@ class Run:
 
     def _recover(self) -> None:
         """Whatever failed belonged to data of before: written anew it works, and new data does at once."""
-        for _ in range(2):
-            with contextlib.suppress(vd.VkDispatchError):
-                vd.queue_wait_idle()
+        _drain()
         again = Trial()
         for item in self.trial.items:
             if isinstance(item.value, vd.Buffer | vd.Image) and not item.value.destroyed:
@@ -206,6 +204,7 @@ class Run:
         self.trial.items.clear()
         again.items.clear()
         gc.collect()
+        _drain()  # data that nobody has any more end when the device is done with them
         self.workload.run(again)
         again.items.clear()
         self._take(again, " in the same context later")
@@ -254,6 +253,13 @@ class Run:
         self.failures += [("raises in a new context", text) for text in again.errors[:3]]
         self._close_all()
         self._look("after the new context was closed")
+
+
+def _drain() -> None:
+    """Wait for all work; whoever waits is told of what failed."""
+    for _ in range(2):
+        with contextlib.suppress(vd.VkDispatchError):
+            vd.queue_wait_idle()
 
 
 def _rewrite(trial: Trial, item: Item) -> None:
