@@ -304,16 +304,6 @@ cdef class CommandList:
     def record_image_to_image(self, Image source not None, Image target not None):
         self.append(IMAGE_PAIR, (source, target))
 
-    def renew(self, Buffer buffer not None):
-        cdef CppCommandList* commands = self.open()
-        buffer.open()
-        self.enter()
-        try:
-            with nogil:
-                commands.renew(buffer.ptr[0])
-        finally:
-            self.leave()
-
     def record_barrier(self):
         self.append(BARRIER, ())
 

@@ -317,13 +317,6 @@ void Engine::check_sources(const Dispatch& dispatch, size_t first, size_t last) 
   }
 }
 
-void Engine::renew(Buffer& buffer, size_t first, size_t last) {
-  const Use use(*this);
-  for (size_t queue = first; queue < last; ++queue) {
-    queues_.at(queue)->append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
-  }
-}
-
 bool Engine::append(const Dispatch& dispatch, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;

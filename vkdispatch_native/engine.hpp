@@ -140,8 +140,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
-  // What the queues from `first` up to, without it, `last` are given next writes all of a buffer.
-  void renew(Buffer& buffer, size_t first, size_t last);
   // Throws the failure of a queue's copy.
   void check_poison(const Data& data, size_t queue) const { data.poison(queue).check(); }
 

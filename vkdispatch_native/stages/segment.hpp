@@ -37,7 +37,7 @@ class Segment final : public Resource {
   template <typename Visit>
   void visit_targets(size_t slot, Visit visit) const {
     for (const auto& [id, use] : data_) {
-      if (use.writes) {
+      if (use.writes && !use.data->steady()) {
         visit(use.data->poison(slot));
       }
     }
