@@ -198,9 +198,7 @@ class Run:
         """Whatever failed belonged to data of before: written anew it works, and new data does at once."""
         _drain()
         again = Trial()
-        for item in self.trial.items:
-            if isinstance(item.value, vd.Buffer | vd.Image) and not item.value.destroyed:
-                _rewrite(again, item)
+        _rewrite_all(again, self.trial.items)
         self.trial.items.clear()
         again.items.clear()
         gc.collect()
@@ -260,6 +258,12 @@ def _drain() -> None:
     for _ in range(2):
         with contextlib.suppress(vd.VkDispatchError):
             vd.queue_wait_idle()
+
+
+def _rewrite_all(trial: Trial, items: list[Item]) -> None:
+    for item in items:
+        if isinstance(item.value, vd.Buffer | vd.Image) and not item.value.destroyed:
+            _rewrite(trial, item)
 
 
 def _rewrite(trial: Trial, item: Item) -> None:
