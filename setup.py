@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "deps"))
 
 import fetch_deps  # noqa: E402  (found through the line above)
+import hardening  # noqa: E402
 
 NATIVE = Path("vkdispatch_native")
 WRAPPER = NATIVE / "wrapper.pyx"
@@ -59,7 +60,7 @@ RELEASE_LINK = [
     f"-Wl,--version-script={NATIVE / 'exports.map'}",
     "-Wl,--exclude-libs,ALL",
 ]
-RELEASE_LINK += ["-s", "-Wl,--gc-sections", "-Wl,-O1", "-Wl,-z,now"]
+RELEASE_LINK += ["-s", "-Wl,--gc-sections", "-Wl,-O1", *hardening.LINK]
 
 
 def native_sources() -> list[Path]:
@@ -84,7 +85,9 @@ def compile_command(source: Path, prefix: Path) -> list[str]:
     # Third-party headers come through -isystem: their warnings are not ours to heed.
     includes = [f"-I{NATIVE}", "-isystem", str(prefix / "include"), "-isystem", sysconfig.get_path("include")]
     own = WARNINGS if source.is_relative_to(NATIVE) else ["-w"]
-    flags = COMMON + (SANITIZED if SANITIZE else RELEASE + SMALL.get(source, [])) + own + DEFINES + includes
+    # Sanitizers see more than the hardening, which would hide calls of memcpy and others from them.
+    kind = SANITIZED if SANITIZE else RELEASE + fetch_deps.hardening_flags() + SMALL.get(source, [])
+    flags = COMMON + kind + own + DEFINES + includes
     extra = shlex.split(os.environ.get("CXXFLAGS", ""))
     return [*fetch_deps.compiler(), *flags, *extra, "-c", str(source)]
 

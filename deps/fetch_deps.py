@@ -43,6 +43,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+import hardening
+
 LOCK_FILE = Path(__file__).resolve().with_name("deps.lock.json")
 # -O1: translating a shader is as fast as with -O2, and compiling glslang takes a third less.
 GLSLANG_FLAGS = ["-std=c++17", "-O1", "-DNDEBUG", "-fPIC", "-w", "-fno-rtti", "-fno-exceptions"]
@@ -150,6 +152,11 @@ def compiler() -> list[str]:
             "Install one (Debian: apt-get install g++) or set CXX."
         )
     return command
+
+
+def hardening_flags() -> list[str]:
+    """Return the flags of `hardening` that the compiler knows."""
+    return hardening.compile_flags(tuple(compiler()))
 
 
 def compiler_identity() -> str:
@@ -470,7 +477,7 @@ def build_glslang(source: Path, prefix: Path) -> None:
     objects.mkdir(exist_ok=True)
     # The largest files first, so that no processor is left alone with one of them at the end.
     files = sorted(glslang_sources(source), key=lambda path: -path.stat().st_size)
-    flags = [*GLSLANG_FLAGS, f"-I{source}", f"-I{prefix / 'include'}"]
+    flags = [*GLSLANG_FLAGS, *hardening_flags(), f"-I{source}", f"-I{prefix / 'include'}"]
     results: list[Path] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(_compile, path, objects, flags) for path in files]
@@ -524,7 +531,8 @@ def _not_headers(folder: str, names: list[str]) -> set[str]:
 
 def prefix_key(installed: list[Found]) -> str:
     """Return the name of the prefix: a hash over everything that decides what is in it."""
-    parts = [LOCK_FILE.read_text(), compiler_identity(), shlex.join(GLSLANG_FLAGS), ",".join(GLSLANG_FOLDERS)]
+    flags = shlex.join([*GLSLANG_FLAGS, *hardening_flags()])
+    parts = [LOCK_FILE.read_text(), compiler_identity(), flags, ",".join(GLSLANG_FOLDERS)]
     parts += [f"{found.package.name} {found.root} {found.version}" for found in installed]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
