@@ -18,7 +18,7 @@ GROUPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("-fcf-protection",), ("-mbranch-protection=standard",)),  # x86, and Arm's counterpart
     # -U: some distributions' compilers define it by themselves.
     (("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"), ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2")),
-    # All symbols are bound when the module is loaded, so calls need no stubs. What this saves pays for the rest.
+    # All symbols are bound when the module is loaded, so calls need no stubs. This pays for the rest.
     (("-fno-plt",),),
 )
 # Relocated data is read-only once the module is loaded, all of it at once; no stack can be executed; code has
@@ -50,5 +50,5 @@ def compile_flags(compiler: tuple[str, ...]) -> list[str]:
 
 
 def _accepts(compiler: Sequence[str], flags: Sequence[str], source: Path) -> bool:
-    command = [*compiler, "-O2", "-Werror", *flags, "-S", str(source), "-o", str(source.with_suffix(".s"))]
+    command = [*compiler, "-O2", "-Werror", *flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
     return subprocess.run(command, capture_output=True).returncode == 0
