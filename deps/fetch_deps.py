@@ -97,6 +97,7 @@ class Package:
 
     ``path`` is below a mirror's root, ``size`` is in bytes, ``keep`` are globs of the members to unpack
     (``*`` also matches ``/``), ``system_minimum`` is the oldest installed version that may be used instead.
+    ``license`` is an SPDX expression, ``source`` the project's repository.
     """
 
     name: str
@@ -107,6 +108,8 @@ class Package:
     size: int
     keep: tuple[str, ...]
     system_minimum: str
+    license: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -561,13 +564,18 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+def look_up() -> dict[Package, Found | None]:
+    """Return each package of the lock file with its installed copy; None: the pinned file is used."""
+    roots = search_roots()
+    return {package: find_installed(package, roots) for package in read_lock()}
+
+
 def prepare() -> Path:
     """Return the folder with ``include/``, ``lib/`` and ``licenses/`` of all dependencies, made when missing.
 
     Raises DepsError when one of them cannot be obtained.
     """
-    roots = search_roots()
-    looked_up = {package: find_installed(package, roots) for package in read_lock()}
+    looked_up = look_up()
     installed = [found for found in looked_up.values() if found is not None]
     prefix = cache_folder() / prefix_key(installed)
     if prefix.is_dir():

@@ -165,6 +165,8 @@ def package(path: str, data: bytes, keep: tuple[str, ...] = ("*",)) -> fetch_dep
         size=len(data),
         keep=keep,
         system_minimum="1",
+        license="MIT",
+        source="https://example.org/thing",
     )
 
 
