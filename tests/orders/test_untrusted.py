@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import stat
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 
 from tests.orders.here import require
 from vkdispatch.base import disk_cache
-from vkdispatch.orders import Accel, Order, compilers, library
+from vkdispatch.orders import Accel, Order, library
 
 SOMEBODY = 54321
 
@@ -22,13 +23,7 @@ SOMEBODY = 54321
 def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     require("cpp")
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "cache"))
-    _forget(monkeypatch)
-
-
-def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_loaded", {})
-    monkeypatch.setattr(library, "_tested", set())
-    monkeypatch.setattr(compilers, "_versions", {})
 
 
 def _run(value: int) -> int:
@@ -38,19 +33,19 @@ def _run(value: int) -> int:
     return int(result[0])
 
 
-def _plant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the library of the order of 666 under the key of the order of 4."""
-    built: dict[int, list[tuple[str, bytes]]] = {4: [], 666: []}
-    for value, made in built.items():
-        with monkeypatch.context() as context:
-            context.setattr(disk_cache, "load", lambda *_: None)
-            context.setattr(disk_cache, "store", lambda _, key, data, made=made: made.append((key, data)))
-            _forget(monkeypatch)
-            assert _run(value) == value
-    (key, _), (_, planted) = (made[-1] for made in built.values())
-    assert planted.startswith(b"\x7fELF")
-    disk_cache.store("orders", key, planted)
-    _forget(monkeypatch)
+@functools.cache
+def _planted() -> tuple[str, bytes]:
+    """Return the key of the library of the order of 4, and the library of the order of 666."""
+    made: list[tuple[str, bytes]] = []
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(library, "_loaded", {})
+        context.setattr(disk_cache, "load", lambda *_: None)
+        context.setattr(disk_cache, "store", lambda _, key, data: made.append((key, data)))
+        assert _run(4) == 4
+        key = made[-1][0]
+        assert _run(666) == 666
+    assert made[-1][1].startswith(b"\x7fELF")
+    return key, made[-1][1]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="libraries are of another format here")
@@ -59,7 +54,8 @@ def test_a_planted_library(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(disk_cache, "_warned", False)
-    _plant(monkeypatch)
+    key, content = _planted()
+    disk_cache.store("orders", key, content)
     root = tmp_path / "cache"
     (entry,) = (root / "orders").iterdir()
     change: dict[str, Callable[[], object]] = {
@@ -98,7 +94,7 @@ def test_libraries_are_loaded_from_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(set(paths)) == len(paths) == 3
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     # from the cache as well
-    _forget(monkeypatch)
+    monkeypatch.setattr(library, "_loaded", {})
     assert [_run(value) for value in (73, 72, 71)] == [73, 72, 71]
     assert len(set(paths)) == len(paths) == 6
 
