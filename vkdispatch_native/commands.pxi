@@ -9,11 +9,13 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None, str entry_point not None="main", specialization=(), cached=()):
+                 str name not None, str entry_point not None="main", specialization=(), cached=(),
+                 str place not None=""):
         cdef CppEngine* e = engine.open()
         cdef vector[int] types = binding_types
         cdef string text = name.encode()
         cdef string entry = entry_point.encode()
+        cdef string where = place.encode("utf-8", "replace")
         cdef CppSpecialization constants
         cdef VkSpecializationMapEntry constant
         cdef vector[uint32_t] words
@@ -37,6 +39,7 @@ cdef class Plan:
         self.keep = engine.ptr
         with nogil:
             self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants, data)
+            self.ptr.set_place(where)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -303,16 +306,6 @@ cdef class CommandList:
 
     def record_image_to_image(self, Image source not None, Image target not None):
         self.append(IMAGE_PAIR, (source, target))
-
-    def renew(self, Buffer buffer not None):
-        cdef CppCommandList* commands = self.open()
-        buffer.open()
-        self.enter()
-        try:
-            with nogil:
-                commands.renew(buffer.ptr[0])
-        finally:
-            self.leave()
 
     def record_barrier(self):
         self.append(BARRIER, ())

@@ -639,6 +639,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             variant=variant,
             coarsening=self._coarsening_on(context, state),
             observed=observation is not None,
+            place=self._origin,
         )
         if observation is None and variant.addressed:
             # Fusing reads recorded arguments as the plain form has them.

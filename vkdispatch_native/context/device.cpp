@@ -127,6 +127,7 @@ void* chain_features(DeviceProperties& p, void* next, std::vector<const char*>* 
     add(kCooperativeMatrix2, p.cooperative_matrix2);
   }
   add(kBfloat16, p.bfloat16);
+  add(VK_EXT_DEVICE_FAULT_EXTENSION_NAME, p.device_fault);
   return next;
 }
 
@@ -158,6 +159,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
     p.features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
     p.atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
     p.atomic_float2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT;
+    p.device_fault.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT;
     p.features12.pNext = &p.features11;
     p.features11.pNext = chain_features(p, nullptr);
     VkPhysicalDeviceFeatures2 features{};
@@ -179,6 +181,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
   p.maintenance3.pNext = p.id.pNext = p.features12.pNext = p.features11.pNext = nullptr;
   p.atomic_float.pNext = p.atomic_float2.pNext = nullptr;
   p.cooperative_matrix.pNext = p.cooperative_matrix2.pNext = p.bfloat16.pNext = nullptr;
+  p.device_fault.pNext = nullptr;
   return p;
 }
 
@@ -230,6 +233,12 @@ void Device::choose_extensions() {
   push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
                       !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS");
   calibrated_ = has_calibrated_clock(physical_, properties_);
+  diagnosis_ = choose_diagnosis(properties_);
+  if (!diagnosis_.faults) {
+    std::vector<std::string>& names = properties_.extensions;
+    names.erase(std::remove(names.begin(), names.end(), VK_EXT_DEVICE_FAULT_EXTENSION_NAME), names.end());
+    properties_.device_fault.deviceFault = VK_FALSE;
+  }
 }
 
 // The families of each queue's twins. None where host memory and device memory are one: nothing is to be
@@ -345,6 +354,11 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   if (calibrated_) {
     enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   }
+  if (diagnosis_.marks == Diagnosis::Marks::nvidia) {
+    enable(VK_NV_DEVICE_DIAGNOSTIC_CHECKPOINTS_EXTENSION_NAME);
+  } else if (diagnosis_.marks == Diagnosis::Marks::amd) {
+    enable(VK_AMD_BUFFER_MARKER_EXTENSION_NAME);
+  }
   if (properties_.has_extension("VK_KHR_portability_subset")) {
     enable("VK_KHR_portability_subset");
   }
@@ -400,6 +414,10 @@ void Device::create_allocator(VkInstance instance) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+
+  if (diagnosis_.marks != Diagnosis::Marks::none) {
+    checkpoints_ = std::make_unique<Checkpoints>(*this);
+  }
 
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
@@ -527,6 +545,7 @@ void Device::free_oldest_spare() noexcept {
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
     free_spares();
+    checkpoints_.reset();
     vmaDestroyAllocator(allocator_);
   }
   if (handle_ != VK_NULL_HANDLE && !borrowed_) {

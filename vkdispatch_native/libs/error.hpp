@@ -20,12 +20,6 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Batches did not run: what is known of the data that they should have written is out of date.
-class BatchError final : public Error {
- public:
-  using Error::Error;
-};
-
 // The program was interrupted while it waited; the bridge has Python's exception.
 class Interrupted final : public std::exception {
  public:

@@ -251,6 +251,11 @@ bool Plan::refuses(uint32_t binding, const Image& image) const noexcept {
   });
 }
 
+std::string Plan::title() const {
+  const std::string name = "'" + name_ + "'";
+  return place_.empty() ? name : name + " (" + place_ + ")";
+}
+
 void Plan::release() noexcept {
   for (Pipeline& pipeline : pipelines_) {
     const VolkDeviceTable& fn = pipeline.device->fn();

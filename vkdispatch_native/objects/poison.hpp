@@ -13,16 +13,16 @@ namespace vkd {
 
 // Why a batch did not run.
 struct Failure {
-  explicit Failure(const Error& cause) : error(cause.kind(), cause.what()) {}
+  explicit Failure(const Error& cause) : error(cause) {}
 
   [[noreturn]] void raise() {
     told.store(true);
-    throw BatchError(error);
+    throw Error(error);
   }
   // Whether there are data that it has left unwritten, or nobody knows of it.
   bool unresolved() const noexcept { return poisoned.load() > 0 || !told.load(); }
 
-  const BatchError error;
+  const Error error;
   std::atomic<int> poisoned{0};  // copies of data
   std::atomic<bool> told{false};
 };
