@@ -1,4 +1,4 @@
-"""Ctrl-C while a device does not go on: every wait ends, the context goes on afterwards, and so does the exit."""
+"""Ctrl-C while a device does not go on: every wait ends, and so does the process where it is about to end."""
 
 from __future__ import annotations
 
