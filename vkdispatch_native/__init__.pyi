@@ -5,7 +5,7 @@ raises, such as KeyboardInterrupt. Errors arrive as the exception classes given 
 
 A batch that cannot be run fails. What it should have written is poisoned: reading it, and running what reads
 it, raises the error of the batch, until it is written whole by `write`, a copy of the whole, or after
-`renew`.
+`announce`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,6 @@ def set_error_types(
     out_of_memory: type[Exception],
     device_timeout: type[Exception],
 ) -> None: ...
-def set_batch_listener(listener: Callable[[], object] | None) -> None:
-    """Have `listener` called whenever the error of a failed batch is about to be raised."""
-
 def initialize(debug: bool) -> None:
     """Load Vulkan and create the instance.
 
@@ -249,6 +246,12 @@ class Engine:
         An interrupt ends the wait: the engine is abandoned.
         """
 
+    def describe_work(self, queue: int = -1) -> str:
+        """Return what a queue (-1: all) was given and has not finished, in words; "" where that is nothing.
+
+        Such as "queue 0: not finished: 3 launches of 'scale' (heat.py:12), a copy of 4096 bytes".
+        """
+
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
@@ -288,11 +291,8 @@ class Buffer:
     to the host included. What is given to all queues and writes to it runs on the first one alone.
     """
 
-    def __init__(self, engine: Engine, size: int, shared: bool = False, renewable: bool = False) -> None:
-        """Make it. Raises ValueError where `shared` is asked of an engine with several devices.
-
-        `renewable`: each run of a command list writes what it needs of it before reading it.
-        """
+    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
+        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
 
     @staticmethod
     def over(block: HostBlock) -> Buffer:
@@ -331,8 +331,19 @@ class Buffer:
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
 
-    def renew(self, queue: int = -1) -> None:
-        """Announce that what a queue (-1: each) is given next writes all of its copy."""
+    def mark(self, steady: bool) -> None:
+        """Note that no user writes it.
+
+        Each run of a command list that was begun before it was made writes what it needs of it before reading
+        it, or, where it is `steady`, each dispatch leaves it as it found it.
+        """
+
+    def announce(self) -> None:
+        """Announce that the next dispatch that only writes it is the first of those that write all of it."""
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether a batch that should have written the copy of any queue has failed."""
 
     def check(self, queue: int) -> None:
         """Raise the error of the batch that should have written a queue's copy, if it failed. Never waits."""
@@ -409,11 +420,14 @@ class Plan:
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         cached: Sequence[bytes] = (),
+        place: str = "",
     ) -> None:
         """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
 
         `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
         b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+
+        `place` is where the kernel is defined, such as "heat.py:12", for errors.
         """
 
     def new_cache_data(self) -> list[bytes]:
@@ -479,9 +493,6 @@ class CommandList:
 
     def record_image_to_image(self, source: Image, target: Image) -> None:
         """Append a copy of mip level 0. Raises ValueError for other shapes or sizes of texels."""
-
-    def renew(self, buffer: Buffer) -> None:
-        """Announce that the next dispatch that only writes the buffer begins to write all of it."""
 
     def record_barrier(self) -> None:
         """Append a barrier of all before against all after, where the list would need none by itself."""

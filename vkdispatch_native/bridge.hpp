@@ -10,17 +10,11 @@ namespace vkd {
 enum : int { kUnknownError = -1, kInterrupted = -2 };
 
 // Called inside a catch block: the ErrorKind of the current exception as a number, and its text.
-// `batch`: batches failed, see BatchError.
-inline int current_error(std::string& text, bool& batch) {
-  batch = false;
+inline int current_error(std::string& text) {
   try {
     throw;
   } catch (const Interrupted&) {
     return kInterrupted;
-  } catch (const BatchError& error) {
-    batch = true;
-    text = error.what();
-    return static_cast<int>(error.kind());
   } catch (const Error& error) {
     text = error.what();
     return static_cast<int>(error.kind());

@@ -9,9 +9,11 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None, str entry_point not None="main", specialization=(), cached=()):
+                 str name not None, str entry_point not None="main", specialization=(), cached=(),
+                 str place not None=""):
         engine.open()
         cdef CppPlanRequest request
+        cdef string where = place.encode("utf-8", "replace")
         cdef VkSpecializationMapEntry constant
         request.binding_types = binding_types
         request.push_constant_size = push_constant_size
@@ -40,6 +42,7 @@ cdef class Plan:
         with nogil:
             creation.get().wait()
         self.ptr = creation.get().take()
+        self.ptr.set_place(where)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -306,16 +309,6 @@ cdef class CommandList:
 
     def record_image_to_image(self, Image source not None, Image target not None):
         self.append(IMAGE_PAIR, (source, target))
-
-    def renew(self, Buffer buffer not None):
-        cdef CppCommandList* commands = self.open()
-        buffer.open()
-        self.enter()
-        try:
-            with nogil:
-                commands.renew(buffer.ptr[0])
-        finally:
-            self.leave()
 
     def record_barrier(self):
         self.append(BARRIER, ())

@@ -166,7 +166,7 @@ cdef object _points(vector[CppPoint]& points):
 cdef class Buffer(Data):
     cdef CppBuffer* ptr
 
-    def __init__(self, Engine engine not None, uint64_t size, bint shared=False, bint renewable=False):
+    def __init__(self, Engine engine not None, uint64_t size, bint shared=False):
         cdef CppEngine* e = engine.open()
         if size == 0:
             raise ValueError("a buffer needs at least one byte")
@@ -174,8 +174,6 @@ cdef class Buffer(Data):
         with nogil:
             self.ptr = e.create_buffer(size, shared)
             self.resource = self.ptr
-        if renewable:
-            self.ptr.set_renewable()
 
     @staticmethod
     def over(HostBlock block not None):
@@ -377,16 +375,18 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
-    def renew(self, int queue=-1):
-        cdef CppEngine* engine = self.engine.open()
-        queues = _queue_range(self.engine, queue)
-        cdef size_t first = queues[0]
-        cdef size_t last = queues[-1] + 1
-        self.enter("buffer")
-        try:
-            engine.renew(self.ptr[0], first, last)
-        finally:
-            self.leave()
+    def mark(self, bint steady):
+        if steady:
+            self.open().set_steady()
+        else:
+            self.open().set_renewable()
+
+    def announce(self):
+        self.open().announce()
+
+    @property
+    def poisoned(self):
+        return bool(anywhere_poisoned() and self.open().poisoned())
 
     def check(self, int queue):
         cdef CppEngine* engine = self.engine.open()

@@ -286,6 +286,10 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         uint64_t size()
         cbool shared()
         void set_renewable()
+        void set_steady()
+        void announce()
+        cbool poisoned()
+        cbool take_announcement()
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
@@ -294,6 +298,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
+        void set_place(string place) except +raise_error
         uint32_t push_constant_size()
         uint64_t id()
         const vector[string]& new_cache_data()
@@ -311,6 +316,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         cbool writes
         cbool addressed
         uint32_t address_offset
+        cbool renews
     cdef cppclass CppGroups "vkd::Groups":
         uint32_t x
         uint32_t y
@@ -323,6 +329,9 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         const byte* arguments
         uint32_t argument_size
         int32_t uniform_binding
+
+cdef extern from "objects/poison.hpp" namespace "vkd" nogil:
+    cbool anywhere_poisoned "vkd::Poison::anywhere"()
 
 cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
     cdef cppclass CppPinned "vkd::Pinned"(CppResource):
@@ -394,7 +403,6 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool try_record(const CppDispatch& dispatch, size_t& offset) except +raise_error
         cbool try_record(const CppCommand& command, size_t& offset) except +raise_error
         void wait_until_free()
-        void renew(const CppBuffer& buffer) except +raise_error
         size_t instance_size()
         size_t length()
     cdef cppclass CppStatistics "vkd::Statistics":
@@ -442,11 +450,11 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void reach(size_t queue, uint64_t value) except +raise_error
         void check_poison(const CppBuffer& buffer, size_t queue) except +raise_error
         cbool wait_for_batches(size_t queue, uint64_t before, uint64_t last, uint64_t timeout_ns) except +raise_error
-        void renew(CppBuffer& buffer, size_t first, size_t last) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
         cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
+        string describe_work(size_t slot) except +raise_error
         size_t least_busy() except +raise_error
         cbool copy(CppBuffer& target, CppBuffer& source, size_t first, size_t last) except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error

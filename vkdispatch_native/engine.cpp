@@ -317,13 +317,6 @@ void Engine::check_sources(const Dispatch& dispatch, size_t first, size_t last) 
   }
 }
 
-void Engine::renew(Buffer& buffer, size_t first, size_t last) {
-  const Use use(*this);
-  for (size_t queue = first; queue < last; ++queue) {
-    queues_.at(queue)->append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
-  }
-}
-
 bool Engine::append(const Dispatch& dispatch, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;
@@ -416,6 +409,11 @@ void Engine::follow(size_t first, size_t last, const std::vector<Point>& points)
 void Engine::flush(size_t slot, uint64_t value) {
   const Use use(*this);
   queue_at(slot).flush(value);
+}
+
+std::string Engine::describe_work(size_t slot) {
+  const Use use(*this, true);
+  return queue_at(slot).describe_work(lost());
 }
 
 size_t Engine::least_busy() {

@@ -94,6 +94,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<Point> work_given(size_t first, size_t last);
   // Work that is given to these queues later waits, on the device, for all the points.
   void follow(size_t first, size_t last, const std::vector<Point>& points);
+  // What a queue, given by slot, was given and has not finished, in words; "": nothing.
+  std::string describe_work(size_t slot);
   size_t least_busy();  // the queue with the fewest batches before it; in turn where several have
   // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
   // next and before `from` changes it. On one device without a look from the host.
@@ -140,8 +142,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
-  // What the queues from `first` up to, without it, `last` are given next writes all of a buffer.
-  void renew(Buffer& buffer, size_t first, size_t last);
   // Throws the failure of a queue's copy.
   void check_poison(const Data& data, size_t queue) const { data.poison(queue).check(); }
 

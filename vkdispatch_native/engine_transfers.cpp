@@ -161,6 +161,14 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
     buffer.mark_read(from, source.append_waits({{&target, copied}}));
     return;
   }
+  if (buffer.memory(from).mapped() != nullptr) {
+    wait_for_uses(from, buffer, true);
+  }
+  if (buffer.memory(to).mapped() != nullptr) {
+    wait_for_uses(to, buffer, false);
+  }
+  buffer.poison(from).check();
+  target.append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
   std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
     const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);

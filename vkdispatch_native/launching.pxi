@@ -354,6 +354,8 @@ cdef class Launcher:
                 b.index = slot.binding
                 b.reads = slot.reads
                 b.writes = slot.writes
+                if slot.writes:
+                    b.renews = buffer.ptr.take_announcement() and not slot.reads
                 if slot.element != NULL:
                     for axis in range(<int>i):
                         # one memory as two types, of which a kernel takes each to be apart from the other

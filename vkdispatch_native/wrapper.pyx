@@ -29,22 +29,18 @@ cdef extern from "<cstddef>" namespace "std" nogil:
 
 cdef extern from "bridge.hpp" namespace "vkd":
     int INTERRUPTED "vkd::kInterrupted"
-    int current_error(string& text, cbool& batch)
+    int current_error(string& text)
 
 # ---- errors
 
 cdef object _error_types = (RuntimeError, RuntimeError, MemoryError, ValueError, TimeoutError)
-cdef object _batch_listener = None
 
 
 cdef int raise_error() except -1:
     cdef string text
-    cdef cbool batch = False
-    cdef int kind = current_error(text, batch)
+    cdef int kind = current_error(text)
     if kind == INTERRUPTED:
         return -1  # the handler's exception is there already
-    if batch and _batch_listener is not None:
-        _batch_listener()
     message = text.decode("utf-8", "replace")
     if kind < 0:
         raise RuntimeError(message)
@@ -54,11 +50,6 @@ cdef int raise_error() except -1:
 def set_error_types(vulkan, device_lost, out_of_memory, device_timeout):
     global _error_types
     _error_types = (vulkan, device_lost, out_of_memory, ValueError, device_timeout)
-
-
-def set_batch_listener(listener):
-    global _batch_listener
-    _batch_listener = listener
 
 
 include "declarations.pxi"
@@ -511,6 +502,23 @@ cdef class Engine:
         if engine != NULL:
             with nogil:
                 engine.close(True)
+
+    def describe_work(self, int queue=-1):
+        # Not open(): a lost device is what it is for.
+        cdef CppEngine* engine = self.ptr.get()
+        cdef size_t q, slot, i
+        cdef size_t count = engine.queue_count()
+        cdef string text
+        parts = []
+        for q in range(count) if queue < 0 else (queue,):
+            for i in range(SLOTS_PER_QUEUE):
+                slot = q + i * count
+                if engine.has_queue(slot):
+                    with nogil:
+                        text = engine.describe_work(slot)
+                    if not text.empty():
+                        parts.append(f"queue {q}: " + text.decode("utf-8", "replace"))
+        return "; ".join(parts)
 
     def statistics(self):
         cdef CppStatistics s = self.open().statistics()

@@ -571,6 +571,19 @@ def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[A
     return made
 
 
+def function_buffer(
+    shape: Shape, var_type: "DType | np.dtype[Any]", context: Context | None = None, *, steady: bool = False
+) -> Buffer[Any]:
+    """Return a buffer for a function on arrays: for its result, or for it to work in. Raises as `Buffer`.
+
+    After a failure, a graph that was recorded with it recovers by itself, as it writes the buffer before it
+    reads it; where it is `steady`, it leaves the buffer as it was.
+    """
+    made: Buffer[Any] = Buffer(shape, var_type, context=context)
+    made._native.mark(steady)
+    return made
+
+
 def checked_dtype(value: object, name: str = "var_type") -> DType:
     """Return a dtype that memory can hold, from a dtype or a NumPy dtype; `name` is what messages call it.
 

@@ -47,6 +47,7 @@ class ComputePlan(Handle):
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         context: Context | None = None,
+        place: str | None = None,
     ) -> None:
         """Compile `shader_source`, or take it as compiled already.
 
@@ -70,6 +71,8 @@ class ComputePlan(Handle):
             Specialization constants to be replaced: id and bytes of each.
         context
             Where it is to run; None: the current context.
+        place
+            Where the kernel is defined, such as "kernel.py:12", for errors.
 
         Raises
         ------
@@ -113,6 +116,7 @@ class ComputePlan(Handle):
                 entry_point,
                 specialization,
                 load_pipelines(keys),
+                place or "",
             )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None

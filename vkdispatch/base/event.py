@@ -13,13 +13,11 @@ import numpy as np
 from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
-    ArgumentValueError,
-    DeviceLostError,
-    UsageError,
     WaitTimeoutError,
 )
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
+from vkdispatch.base.timeouts import checked_timeout
 from vkdispatch.base.unshared import Unshared
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +29,6 @@ _T = TypeVar("_T")
 # first of several.
 _LOOK_SECONDS = 0.0005
 _IDLE_SECONDS = 1.0
-_LONGEST_SECONDS = 1e9  # 31 years
 
 
 class _Moment(Unshared, Listed, Generic[_T]):
@@ -58,7 +55,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         DeviceLostError
             The device was lost before.
         """
-        return self._reached(_checked_timeout(timeout))
+        return self._reached(checked_timeout(timeout))
 
     def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
@@ -130,8 +127,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
             if not context.closed:
                 raise
         context._native.close()  # which finishes all work, perhaps in another thread at this very moment
-        if context.lost:
-            raise DeviceLostError("the device was lost before the work was done; run it again")
+        context.require_finished()
         self._done = True
         return True
 
@@ -240,18 +236,8 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     context = get_context()
     queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
     if event._context is not context:
-        raise UsageError(f"event: it {elsewhere(event._context)}")
+        raise elsewhere("event: it", event._context)
     context._native.follow(event._points, queue)
-
-
-def _checked_timeout(timeout: object) -> float | None:
-    if timeout is None:
-        return None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)):
-        raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
-    if not timeout >= 0:
-        raise ArgumentValueError(f"timeout: expected seconds, 0 or more, or None; got {timeout!r}")
-    return float(min(timeout, _LONGEST_SECONDS))
 
 
 class _Watcher:

@@ -10,7 +10,7 @@ import numpy as np
 from vkdispatch.base.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.errors import DeviceLostError, OutOfDeviceMemoryError, VkDispatchError
 from vkdispatch.base.spirv import Module, read_module, validate
 from vkdispatch.base.spirv_features import check_features, check_workgroup
 from vkdispatch.base.spirv_reflection import Interface, Resource, Type, reflect
@@ -132,6 +132,8 @@ class SpirvDispatch:
                 specialization=self.specialization,
                 context=context,
             )
+        except (DeviceLostError, OutOfDeviceMemoryError):
+            raise  # which is no fault of the code
         except VkDispatchError as error:
             raise KomputeError(f"spirv: the driver refuses it: {error}") from None
         used = [by_binding.get(index) for index in range(len(memories))]

@@ -20,12 +20,6 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Batches did not run: what is known of the data that they should have written is out of date.
-class BatchError final : public Error {
- public:
-  using Error::Error;
-};
-
 // The program was interrupted while it waited; the bridge has Python's exception.
 class Interrupted final : public std::exception {
  public:
@@ -38,6 +32,18 @@ bool is_shortage(VkResult result) noexcept;  // of memory: it may pass
 
 inline void check(VkResult result, const char* call) {
   if (result < VK_SUCCESS) {
+    throw_result(result, call);
+  }
+}
+
+// Of a call that makes something: what a call that fails leaves in its place is undefined. A loader may take
+// a driver's VK_INCOMPLETE for its own result, and make nothing.
+template <typename Handle>
+void check_made(VkResult result, Handle& made, const char* call) {
+  if (result < VK_SUCCESS) {
+    made = VK_NULL_HANDLE;
+  }
+  if (made == VK_NULL_HANDLE) {
     throw_result(result, call);
   }
 }

@@ -42,11 +42,21 @@ class Data : public Resource {
   Poison& poison(size_t slot) const noexcept {
     return states_[one_memory() ? 0 : slot % queue_count()].poison;
   }
+  bool poisoned() const noexcept {  // any copy
+    for (size_t queue = 0; queue < queue_count(); ++queue) {
+      if (poison(queue).failure()) {
+        return true;
+      }
+    }
+    return false;
+  }
   virtual VkDeviceSize size() const noexcept { return 0; }  // bytes, where they are one after another
   virtual const char* noun() const noexcept = 0;            // for messages
   // Whether all queues have one memory, instead of a copy each.
   virtual bool shared() const noexcept { return false; }
   virtual bool one_memory() const noexcept { return shared(); }
+  virtual bool steady() const noexcept { return false; }
+  static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
   // Whether the host looks at a queue's copy without any command.
   virtual bool host_sees(size_t) const noexcept { return false; }
 

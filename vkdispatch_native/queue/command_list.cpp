@@ -111,27 +111,14 @@ void CommandList::note_shared(const Command& command, const Binding* bindings) {
   }
 }
 
-// What a function makes is written before it is read, by each run of the list.
+// What a function makes while it is recorded is written before it is read, by each run of the list.
 void CommandList::note_renewals(size_t first_binding) {
   for (size_t i = first_binding; i < bindings_.size(); ++i) {
     Binding& b = bindings_[i];
-    if (b.buffer == nullptr) {
-      continue;
-    }
-    const uint64_t id = b.buffer->id();
-    const bool first = b.buffer->renewable() && renewable_.insert(id).second;
-    const bool only_writes = b.writes && !b.reads;
-    if (only_writes && (first || announced_.erase(id) > 0)) {
-      b.renews = true;
-    } else if (b.buffer->renewable()) {
-      b.renews = false;
+    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->id() >= born_) {
+      b.renews = renewable_.insert(b.buffer->id()).second && b.writes && !b.reads;
     }
   }
-}
-
-void CommandList::renew(const Buffer& buffer) {
-  std::lock_guard lock(mutex_);
-  announced_.insert(buffer.id());
 }
 
 void CommandList::check_sources(size_t first, size_t last) {
@@ -194,6 +181,7 @@ void CommandList::reset() {
   cache_.clear();
   entries_.clear();
   bindings_.clear();
+  born_ = Data::next_id();
   instance_size_ = 0;
   length_ = 0;
   shared_uses_.clear();

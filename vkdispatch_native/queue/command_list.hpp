@@ -55,8 +55,6 @@ class CommandList {
     bool writes;
   };
   std::vector<SharedUse> shared_uses();
-  // The next dispatch that writes the buffer, and does not read it, begins to write all of it.
-  void renew(const Buffer& buffer);
   // Throws the failure of what the list needs, on the queues from `first` up to, without it, `last`.
   void check_sources(size_t first, size_t last);
 
@@ -108,8 +106,8 @@ class CommandList {
   std::atomic<size_t> instance_size_{0};  // these two are asked for while others record or reset
   std::atomic<size_t> length_{0};
   std::vector<SharedUse> shared_uses_;
-  std::unordered_set<uint64_t> renewable_;  // that dispatches have used, by Data::id()
-  std::unordered_set<uint64_t> announced_;  // by renew()
+  uint64_t born_ = Data::next_id();         // data from this one on were made for this list
+  std::unordered_set<uint64_t> renewable_;  // of them, those that dispatches have used
   uint32_t timestamp_count_ = 0;
   std::vector<Cache> cache_;       // by queue
   std::vector<Command> gathered_;  // scratch of submit_segment

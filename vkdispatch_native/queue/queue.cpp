@@ -300,6 +300,7 @@ bool Queue::reach(uint64_t value, uint64_t timeout_ns, bool interruptible) {
       }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::device_lost) {
+        std::lock_guard lock(submit_mutex_);
         lose(error);
         shared_.ending.check();
       }

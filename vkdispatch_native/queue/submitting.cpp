@@ -361,7 +361,9 @@ void Queue::recycle(std::unique_ptr<Batch> batch) {
 // Under submit_mutex_. All that waits for the batch or needs what it should have written gets the error.
 void Queue::fail(const Batch& batch, const Error& error) {
   const std::string where = "queue " + std::to_string(index_) + ": ";
-  const auto failure = std::make_shared<Failure>(Error(error.kind(), where + error.what()));
+  const std::string work = describe_launches(batch);
+  const auto failure = std::make_shared<Failure>(
+      Error(error.kind(), where + error.what() + (work.empty() ? "" : "; not run: " + work)));
   auto poison = [&](const auto& command) {
     for_each_target(command, slot_, [&](Poison& each) { each.set(failure); });
   };
@@ -399,12 +401,36 @@ void Queue::fail(const Batch& batch, const Error& error) {
   timeline_.skip(batch.value);
 }
 
-// Whoever holds submit_mutex_ may call, and whoever does not.
+// Under submit_mutex_.
 void Queue::lose(const Error& error) {
   if (!shared_.ending.reached()) {
-    shared_.ending.set(Error(ErrorKind::device_lost, std::string("the device was lost: ") + error.what()),
+    const std::string work = describe_own_work(true);
+    shared_.ending.set(Error(ErrorKind::device_lost, std::string("the device was lost: ") + error.what() +
+                                                         (work.empty() ? "" : "; " + work)),
                        false);
   }
+}
+
+std::string Queue::describe_work(bool lost) {
+  std::lock_guard lock(submit_mutex_);
+  return describe_own_work(lost);
+}
+
+// Under submit_mutex_.
+std::string Queue::describe_own_work(bool lost) {
+  std::vector<Pending> pending;
+  std::lock_guard lock(mutex_);
+  const Graveyard::Pause pause(graveyard_);
+  const uint64_t completed = lost ? timeline_.known() : timeline_.completed();
+  for (size_t i = 0; i < in_flight_.size(); ++i) {
+    if (in_flight_[i].batch->value > completed) {
+      pending.push_back({in_flight_[i].batch.get(), in_flight_[i].frame.get()});
+    }
+  }
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    pending.push_back({batches_[i].get(), nullptr});
+  }
+  return vkd::describe_work(device_, handle_.handle, index_, lost, pending);
 }
 
 // A batch that has run for longer than the context allows: nothing will stop it.
@@ -433,7 +459,7 @@ void Queue::watch_time() {
   if (static_cast<uint64_t>(now - watched_since_) > shared_.timeout_ns) {
     std::ostringstream text;
     text << "queue " << index_ << ": a batch has run for longer than the context's timeout of "
-         << static_cast<double>(shared_.timeout_ns) * 1e-9 << " s";
+         << static_cast<double>(shared_.timeout_ns) * 1e-9 << " s; " << describe_own_work(false);
     shared_.ending.set(Error(ErrorKind::device_timeout, text.str()), true);
   }
 }

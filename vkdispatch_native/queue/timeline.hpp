@@ -18,7 +18,8 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   VkSemaphore handle() const noexcept { return semaphore_; }
-  uint64_t completed();          // asks the device
+  uint64_t completed();                                                                   // asks the device
+  uint64_t known() const noexcept { return completed_.load(std::memory_order_acquire); }  // does not
   bool passed(uint64_t value) {  // asks the device only when it must
     return completed_.load(std::memory_order_acquire) >= value || completed() >= value;
   }

@@ -179,10 +179,18 @@ void for_each_source(const Copy& copy, size_t slot, Visit visit) {
   }
 }
 
-// visit(poison) for all that a command writes.
+// visit(poison) for all that a command leaves unwritten if it does not run.
 template <typename AnyCommand, typename Visit>
 void for_each_target(const AnyCommand& command, size_t slot, Visit visit) {
   visit_targets(command, slot, visit);
+}
+template <typename Visit>
+void for_each_target(const Dispatch& dispatch, size_t slot, Visit visit) {
+  for_each_access(dispatch, [&](const Data& data, bool, bool writes) {
+    if (writes && !data.steady()) {
+      visit(data.poison(slot));
+    }
+  });
 }
 template <typename Visit>
 void for_each_target(const Copy& copy, size_t slot, Visit visit) {

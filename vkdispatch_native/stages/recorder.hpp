@@ -33,7 +33,12 @@ struct SharedState {
 class Recorder {
  public:
   Recorder(size_t queue, Frame& frame, HazardTracker& hazards, SharedState& shared, HazardLog& log)
-      : queue_(queue), frame_(frame), hazards_(hazards), shared_(shared), log_(log) {}
+      : queue_(queue),
+        frame_(frame),
+        hazards_(hazards),
+        shared_(shared),
+        log_(log),
+        checkpoints_(frame.device().checkpoints()) {}
 
   void time() { stopwatch_ = &frame_.stopwatch(); }  // what is recorded from here on
   void begin(VkCommandBufferUsageFlags usage);
@@ -57,6 +62,7 @@ class Recorder {
   template <typename AnyCommand>
   void start_timing(const AnyCommand& command);
   void end_timing();
+  void mark(const Plan& plan);  // what comes next is a launch of it
   void unbind() noexcept;
   // These two leave out what the last dispatch has left as it is to be.
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
@@ -72,6 +78,7 @@ class Recorder {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
   Stopwatch* stopwatch_ = nullptr;  // null: nobody profiles
+  Checkpoints* const checkpoints_;  // null: the device leaves no marks
 };
 
 }  // namespace vkd

@@ -35,7 +35,10 @@ void reset_timestamps(const std::vector<Command>& commands, Recorder& recorder) 
 
 Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
                  const std::vector<Command>& commands, bool last, SharedState& shared)
-    : Resource(queue_count), frame_(std::make_unique<Frame>(device, queue_family)), last_(last) {
+    : Resource(queue_count),
+      frame_(std::make_unique<Frame>(device, queue_family)),
+      launches_(launches_of(commands)),
+      last_(last) {
   std::unordered_set<Resource*> others;
   auto note = [&](const auto& command) {
     for_each_need(command, [&](Resource& resource) { others.insert(&resource); });
@@ -70,6 +73,7 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
     recorder.host_barrier();
   }
   commands_ = recorder.end();
+  marks_ = std::move(frame_->marks());
   epochs_ = hazards.epoch;
 }
 

@@ -20,6 +20,8 @@ class Segment final : public Resource {
 
   VkCommandBuffer commands() const noexcept { return commands_; }
   const HazardLog& log() const noexcept { return log_; }
+  const std::vector<Launch>& launches() const noexcept { return launches_; }
+  const std::vector<Mark>& marks() const noexcept { return marks_; }
   bool host_reads() const noexcept { return host_reads_; }  // what it writes, without a copy
   bool shows_host() const noexcept { return last_; }        // all that was written before it ends
   // The last command of a transfer queue that replaying this must not overtake.
@@ -37,7 +39,7 @@ class Segment final : public Resource {
   template <typename Visit>
   void visit_targets(size_t slot, Visit visit) const {
     for (const auto& [id, use] : data_) {
-      if (use.writes) {
+      if (use.writes && !use.data->steady()) {
         visit(use.data->poison(slot));
       }
     }
@@ -74,6 +76,8 @@ class Segment final : public Resource {
   std::unique_ptr<Frame> frame_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   HazardLog log_;
+  std::vector<Launch> launches_;
+  std::vector<Mark> marks_;
   std::unordered_map<uint64_t, Use> data_;  // by Data::id()
   std::vector<Resource*> others_;           // that it needs
   std::vector<Renewal> renewals_;
