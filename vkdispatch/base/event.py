@@ -13,6 +13,7 @@ import numpy as np
 from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
+    VkDispatchError,
     WaitTimeoutError,
 )
 from vkdispatch.base.listing import Listed
@@ -34,12 +35,13 @@ _IDLE_SECONDS = 1.0
 class _Moment(Unshared, Listed, Generic[_T]):
     """Work on the device that ends at some time, and what it leaves."""
 
+    # Whether what failed earlier is none of its business.
+    _alone = False
+
     def __init__(self, context: Context, points: "list[Point]") -> None:
         self._context = context
         self._points = points
         self._done = not points
-        # What went wrong before, and was told to somebody who could not pass it on.
-        self._failure: Exception | None = None
 
     def done(self) -> bool:
         """Return whether the work is done. Never waits."""
@@ -101,27 +103,25 @@ class _Moment(Unshared, Listed, Generic[_T]):
         raise NotImplementedError
 
     def _settled(self) -> bool:
-        """Whether it is done, or will never be; why not is kept for those who ask for the outcome."""
+        """Whether it is done, or has failed."""
         try:
             return self.done()
-        except Exception as error:
-            self._failure = error
+        except VkDispatchError:
             return True
 
     def _state(self) -> str:
-        settled = self._settled()
-        return "failed" if self._failure is not None else "done" if settled else "pending"
+        try:
+            return "done" if self.done() else "pending"
+        except VkDispatchError:
+            return "failed"
 
     def _reached(self, timeout: float | None) -> bool:
-        # The engine tells a failure once: whom it was told must not be the only one who knows.
-        if self._failure is not None:
-            raise self._failure
         if self._done:
             return True
         context = self._context
         try:
             if not context.closed:
-                self._done = context._native.wait_until(self._points, timeout)
+                self._done = context._native.wait_until(self._points, timeout, self._alone)
                 return self._done
         except RuntimeError:
             if not context.closed:
@@ -151,6 +151,8 @@ class ReadFuture(_Moment[Array]):
     """The contents of a buffer on their way to an array, which `await future` gives in an asyncio program."""
 
     _instead = "take the array that future.result() returns"
+
+    _alone = True
 
     def __init__(
         self,
@@ -297,10 +299,8 @@ class _Watcher:
 
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
-    try:
+    with contextlib.suppress(VkDispatchError):  # whoever asks for the outcome is told
         moment._reached(_LOOK_SECONDS)
-    except Exception as error:
-        moment._failure = error
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
