@@ -85,7 +85,7 @@ class Worker:
         self.done = 0
 
     def give(self, task: Case) -> None:
-        if self.done >= _CASES or (self.done and task["fresh"]):
+        if self.done >= _CASES or (self.done and task.get("fresh")):
             self.end()
             self.start()
         self.done += 1
@@ -108,7 +108,7 @@ class Worker:
         line = self.output.readline()
         if line:
             found = json.loads(line)
-            if found["verdict"] == FAILED or task["fresh"]:
+            if found["verdict"] == FAILED or task.get("fresh"):
                 self.end()  # nothing of it shall show in the next case
                 self.start()
             return Found(task, found["verdict"], found["failures"], found["errors"])
