@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "deps"))
 
 import fetch_deps  # noqa: E402  (found through the line above)
+import hardening  # noqa: E402
+import sbom  # noqa: E402
 
 NATIVE = Path("vkdispatch_native")
 WRAPPER = NATIVE / "wrapper.pyx"
@@ -59,7 +61,7 @@ RELEASE_LINK = [
     f"-Wl,--version-script={NATIVE / 'exports.map'}",
     "-Wl,--exclude-libs,ALL",
 ]
-RELEASE_LINK += ["-s", "-Wl,--gc-sections", "-Wl,-O1", "-Wl,-z,now"]
+RELEASE_LINK += ["-s", "-Wl,--gc-sections", "-Wl,-O1", *hardening.LINK]
 
 
 def native_sources() -> list[Path]:
@@ -84,7 +86,9 @@ def compile_command(source: Path, prefix: Path) -> list[str]:
     # Third-party headers come through -isystem: their warnings are not ours to heed.
     includes = [f"-I{NATIVE}", "-isystem", str(prefix / "include"), "-isystem", sysconfig.get_path("include")]
     own = WARNINGS if source.is_relative_to(NATIVE) else ["-w"]
-    flags = COMMON + (SANITIZED if SANITIZE else RELEASE + SMALL.get(source, [])) + own + DEFINES + includes
+    # Sanitizers see more than the hardening, which would hide calls of memcpy and others from them.
+    kind = SANITIZED if SANITIZE else RELEASE + fetch_deps.hardening_flags() + SMALL.get(source, [])
+    flags = COMMON + kind + own + DEFINES + includes
     extra = shlex.split(os.environ.get("CXXFLAGS", ""))
     return [*fetch_deps.compiler(), *flags, *extra, "-c", str(source)]
 
@@ -174,14 +178,18 @@ class BuildNative(build_ext):
         partial.replace(target)
 
 
-class WheelWithLicenses(bdist_wheel):
-    """``bdist_wheel`` that adds the licences of what is linked into the module."""
+class WheelWithOrigins(bdist_wheel):
+    """``bdist_wheel`` that says what is linked into the module, and adds the licences of it."""
 
     def write_wheelfile(self, wheelfile_base: str, **options: str) -> None:
-        """Write WHEEL as usual, and ``licenses/third_party`` beside it."""
+        """Write WHEEL as usual, and ``licenses/third_party`` and ``sboms`` beside it."""
         super().write_wheelfile(wheelfile_base, **options)
         licenses = fetch_deps.prepare() / "licenses"
         shutil.copytree(licenses, Path(wheelfile_base, "licenses", "third_party"), dirs_exist_ok=True)
+        for module in Path(self.bdist_dir).glob("vkdispatch_native*.so"):  # none in an editable install
+            path = Path(wheelfile_base, "sboms", "vkdispatch_native.cdx.json")  # where PEP 770 has it
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(sbom.as_json(sbom.document(ROOT, module, fetch_deps.look_up())))
 
 
 setup(
@@ -193,6 +201,6 @@ setup(
             py_limited_api=not FREE_THREADED,
         )
     ],
-    cmdclass={"build_ext": BuildNative, "bdist_wheel": WheelWithLicenses},
+    cmdclass={"build_ext": BuildNative, "bdist_wheel": WheelWithOrigins},
     options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

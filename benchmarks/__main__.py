@@ -221,6 +221,34 @@ def show_table(result: Path, rst: bool, family: str | None) -> None:
     click.echo(table.as_rst(found, family) if rst else table.as_text(found, family))
 
 
+@main.command("soak")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True)
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Where the results go.")
+@click.option("--commit", default=None, help="The commit that is measured, where git cannot tell.")
+def run_soak(minutes: float, path: Path | None, commit: str | None) -> None:
+    """Do everything a user does, mixed; what the process holds must stay flat. Exit code 1: it grew."""
+    from benchmarks import soak  # makes kernels, which no other command wants
+
+    samples = []
+    click.echo(soak.HEADER)
+    for found in soak.work(minutes):
+        click.echo(soak.row(found))
+        samples.append(found)
+    try:
+        verdicts = soak.judge(samples)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    commit = report.commit_of_checkout() if commit is None else commit
+    written = soak.as_report(samples, verdicts, commit)
+    path = path or report.default_path(f"soak-{written['device']}", "")
+    report.save(written, path)
+    for verdict in verdicts:
+        click.echo(verdict)
+    click.echo(f"written to {path}")
+    if not written["flat"]:
+        sys.exit(1)
+
+
 @main.command("docs")
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=report.ROOT / "docs"

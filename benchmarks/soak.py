@@ -1,72 +1,152 @@
-"""A million launches: memory must stay flat. Prints what there is, and exits with 1 if it grows.
-
-python benchmarks/soak.py [--launches 1000000] [--bound-mib 8]
-"""
+"""A soak: everything a user does, for as long as one likes, while what a process holds must stay flat."""
 
 from __future__ import annotations
 
-import argparse
+import datetime
+import gc
+import itertools
 import os
-import sys
+import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
+from statistics import median
+from typing import Any, NamedTuple
 
 import vkdispatch as vd
-import vkdispatch.codegen as vc
-import vkdispatch_native as native
-from vkdispatch.codegen.abbreviations import Buff, Const, u32
+from benchmarks import report, soak_work
 
-ROUNDS = 10
-
-
-@vd.shader("data.size")
-def add(data: Buff[u32], value: Const[u32]) -> None:
-    """Add a number to each element."""
-    i = vc.global_invocation_id().x
-    data[i] = data[i] + value
+SCHEMA = "soak-1"
+LEAST_SAMPLES = 20  # a short run looks more often than each minute
+WARM_UP = 0.25  # share of the samples
 
 
-def resident() -> int:
-    """Return the bytes of memory that this process really has."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+class Sample(NamedTuple):
+    """What the process holds at one time, with nothing under way."""
+
+    minutes: float
+    operations: int
+    descriptors: int
+    threads: int
+    objects: int
+    resident: int
 
 
-def allocations() -> int:
-    """Return how often the native module has asked for memory."""
-    return native.allocation_count() or 0
+class Bound(NamedTuple):
+    """How much a figure may grow each minute, after the warm-up; one leak a round is far beyond it."""
+
+    figure: str
+    name: str
+    most: float
+    unit: str
+    divisor: int
 
 
-def main() -> int:
-    """Launch, and look at memory ten times on the way."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--launches", type=int, default=1_000_000)
-    parser.add_argument("--bound-mib", type=float, default=8.0, help="growth after the first tenth")
-    options = parser.parse_args()
-    data = vd.asbuffer(np.zeros(4, np.uint32))
-    each = options.launches // ROUNDS
-    print(vd.get_context().device_infos[0].device_name)
-    print(f"{'launches':>9} {'MiB':>8} {'allocations':>12} {'Python blocks':>14} {'s':>6}")
-    first = 0
+BOUNDS = (
+    Bound("descriptors", "file descriptors", 0.1, "", 1),
+    Bound("threads", "threads", 0.1, "", 1),
+    Bound("objects", "Vulkan objects", 0.5, "", 1),
+    Bound("resident", "resident memory", 0.25, " MiB", 1 << 20),
+)
+
+
+class Verdict(NamedTuple):
+    """What became of a figure: `slope` is per minute, in the figure's own unit."""
+
+    bound: Bound
+    slope: float
+
+    @property
+    def flat(self) -> bool:
+        """Whether it grew no more than it may."""
+        return self.slope / self.bound.divisor <= self.bound.most
+
+    def __str__(self) -> str:
+        bound, slope = self.bound, self.slope / self.bound.divisor
+        word = "flat" if self.flat else "GROWS"
+        return f"{bound.name}: {word}: {slope:+.3f}{bound.unit} a minute, at most {bound.most:g}{bound.unit}"
+
+
+def entries(folder: str) -> int:
+    """Return how many entries a folder has."""
+    return sum(1 for _ in Path(folder).iterdir())
+
+
+def sample(minutes: float, operations: int) -> Sample:
+    """Finish what is under way, drop what nobody holds, and look."""
+    gc.collect()
+    vd.queue_wait_idle()
+    engine = vd.get_context()._native
+    # The queue's thread does the last of it.
+    pause = threading.Event()
+    for _ in range(1000):
+        statistics = engine.statistics()
+        if statistics["waiting_frees"] == 0:
+            break
+        pause.wait(0.01)
+    memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return Sample(
+        minutes,
+        operations,
+        entries("/proc/self/fd"),
+        entries("/proc/self/task"),
+        statistics["live_objects"],
+        memory,
+    )
+
+
+def work(minutes: float, do_round: Callable[[int], int] = soak_work.do_round) -> Iterator[Sample]:
+    """Do rounds of work for so long; give a sample each minute, or more often in a short run."""
     begin = time.perf_counter()
-    for turn in range(ROUNDS):
-        asked, blocks = allocations(), sys.getallocatedblocks()
-        for _ in range(each):
-            add(data, 1)
-        vd.queue_wait_idle()
-        asked, blocks = allocations() - asked, sys.getallocatedblocks() - blocks
-        now = resident()
-        first = first or now
-        row = f"{(turn + 1) * each:9} {now / 2**20:8.1f} {asked:12} {blocks:14}"
-        print(f"{row} {time.perf_counter() - begin:6.1f}")
-    if not (data.read(0) == each * ROUNDS).all():
-        print("a launch was lost")
-        return 1
-    grown = (resident() - first) / 2**20
-    print(f"grown after the first tenth: {grown:.2f} MiB")
-    return int(grown > options.bound_mib)
+    interval = min(1.0, minutes / LEAST_SAMPLES)
+    operations, due = 0, interval
+    for turn in itertools.count():
+        operations += do_round(turn)
+        now = (time.perf_counter() - begin) / 60
+        if now >= due:
+            yield sample(now, operations)
+            due = now + interval
+        if now >= minutes:
+            return
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def slope(times: Sequence[float], values: Sequence[float]) -> float:
+    """Return the median of the slopes of all pairs, which single jumps do not move."""
+    pairs = itertools.combinations(zip(times, values, strict=True), 2)
+    return median([(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairs])
+
+
+def judge(samples: Sequence[Sample]) -> list[Verdict]:
+    """Return what became of each figure after the warm-up. Raises ValueError for fewer than four samples."""
+    if len(samples) < 4:
+        raise ValueError(f"{len(samples)} samples are too few to judge: let it run for longer")
+    warm = samples[int(len(samples) * WARM_UP) :]
+    times = [each.minutes for each in warm]
+    return [Verdict(bound, slope(times, [getattr(each, bound.figure) for each in warm])) for bound in BOUNDS]
+
+
+HEADER = f"{'minutes':>7} {'operations':>11} {'descriptors':>11} {'threads':>7} {'objects':>7} {'MiB':>8}"
+
+
+def row(found: Sample) -> str:
+    """Return a sample as a line of the table."""
+    return (
+        f"{found.minutes:7.1f} {found.operations:11} {found.descriptors:11} {found.threads:7} "
+        f"{found.objects:7} {found.resident / 2**20:8.1f}"
+    )
+
+
+def as_report(samples: Sequence[Sample], verdicts: Sequence[Verdict], commit: str) -> dict[str, Any]:
+    """Return what is written to the result file."""
+    (device, *_) = vd.get_context().device_infos
+    return {
+        "schema": SCHEMA,
+        "date": datetime.datetime.now().isoformat(timespec="seconds"),
+        "device": device.device_name,
+        "commit": commit,
+        "machine": report.machine(),
+        "work": [each.__name__ for each in soak_work.WORK],
+        "samples": [each._asdict() for each in samples],
+        "slopes": {each.bound.figure: each.slope for each in verdicts},
+        "flat": all(each.flat for each in verdicts),
+    }

@@ -20,7 +20,6 @@ from __future__ import annotations
 import fcntl
 import fnmatch
 import hashlib
-import io
 import json
 import lzma
 import os
@@ -33,17 +32,19 @@ import sys
 import tarfile
 import tempfile
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+
+import bounded
+import hardening
 
 LOCK_FILE = Path(__file__).resolve().with_name("deps.lock.json")
+DOWNLOAD_SECONDS = 300.0  # for one file from one mirror
+UNPACKED_BYTES = 256 << 20  # of one archive
 # -O1: translating a shader is as fast as with -O2, and compiling glslang takes a third less.
 GLSLANG_FLAGS = ["-std=c++17", "-O1", "-DNDEBUG", "-fPIC", "-w", "-fno-rtti", "-fno-exceptions"]
 GLSLANG_FLAGS += [
@@ -96,6 +97,7 @@ class Package:
 
     ``path`` is below a mirror's root, ``size`` is in bytes, ``keep`` are globs of the members to unpack
     (``*`` also matches ``/``), ``system_minimum`` is the oldest installed version that may be used instead.
+    ``license`` is an SPDX expression, ``source`` the project's repository.
     """
 
     name: str
@@ -106,6 +108,8 @@ class Package:
     size: int
     keep: tuple[str, ...]
     system_minimum: str
+    license: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,11 @@ def compiler() -> list[str]:
             "Install one (Debian: apt-get install g++) or set CXX."
         )
     return command
+
+
+def hardening_flags() -> list[str]:
+    """Return the flags of `hardening` that the compiler knows."""
+    return hardening.compile_flags(tuple(compiler()))
 
 
 def compiler_identity() -> str:
@@ -349,7 +358,7 @@ def download(package: Package) -> Path:
     for mirror in mirrors():
         url = f"{mirror}/{urllib.parse.quote(package.path, safe='/+~')}"
         try:
-            data = _get(url)
+            data = bounded.get(url, package.size, DOWNLOAD_SECONDS)
         except (OSError, ValueError) as error:
             failures.append(f"  {mirror}: {error}")
             continue
@@ -370,21 +379,6 @@ def download(package: Package) -> Path:
     )
 
 
-def _get(url: str, tries: int = 3) -> bytes:
-    for left in reversed(range(tries)):
-        try:
-            with urllib.request.urlopen(url, timeout=60) as reply:
-                data: bytes = reply.read()
-                return data
-        except urllib.error.HTTPError:
-            raise  # the server answered: asking again changes nothing
-        except OSError:
-            if left == 0:
-                raise
-            time.sleep(1)
-    raise AssertionError("unreachable")
-
-
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -393,20 +387,44 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def unpack(package: Package, archive: Path, prefix: Path) -> None:
-    """Unpack the kept members of ``archive`` to ``prefix``; DepsError when a glob matches nothing."""
+    """Unpack the kept members of ``archive`` to ``prefix``.
+
+    Raises DepsError when a glob matches nothing, when a kept member is a link or lies outside of the prefix,
+    and when the archive is damaged or too large.
+    """
     unused = set(package.keep)
-    with _open_tar(archive) as tar:
-        for member in tar:
-            name = member.name.removeprefix("./")
-            globs = {glob for glob in package.keep if fnmatch.fnmatchcase(name, glob)}
-            content = tar.extractfile(member) if member.isfile() and globs else None
-            if content is not None:
-                unused -= globs
-                _write(prefix / _destination(package, name), content.read())
+    try:
+        with _open_tar(archive) as tar:
+            for member in tar:
+                name = member.name.removeprefix("./")
+                globs = {glob for glob in package.keep if fnmatch.fnmatchcase(name, glob)}
+                if globs and not member.isdir():
+                    unused -= globs
+                    _write(_place(package, name, prefix), _content(package, tar, member))
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, bounded.BoundError) as error:
+        raise DepsError(f"{package.name}: {archive.name} cannot be unpacked: {error}") from error
     if unused:
         raise DepsError(
             f"{package.name}: nothing in {archive.name} matches {sorted(unused)} of the lock file"
         )
+
+
+def _content(package: Package, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    # Only what it holds itself: a link could lead anywhere, and a sparse file could be of any size.
+    if not member.isfile() or member.issparse():
+        raise DepsError(f"{package.name}: {member.name!r} of the archive is not a plain file")
+    content = tar.extractfile(member)
+    assert content is not None
+    return content.read()
+
+
+def _place(package: Package, name: str, prefix: Path) -> Path:
+    """Return the path of the member ``name``; DepsError where it lies outside of ``prefix``."""
+    path = prefix / _destination(package, name)
+    # A folder on the way may be a link to an installed package.
+    if not path.resolve().is_relative_to(prefix.resolve()):
+        raise DepsError(f"{package.name}: {name!r} of the archive would be written to {path.resolve()}")
+    return path
 
 
 def _destination(package: Package, name: str) -> PurePosixPath:
@@ -422,12 +440,19 @@ def _destination(package: Package, name: str) -> PurePosixPath:
 
 
 def _open_tar(archive: Path) -> tarfile.TarFile:
-    if archive.suffix != ".deb":
-        return tarfile.open(archive)
-    for name, data in _ar_members(archive.read_bytes()):
-        if name.startswith("data.tar"):
-            return tarfile.open(fileobj=_decompressed(name, data))
-    raise DepsError(f"{archive}: not a Debian package (no data.tar in it)")
+    name, data = archive.name, archive.read_bytes()
+    if archive.suffix == ".deb":
+        name, data = _tar_of_deb(archive.name, data)
+    if name.endswith(".zst") and shutil.which("zstd") is None:
+        raise DepsError(f"{name} needs the program zstd (Debian: apt-get install zstd)")
+    return tarfile.open(fileobj=bounded.decompress(name, data, UNPACKED_BYTES), mode="r:")
+
+
+def _tar_of_deb(name: str, data: bytes) -> tuple[str, bytes]:
+    for member, content in _ar_members(data):
+        if member.startswith("data.tar"):
+            return member, content
+    raise DepsError(f"{name}: not a Debian package (no data.tar in it)")
 
 
 def _ar_members(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -436,19 +461,15 @@ def _ar_members(data: bytes) -> Iterator[tuple[str, bytes]]:
         raise DepsError("not an ar archive")
     at = 8
     while at + 60 <= len(data):
-        name, size = data[at : at + 16].decode().strip().rstrip("/"), int(data[at + 48 : at + 58])
+        name, digits = (
+            data[at : at + 16].decode("ascii", "replace").strip().rstrip("/"),
+            data[at + 48 : at + 58],
+        )
+        size = int(digits) if digits.strip().isdigit() else -1
+        if not 0 <= size <= len(data) - at - 60:
+            raise DepsError(f"not an ar archive: its member {name!r} has no possible size")
         yield name, data[at + 60 : at + 60 + size]
         at += 60 + size + size % 2
-
-
-def _decompressed(name: str, data: bytes) -> IO[bytes]:
-    if name.endswith(".xz"):
-        return io.BytesIO(lzma.decompress(data))
-    if name.endswith(".zst"):
-        if shutil.which("zstd") is None:
-            raise DepsError(f"{name} needs the program zstd (Debian: apt-get install zstd)")
-        return io.BytesIO(subprocess.run(["zstd", "-dc"], input=data, capture_output=True, check=True).stdout)
-    return io.BytesIO(data)  # tarfile sees through gzip and bzip2 itself
 
 
 # --- glslang --------------------------------------------------------------------------------------
@@ -470,7 +491,7 @@ def build_glslang(source: Path, prefix: Path) -> None:
     objects.mkdir(exist_ok=True)
     # The largest files first, so that no processor is left alone with one of them at the end.
     files = sorted(glslang_sources(source), key=lambda path: -path.stat().st_size)
-    flags = [*GLSLANG_FLAGS, f"-I{source}", f"-I{prefix / 'include'}"]
+    flags = [*GLSLANG_FLAGS, *hardening_flags(), f"-I{source}", f"-I{prefix / 'include'}"]
     results: list[Path] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(_compile, path, objects, flags) for path in files]
@@ -524,7 +545,8 @@ def _not_headers(folder: str, names: list[str]) -> set[str]:
 
 def prefix_key(installed: list[Found]) -> str:
     """Return the name of the prefix: a hash over everything that decides what is in it."""
-    parts = [LOCK_FILE.read_text(), compiler_identity(), shlex.join(GLSLANG_FLAGS), ",".join(GLSLANG_FOLDERS)]
+    flags = shlex.join([*GLSLANG_FLAGS, *hardening_flags()])
+    parts = [LOCK_FILE.read_text(), compiler_identity(), flags, ",".join(GLSLANG_FOLDERS)]
     parts += [f"{found.package.name} {found.root} {found.version}" for found in installed]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -542,13 +564,18 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+def look_up() -> dict[Package, Found | None]:
+    """Return each package of the lock file with its installed copy; None: the pinned file is used."""
+    roots = search_roots()
+    return {package: find_installed(package, roots) for package in read_lock()}
+
+
 def prepare() -> Path:
     """Return the folder with ``include/``, ``lib/`` and ``licenses/`` of all dependencies, made when missing.
 
     Raises DepsError when one of them cannot be obtained.
     """
-    roots = search_roots()
-    looked_up = {package: find_installed(package, roots) for package in read_lock()}
+    looked_up = look_up()
     installed = [found for found in looked_up.values() if found is not None]
     prefix = cache_folder() / prefix_key(installed)
     if prefix.is_dir():

@@ -59,6 +59,7 @@ WAITS = {
     "far ahead": "[add_one(data) for _ in range(80_000)]",
     "write": "(data.write(np.ones(100, np.uint32)), data.read(0))",
     "size": "vd.unique(vd.asbuffer(np.zeros(100, np.int32)))",
+    "nobody": "[0 for _ in iter(lambda: context.lost, True)] + [vd.queue_wait_idle(context=context)]",
     "profile": "vd.profile().__enter__().__exit__(None, None, None)",
 }
 

@@ -137,7 +137,7 @@ class Event(_Moment[None]):
     _instead = "record another one with vd.record_event()"
 
     @classmethod
-    def of(cls, context: Context, points: "list[Point]") -> "Event":
+    def _of(cls, context: Context, points: "list[Point]") -> "Event":
         """Return an event for these batches alone, whatever has failed before."""
         made = cls(context, points)
         made._alone = True

@@ -102,6 +102,18 @@ std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
   return found;
 }
 
+// A wait, until the driver has the memory for it, or for a second.
+template <typename Wait>
+VkResult persist(Wait wait) noexcept {
+  constexpr int kTries = 100;
+  VkResult result = wait();
+  for (int i = 1; i < kTries && is_shortage(result); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    result = wait();
+  }
+  return result;
+}
+
 bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -379,7 +391,7 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   info.enabledExtensionCount = static_cast<uint32_t>(names.size());
   info.ppEnabledExtensionNames = names.data();
   info.pEnabledFeatures = &on.features;
-  check(vkCreateDevice(physical_, &info, nullptr, &handle_), "vkCreateDevice");
+  check_made(vkCreateDevice(physical_, &info, nullptr, &handle_), handle_, "vkCreateDevice");
   volkLoadDeviceTable(&fn_, handle_);
   properties_.extensions = extensions;
 
@@ -456,23 +468,19 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
     result = fn_.vkQueueBindSparse(queue.handle, 1, &info, fence);
   }
   if (result == VK_SUCCESS) {
-    result = fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0});
+    result = wait_for(fence);
   }
   fn_.vkDestroyFence(handle_, fence, nullptr);
   check(result, "vkQueueBindSparse");
 }
 
 bool Device::wait_idle() noexcept {
-  constexpr int kTries = 100;
-  VkResult result = VK_SUCCESS;
-  for (int i = 0; i < kTries; ++i) {
-    result = wait_once();
-    if (!is_shortage(result)) {
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const VkResult result = persist([this] { return wait_once(); });
   return result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST;
+}
+
+VkResult Device::wait_for(VkFence fence) noexcept {
+  return persist([&] { return fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0}); });
 }
 
 VkResult Device::wait_once() noexcept {

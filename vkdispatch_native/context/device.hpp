@@ -89,7 +89,8 @@ class Device {
   // Features and extensions are those that are on.
   const DeviceProperties& properties() const noexcept { return properties_; }
   bool borrowed() const noexcept { return borrowed_; }
-  bool wait_idle() noexcept;  // false: nobody can tell; a lost device is idle
+  bool wait_idle() noexcept;                  // false: nobody can tell; a lost device is idle
+  VkResult wait_for(VkFence fence) noexcept;  // for ever; a shortage that lasts comes back
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
   // For each queue those that move data beside it: one, or one that uploads and one that downloads. Empty
   // where the device has no copy engines of its own.

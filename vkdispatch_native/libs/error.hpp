@@ -36,4 +36,16 @@ inline void check(VkResult result, const char* call) {
   }
 }
 
+// Of a call that makes something: what a call that fails leaves in its place is undefined. A loader may take
+// a driver's VK_INCOMPLETE for its own result, and make nothing.
+template <typename Handle>
+void check_made(VkResult result, Handle& made, const char* call) {
+  if (result < VK_SUCCESS) {
+    made = VK_NULL_HANDLE;
+  }
+  if (made == VK_NULL_HANDLE) {
+    throw_result(result, call);
+  }
+}
+
 }  // namespace vkd

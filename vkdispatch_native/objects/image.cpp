@@ -167,7 +167,7 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
     copy.device->free_spares();
     code = create();
   }
-  check(code, "vmaCreateImage");
+  check_made(code, copy.handle, "vmaCreateImage");
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);
   }

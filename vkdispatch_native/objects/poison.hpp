@@ -32,7 +32,8 @@ using FailurePtr = std::shared_ptr<Failure>;
 // The state of one copy of data. Any thread may call.
 class Poison {
  public:
-  Poison() = default;
+  // Where it is memory of the engine's own, of which no user knows, nothing stays unresolved for it.
+  explicit Poison(bool of_user = true) : of_user_(of_user) {}
   ~Poison() {
     if (failure_) {
       clear();
@@ -50,7 +51,7 @@ class Poison {
     parts_ = ~uint32_t{0};
     if (!failure_) {
       failure_ = failure;
-      failure->poisoned.fetch_add(1);
+      failure->poisoned.fetch_add(of_user_ ? 1 : 0);
       count_.fetch_add(1);
     }
   }
@@ -59,7 +60,7 @@ class Poison {
     std::lock_guard lock(mutex_);
     parts_ &= ~parts;
     if (failure_ && (parts_ & all) == 0) {
-      failure_->poisoned.fetch_sub(1);
+      failure_->poisoned.fetch_sub(of_user_ ? 1 : 0);
       count_.fetch_sub(1);
       failure_.reset();
     }
@@ -81,6 +82,7 @@ class Poison {
   static inline std::atomic<int> count_{0};
   static inline std::mutex mutex_;  // one for all: it is taken only where something has failed
 
+  const bool of_user_;
   FailurePtr failure_;
   uint32_t parts_ = 0;
 };

@@ -34,7 +34,7 @@ class Landing {
   struct Part {
     bool taken = false;
     uint64_t value = 0;
-    Poison poison;
+    Poison poison{false};
   };
 
   Device& device_;

@@ -53,7 +53,7 @@ class StagingRing {
   std::vector<Block> blocks_;
   size_t current_ = 0;
   VkDeviceSize offset_ = 0;
-  Poison poison_;
+  Poison poison_{false};
 };
 
 }  // namespace vkd
