@@ -321,7 +321,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             There is no pinned memory left for the data.
         """
         queue = self._writable_queue(index)
-        return Event(self.context, self._native.write_async(queue, self._checked_bytes(data, casting)))
+        return Event._of(self.context, self._native.write_async(queue, self._checked_bytes(data, casting)))
 
     def _writable_queue(self, index: int | None) -> int:
         self.require_alive()
