@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-asan test-tsan lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-asan test-tsan test-faults test-faults-asan lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -64,6 +64,19 @@ test-tsan:
 	@$(SETUP) tsan
 	@$(SAY) "tests under ThreadSanitizer"
 	@$(SETUP) run-tsan $(BIN)/pytest -q tests/native/test_threads.py tests/native/test_engine.py tests/native/test_misuse.py
+
+# Calls of Vulkan that fail, by a layer of ours: workloads in processes of their own (tests/faults). FAULTS is how many.
+FAULTS ?= 3000
+test-faults:
+	@$(SETUP) dev
+	@$(SAY) "faults"
+	@$(BIN)/python -m tests.faults.sweep --count $(FAULTS) --jobs $$(nproc)
+
+# The same with the module built for AddressSanitizer and UndefinedBehaviorSanitizer.
+test-faults-asan:
+	@$(SETUP) asan
+	@$(SAY) "faults under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@$(SETUP) run-asan env PYTHONPATH=build/asan:. $(BIN)/python -m tests.faults.sweep --count $(FAULTS) --jobs $$(nproc) --timeout 300
 
 lint:
 	@$(SETUP) dev

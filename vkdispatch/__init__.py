@@ -34,9 +34,9 @@ _NAMES = {
     "base.dummy_context": "set_dummy_context_params",
     "base.errors": (
         "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
-        "BoundsError CheckError ComponentError DeviceLostError KernelAssertionError KernelWarning "
-        "LoopLimitError NanError OutOfDeviceMemoryError OverlapError ShaderBuildError UnsupportedError "
-        "UsageError VkDispatchError VulkanError WaitTimeoutError"
+        "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
+        "KernelWarning LoopLimitError NanError OutOfDeviceMemoryError OverlapError ShaderBuildError "
+        "UnsupportedError UsageError VkDispatchError VulkanError WaitTimeoutError"
     ),
     "base.event": "Event ReadFuture record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",

@@ -1,6 +1,11 @@
 """Types of the native extension module: the engine as the Python layers see it.
 
-Every call that may wait releases the GIL. Errors arrive as the exception classes given to `set_error_types`.
+Every call that may wait releases the GIL, and ends within 0.2 s when a signal's handler
+raises, such as KeyboardInterrupt. Errors arrive as the exception classes given to `set_error_types`.
+
+A batch that cannot be run fails. What it should have written is poisoned: reading it, and running what reads
+it, raises the error of the batch, until it is written whole by `write`, a copy of the whole, or after
+`announce`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +14,10 @@ from typing import Any
 from typing_extensions import Buffer as ReadableBuffer
 
 def set_error_types(
-    vulkan: type[Exception], device_lost: type[Exception], out_of_memory: type[Exception]
+    vulkan: type[Exception],
+    device_lost: type[Exception],
+    out_of_memory: type[Exception],
+    device_timeout: type[Exception],
 ) -> None: ...
 def initialize(debug: bool) -> None:
     """Load Vulkan and create the instance.
@@ -56,7 +64,8 @@ def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
 
     `path` is that of its file: what messages call it, and what files that it includes are found beside.
     Without it nothing can be included. The SPIR-V is that of Vulkan 1.0 to 1.3; source
-    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3.
+    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3. An interrupt ends the wait; the compiler
+    then comes to its end on its own thread.
     """
 
 def compiler_identity() -> str:
@@ -68,7 +77,7 @@ def compile_count() -> int:
 def prepare_compiler() -> None:
     """Have the compiler make its built-in tables, most of its first call's time, on a thread; once.
 
-    The process waits for that thread before it ends or forks.
+    The process waits for that thread before it ends or forks, as it does for a second for any other compiler.
     """
 
 def plan_fft(
@@ -129,8 +138,12 @@ class Engine:
         debug: bool,
         force_staging: bool,
         extensions: Sequence[str] = (),
+        timeout_ns: int = 0,
     ) -> None:
-        """Make devices. `extensions` are switched on for every one of them, besides those that are used.
+        """Make devices. `extensions` are switched on for each, besides those that are used.
+
+        A batch that runs for longer than `timeout_ns` (0: any time) ends the engine: `abandoned` is
+        true then, and every call raises the timeout class.
 
         Raises the Vulkan error class where a device lacks one of them.
         """
@@ -145,6 +158,7 @@ class Engine:
         features: Sequence[str],
         debug: bool,
         force_staging: bool,
+        timeout_ns: int = 0,
     ) -> Engine:
         """Return an engine on somebody else's device, which is left as it is at the end.
 
@@ -183,7 +197,15 @@ class Engine:
 
     @property
     def lost(self) -> bool:
-        """Whether a device was lost; nothing on this engine works any more."""
+        """Whether a device was lost, or the engine abandoned; nothing on this engine works any more."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the device may still be at work for ever: what it uses is never destroyed."""
+
+    @property
+    def failures(self) -> int:
+        """How many batches have failed."""
 
     def wait_idle(self, queue: int = -1) -> None: ...
     @property
@@ -198,8 +220,13 @@ class Engine:
     def work_given(self, queue: int = -1) -> list[tuple[int, int]]:
         """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
 
-    def wait_until(self, points: Sequence[tuple[int, int]], timeout: float | None) -> bool:
-        """Wait until queues have come that far, at most `timeout` seconds; return whether they have."""
+    def wait_until(
+        self, points: Sequence[tuple[int, int]], timeout: float | None, alone: bool = False
+    ) -> bool:
+        """Wait until queues have come that far, at most `timeout` seconds; return whether they have.
+
+        Raises the first failure until there that still matters, with `alone` one of these very batches.
+        """
 
     def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
         """Have the work given to a queue later (-1: all) wait for points, on the device."""
@@ -214,7 +241,16 @@ class Engine:
         """Submit a queue's batches up to this number; return whether they are done, waiting if `block`."""
 
     def close(self) -> None:
-        """Finish all work, stop the threads, destroy every object still alive. Idempotent."""
+        """Finish all work, stop the threads, destroy every object still alive. Idempotent.
+
+        An interrupt ends the wait: the engine is abandoned.
+        """
+
+    def describe_work(self, queue: int = -1) -> str:
+        """Return what a queue (-1: all) was given and has not finished, in words; "" where that is nothing.
+
+        Such as "queue 0: not finished: 3 launches of 'scale' (heat.py:12), a copy of 4096 bytes".
+        """
 
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
@@ -295,6 +331,23 @@ class Buffer:
     def copy_between(self, source: int, target: int) -> None:
         """Copy one queue's copy to another's, in the order of both queues' work."""
 
+    def mark(self, steady: bool) -> None:
+        """Note that no user writes it.
+
+        Each run of a command list that was begun before it was made writes what it needs of it before reading
+        it, or, where it is `steady`, each dispatch leaves it as it found it.
+        """
+
+    def announce(self) -> None:
+        """Announce that the next dispatch that only writes it is the first of those that write all of it."""
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether a batch that should have written the copy of any queue has failed."""
+
+    def check(self, queue: int) -> None:
+        """Raise the error of the batch that should have written a queue's copy, if it failed. Never waits."""
+
     def last_write(self, queue: int) -> list[tuple[int, int]]:
         """Return points for the last work and the last transfer of a queue that write its copy."""
 
@@ -367,11 +420,14 @@ class Plan:
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         cached: Sequence[bytes] = (),
+        place: str = "",
     ) -> None:
         """Make the pipelines; `specialization` has the id and the bytes of constants to be replaced.
 
         `cached` has for each device of the engine what `new_cache_data` gave for the same plan before, or
         b"" where that is not known; data of another driver is ignored. With no entry nothing is cached.
+
+        `place` is where the kernel is defined, such as "heat.py:12", for errors.
         """
 
     def new_cache_data(self) -> list[bytes]:

@@ -7,12 +7,14 @@
 
 namespace vkd {
 
-enum : int { kUnknownError = -1 };
+enum : int { kUnknownError = -1, kInterrupted = -2 };
 
 // Called inside a catch block: the ErrorKind of the current exception as a number, and its text.
 inline int current_error(std::string& text) {
   try {
     throw;
+  } catch (const Interrupted&) {
+    return kInterrupted;
   } catch (const Error& error) {
     text = error.what();
     return static_cast<int>(error.kind());

@@ -9,34 +9,40 @@ cdef class Plan:
     cdef CppPlan* ptr
 
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
-                 str name not None, str entry_point not None="main", specialization=(), cached=()):
-        cdef CppEngine* e = engine.open()
-        cdef vector[int] types = binding_types
-        cdef string text = name.encode()
-        cdef string entry = entry_point.encode()
-        cdef CppSpecialization constants
+                 str name not None, str entry_point not None="main", specialization=(), cached=(),
+                 str place not None=""):
+        engine.open()
+        cdef CppPlanRequest request
+        cdef string where = place.encode("utf-8", "replace")
         cdef VkSpecializationMapEntry constant
-        cdef vector[uint32_t] words
-        cdef vector[string] data = cached
+        request.binding_types = binding_types
+        request.push_constant_size = push_constant_size
+        request.name = name.encode()
+        request.entry_point = entry_point.encode()
+        request.cached = cached
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
         if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
             raise ValueError("spirv: these bytes are no SPIR-V module")
-        words.resize(len(spirv) // 4)
-        memcpy(words.data(), <const char*>spirv, len(spirv))
+        request.spirv.resize(len(spirv) // 4)
+        memcpy(request.spirv.data(), <const char*>spirv, len(spirv))
         for number, value in specialization:
             if len(value) not in (1, 2, 4, 8):
                 raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
             constant.constantID = number
-            constant.offset = <uint32_t>constants.data.size()
+            constant.offset = <uint32_t>request.specialization.data.size()
             constant.size = len(value)
-            constants.data.resize(constant.offset + constant.size)
-            memcpy(&constants.data[constant.offset], <const char*><bytes>value, constant.size)
-            constants.entries.push_back(constant)
+            request.specialization.data.resize(constant.offset + constant.size)
+            memcpy(&request.specialization.data[constant.offset], <const char*><bytes>value, constant.size)
+            request.specialization.entries.push_back(constant)
         self.engine = engine
         self.keep = engine.ptr
+        _expect_threads()
+        cdef shared_ptr[CppPlanCreation] creation = CppPlanCreation.start(engine.ptr, request)
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants, data)
+            creation.get().wait()
+        self.ptr = creation.get().take()
+        self.ptr.set_place(where)
 
     def __dealloc__(self):
         if self.ptr != NULL:
@@ -462,10 +468,11 @@ cdef class CommandList:
         cdef HostMemory host
         cdef unsigned int hold
         cdef bint limited = timeout_ns is not None
-        cdef uint64_t limit = timeout_ns if limited else 0
+        cdef uint64_t limit = timeout_ns if limited else FOREVER
+        cdef uint64_t before = 0
         cdef uint64_t value = 0
         cdef uint64_t passed = 0
-        cdef uint64_t slice_ns = SIGNAL_CHECK_NS
+        cdef uint64_t first_ns = min(<uint64_t>FIRST_WAIT_NS, limit)
         cdef int64_t begin = host_now() if limited else 0
         if queue == -1:
             q = engine.least_busy()
@@ -473,8 +480,6 @@ cdef class CommandList:
             q = queue
         else:
             raise ValueError(f"queue: expected -1 or the index of one of {engine.queue_count()} queues, got {queue}")
-        if limited:
-            slice_ns = min(slice_ns, limit)
         self.enter()
         try:
             host = HostMemory(data, False)
@@ -482,21 +487,19 @@ cdef class CommandList:
             try:
                 self.check_alive()
                 with nogil:
-                    done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, slice_ns, value)
+                    done = engine.evaluate(commands[0], q, <const byte*>host.view.buf, host.view.len, first_ns, before,
+                                           value)
             finally:
                 engine.let_go(hold)
-            while not done:
-                PyErr_CheckSignals()
+            if not done:
                 if limited:
                     passed = host_now() - begin
-                    if passed >= limit:
-                        return False
-                    slice_ns = min(<uint64_t>SIGNAL_CHECK_NS, limit - passed)
+                    limit -= min(limit, passed)
                 with nogil:
-                    done = engine.wait(q, value, slice_ns)
+                    done = engine.wait_for_batches(q, before, value, limit)
         finally:
             self.leave()
-        return True
+        return bool(done)
 
     def destroy(self):
         cdef bint mine = False

@@ -220,16 +220,6 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
-    cdef int wait_for(self, size_t queue, bint writes) except -1:
-        """Wait until the work given to a queue that writes the buffer, or any that uses it, is done."""
-        cdef CppEngine* engine = self.engine.open()
-        cdef size_t slot
-        cdef size_t count = engine.queue_count()
-        for slot in range(SLOTS_PER_QUEUE * count):
-            if engine.has_queue(slot) and (slot % count == queue or self.ptr.shared()):
-                self.engine.wait(slot, self.ptr.last_write(slot) if writes else self.ptr.last_use(slot))
-        return 0
-
     def write(self, int queue, data, uint64_t offset=0):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
@@ -243,12 +233,10 @@ cdef class Buffer(Data):
             if offset > buffer.size() or <uint64_t>host.view.len > buffer.size() - offset:
                 raise ValueError(f"{host.view.len} bytes at offset {offset} do not fit a buffer of {buffer.size()} bytes")
             for q in queues[:1] if buffer.shared() else queues:
-                if buffer.memory(q).mapped() != NULL:
-                    self.wait_for(q, False)
                 with nogil:
                     value = engine.upload(q, buffer[0], offset, <const byte*>host.view.buf, host.view.len)
                 if value != 0:
-                    self.engine.wait(q, value)
+                    self.engine.wait(q, value, True)
             if buffer.shared() and len(queues) > 1:
                 self.engine.follow(self.engine.work_given(queues[0]))
         finally:
@@ -275,13 +263,12 @@ cdef class Buffer(Data):
             with nogil:
                 reading = engine.begin_download(q, buffer[0], offset, target, size)
             if reading.value == 0:
-                self.wait_for(q, True)
                 with nogil:
                     engine.download(q, buffer[0], offset, target, size)
                 return
             try:
-                self.engine.wait(q, reading.value)
                 with nogil:
+                    engine.reach(q, reading.value)
                     engine.finish_download(q, reading, target)
                 done = True
             finally:
@@ -388,6 +375,28 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
+    def mark(self, bint steady):
+        if steady:
+            self.open().set_steady()
+        else:
+            self.open().set_renewable()
+
+    def announce(self):
+        self.open().announce()
+
+    @property
+    def poisoned(self):
+        return bool(anywhere_poisoned() and self.open().poisoned())
+
+    def check(self, int queue):
+        cdef CppEngine* engine = self.engine.open()
+        (q,) = _queue_range(self.engine, queue)
+        self.enter("buffer")
+        try:
+            engine.check_poison(self.ptr[0], <size_t>q)
+        finally:
+            self.leave()
+
     def last_write(self, int queue):
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
@@ -468,7 +477,6 @@ cdef class Image(Data):
         self.enter("image")
         try:
             host = HostMemory(out, True)
-            self.engine.wait(q, image.last_write(q))
             with nogil:
                 engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
         finally:

@@ -154,15 +154,26 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     uint64_t cpp_allocation_count "vkd::allocation_count"()
     cbool allocations_are_counted()
 
+cdef extern from "libs/leaving.hpp" namespace "vkd" nogil:
+    void end_process_quickly()
+
+cdef extern from "libs/background.hpp" namespace "vkd" nogil:
+    cdef cppclass CppBackground "vkd::Background":
+        void wait() except +raise_error
+    void forget_background()
+
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     cdef cppclass GlslOptions "vkd::GlslOptions":
         string path
         int vulkan_minor
-    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source, const GlslOptions& options) except +raise_error
+    cdef cppclass CppCompilation "vkd::Compilation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppCompilation] start(string source, GlslOptions options) except +raise_error
+        const vector[uint32_t]& spirv() except +raise_error
     string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
     uint64_t cpp_compile_count "vkd::compile_count"()
     void cpp_prepare_compiler "vkd::prepare_compiler"()
-    void cpp_finish_preparing "vkd::finish_preparing"()
+    cbool cpp_finish_compiling "vkd::finish_compiling"(uint64_t patience_ns)
 
 cdef extern from *:
     """
@@ -274,6 +285,11 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
     cdef cppclass CppBuffer "vkd::Buffer"(CppResource):
         uint64_t size()
         cbool shared()
+        void set_renewable()
+        void set_steady()
+        void announce()
+        cbool poisoned()
+        cbool take_announcement()
         const CppMemory& memory(size_t queue)
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
@@ -282,6 +298,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         size_t binding_count()
         int type(uint32_t binding)
         cbool refuses(uint32_t binding, const CppImage& image)
+        void set_place(string place) except +raise_error
         uint32_t push_constant_size()
         uint64_t id()
         const vector[string]& new_cache_data()
@@ -299,6 +316,7 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         cbool writes
         cbool addressed
         uint32_t address_offset
+        cbool renews
     cdef cppclass CppGroups "vkd::Groups":
         uint32_t x
         uint32_t y
@@ -311,6 +329,9 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         const byte* arguments
         uint32_t argument_size
         int32_t uniform_binding
+
+cdef extern from "objects/poison.hpp" namespace "vkd" nogil:
+    cbool anywhere_poisoned "vkd::Poison::anywhere"()
 
 cdef extern from "objects/pinned.hpp" namespace "vkd" nogil:
     cdef cppclass CppPinned "vkd::Pinned"(CppResource):
@@ -329,6 +350,10 @@ cdef extern from "libs/pages.hpp" namespace "vkd" nogil:
     CppPages take_pages(size_t size) except +MemoryError
     void give_back_pages "vkd::give_back"(const CppPages& pages)
     size_t cpp_spare_pages "vkd::spare_pages"()
+
+cdef extern from "libs/interrupts.hpp" namespace "vkd" nogil:
+    const uint64_t FOREVER "vkd::kForever"
+    void set_signal_check(cbool (*)() noexcept)
 
 cdef extern from "libs/copy.hpp" namespace "vkd" nogil:
     void copy_bytes(byte* target, const byte* source, size_t size)
@@ -395,9 +420,10 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t uniform_alignment
     cdef cppclass CppEngine "vkd::Engine":
         CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families,
-                  const vector[string]& extensions, cbool debug, cbool force_staging) except +raise_error
+                  const vector[string]& extensions, cbool debug, cbool force_staging,
+                  uint64_t timeout_ns) except +raise_error
         CppEngine(const shared_ptr[CppInstance]& instance, const CppForeignDevice& device, cbool debug,
-                  cbool force_staging) except +raise_error
+                  cbool force_staging, uint64_t timeout_ns) except +raise_error
         const CppInstance& instance()
         const vector[shared_ptr[CppDevice]]& devices()
         size_t queue_count()
@@ -410,10 +436,6 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
-        CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
-                             const string& name, const string& entry_point,
-                             const CppSpecialization& specialization,
-                             const vector[string]& cached) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         unsigned int hold()
@@ -424,11 +446,15 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool append(const CppDispatch& dispatch, size_t first, size_t last) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
-        cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns) except +raise_error
+        cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns, cbool alone) except +raise_error
+        void reach(size_t queue, uint64_t value) except +raise_error
+        void check_poison(const CppBuffer& buffer, size_t queue) except +raise_error
+        cbool wait_for_batches(size_t queue, uint64_t before, uint64_t last, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
         cbool has_queue(size_t slot)
         vector[CppPoint] work_given(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
+        string describe_work(size_t slot) except +raise_error
         size_t least_busy() except +raise_error
         cbool copy(CppBuffer& target, CppBuffer& source, size_t first, size_t last) except +raise_error
         void copy_between(CppBuffer& buffer, size_t first, size_t second) except +raise_error
@@ -449,18 +475,36 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t submit(CppCommandList& commands, size_t first, size_t last, const byte* arguments, size_t size,
                         size_t count) except +raise_error
         cbool evaluate(CppCommandList& commands, size_t queue, const byte* arguments, size_t size, uint64_t timeout_ns,
-                       uint64_t& value) except +raise_error
+                       uint64_t& before, uint64_t& value) except +raise_error
         cbool has_timestamps()
         vector[uint64_t] timestamps(CppCommandList& commands, size_t queue) except +raise_error
         void reset(CppCommandList& commands) except +raise_error
         vector[pair[size_t, size_t]] rearrange(CppCommandList& commands, const vector[size_t]& order) except +raise_error
         void abandon()
-        void close()
+        void close(cbool interruptible) except +raise_error
+        cbool hung()
+        uint64_t failures()
         CppStatistics statistics() except +raise_error
         vector[uint64_t] start_timing() except +raise_error
         CppTimings timings(const vector[uint64_t]& since) except +raise_error
         void stop_timing()
         void set_barriers_enabled(cbool enabled)
+
+cdef extern from "plan_creation.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPlanRequest "vkd::PlanCreation::Request":
+        vector[uint32_t] spirv
+        vector[int] binding_types
+        uint32_t push_constant_size
+        string name
+        string entry_point
+        CppSpecialization specialization
+        vector[string] cached
+    cdef cppclass CppPlanCreation "vkd::PlanCreation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppPlanCreation] start(shared_ptr[CppEngine] engine, CppPlanRequest request) except +raise_error
+        CppPlan* take() except +raise_error
+        @staticmethod
+        int running()
 
 DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
 DEF STORAGE_IMAGE = 3
@@ -471,4 +515,5 @@ DEF MAX_BINDINGS = 256
 DEF UNCHECKED = 0xFFFFFFFFFFFFFFFF  # no value of _destroyed
 DEF MAX_WIDE_SIZE = 0xFFFFFFFFFFFF  # invocations along an axis, where ids have 64 bits
 DEF MOST_PINNED = 268435456  # bytes that write_async pins at once: devices allocate no more than some GiB
-DEF SIGNAL_CHECK_NS = 50000000  # how long Ctrl-C may go unnoticed
+DEF FIRST_WAIT_NS = 50000000  # with all that a list uses held
+DEF MOST_SECONDS = 1e9

@@ -4,13 +4,12 @@
 
 #include "engine_use.hpp"
 #include "libs/error.hpp"
+#include "libs/leaving.hpp"
 #include "libs/pages.hpp"
 
 namespace vkd {
 
 namespace {
-
-constexpr uint64_t kForever = ~uint64_t{0};
 
 VkDescriptorType descriptor_type(int binding_type) {
   switch (binding_type) {
@@ -62,18 +61,21 @@ std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDev
 
 Engine::Engine(const std::vector<uint32_t>& device_indices,
                const std::vector<std::vector<uint32_t>>& queue_families,
-               const std::vector<std::string>& extensions, bool debug, bool force_staging)
+               const std::vector<std::string>& extensions, bool debug, bool force_staging,
+               uint64_t timeout_ns)
     : Engine(Instance::get(),
-             make_devices(*Instance::get(), device_indices, queue_families, extensions, force_staging),
-             debug) {}
+             make_devices(*Instance::get(), device_indices, queue_families, extensions, force_staging), debug,
+             timeout_ns) {}
 
 Engine::Engine(const std::shared_ptr<Instance>& instance, const ForeignDevice& device, bool debug,
-               bool force_staging)
-    : Engine(instance, {borrow_device(*instance, device, force_staging)}, debug) {}
+               bool force_staging, uint64_t timeout_ns)
+    : Engine(instance, {borrow_device(*instance, device, force_staging)}, debug, timeout_ns) {}
 
-Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug)
+Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug,
+               uint64_t timeout_ns)
     : instance_(std::move(instance)), devices_(std::move(devices)) {
   shared_.debug = debug;
+  shared_.timeout_ns = timeout_ns;
   for (const auto& device : devices_) {
     const VkPhysicalDeviceLimits& limits = device->properties().core.limits;
     limits_.storage_range = std::min<VkDeviceSize>(limits_.storage_range, limits.maxStorageBufferRange);
@@ -123,10 +125,14 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
       queues_.back()->pair_with(twins);
     }
   }
+  for_each_queue([this](Queue& queue) { all_queues_.push_back(&queue); });
+  shared_.queues.store(&all_queues_);
 }
 
 Engine::~Engine() {
-  close();
+  if (!closed()) {
+    close(false);
+  }
 }
 
 void Engine::check_open() const {
@@ -134,6 +140,7 @@ void Engine::check_open() const {
     throw Error(ErrorKind::vulkan,
                 "this process was forked from the one that owns the context; start it with the spawn method");
   }
+  shared_.ending.check();
   if (closed()) {
     throw Error(ErrorKind::vulkan, "the context was destroyed");
   }
@@ -150,23 +157,32 @@ bool Engine::has_queue(size_t slot) const noexcept {
   return slot < slots_.size() && slots_[slot];
 }
 
+// Where there is no memory, once more when all that is idle, or was freed while the device used it, is back.
 template <typename Make>
 auto Engine::create(Make make) {
   decltype(make()) made;
   try {
     made = make();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::out_of_memory || graveyard_->empty()) {
+    if (error.kind() != ErrorKind::out_of_memory) {
       throw;
     }
-    for_each_queue([](Queue& queue) {  // freed memory may still be waiting for the device
-      queue.wait(queue.last_value(), kForever);
-    });
+    free_idle_memory();
     made = make();
   }
   std::lock_guard lock(live_mutex_);
   live_.insert(made.get());
   return made.release();
+}
+
+void Engine::free_idle_memory() {
+  if (!graveyard_->empty()) {
+    for_each_queue([](Queue& queue) { queue.wait(queue.last_value(), kForever); });
+  }
+  for_each_queue([](Queue& queue) { queue.free_idle_memory(); });
+  for (const auto& device : devices_) {
+    device->free_spares();
+  }
 }
 
 void Engine::check_one_device(const char* what) const {
@@ -261,11 +277,10 @@ Plan* Engine::create_plan(const std::vector<uint32_t>& spirv, const std::vector<
   const Use use(*this);
   std::vector<VkDescriptorType> types(binding_types.size());
   std::transform(binding_types.begin(), binding_types.end(), types.begin(), descriptor_type);
-  auto plan = std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name, entry_point,
-                                     specialization, cached);
-  std::lock_guard lock(live_mutex_);
-  live_.insert(plan.get());
-  return plan.release();
+  return create([&] {
+    return std::make_unique<Plan>(queue_devices_, spirv, types, push_constant_size, name, entry_point,
+                                  specialization, cached);
+  });
 }
 
 CommandList* Engine::create_command_list() {
@@ -296,9 +311,20 @@ std::unique_lock<std::mutex> Engine::share(const std::vector<CommandList::Shared
   return sharing;
 }
 
+void Engine::check_sources(const Dispatch& dispatch, size_t first, size_t last) {
+  for (size_t queue = first; queue < last; ++queue) {
+    if (const FailurePtr failure = source_failure(dispatch, queue)) {
+      failure->raise();
+    }
+  }
+}
+
 bool Engine::append(const Dispatch& dispatch, size_t first, size_t last) {
   const Use use(*this);
   bool crowded = false;
+  if (Poison::anywhere()) {
+    check_sources(dispatch, first, last);
+  }
   std::vector<CommandList::SharedUse> uses;
   if (queues_.size() > 1) {
     for_each_access(dispatch, [&](Data& data, bool, bool writes) { uses.push_back({&data, writes}); });
@@ -325,9 +351,32 @@ uint64_t Engine::last_value(size_t slot) {
   return queue_at(slot).last_value();
 }
 
-bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns) {
+bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone) {
+  if (alone) {
+    return wait_for_batches(slot, value - std::min<uint64_t>(value, 1), value, timeout_ns);
+  }
   const Use use(*this);
-  return queue_at(slot).wait(value, timeout_ns);
+  Queue& queue = queue_at(slot);
+  if (!queue.wait(value, timeout_ns)) {
+    return false;
+  }
+  queue.raise_failures(value);
+  return true;
+}
+
+void Engine::reach(size_t slot, uint64_t value) {
+  const Use use(*this);
+  queue_at(slot).wait(value, kForever);
+}
+
+bool Engine::wait_for_batches(size_t slot, uint64_t before, uint64_t last, uint64_t timeout_ns) {
+  const Use use(*this);
+  Queue& queue = queue_at(slot);
+  if (!queue.wait(last, timeout_ns)) {
+    return false;
+  }
+  queue.raise_failures(before, last);
+  return true;
 }
 
 std::vector<Point> Engine::work_given(size_t first, size_t last) {
@@ -364,6 +413,11 @@ void Engine::flush(size_t slot, uint64_t value) {
   queue_at(slot).flush(value);
 }
 
+std::string Engine::describe_work(size_t slot) {
+  const Use use(*this);
+  return queue_at(slot).describe_work();
+}
+
 size_t Engine::least_busy() {
   const Use use(*this);
   const size_t first = next_queue_.fetch_add(1) % queues_.size();
@@ -384,6 +438,9 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
                         size_t bytes, size_t instance_count) {
   const Use use(*this);
   uint64_t value = 0;
+  if (Poison::anywhere()) {
+    list.check_sources(first, last);
+  }
   const std::unique_lock sharing = share(list.shared_uses(), first, last);
   for (size_t queue = first; queue < last; ++queue) {
     value = list.submit(queue, arguments, bytes, instance_count, false);
@@ -393,9 +450,13 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
 }
 
 bool Engine::evaluate(CommandList& list, size_t queue, const std::byte* arguments, size_t bytes,
-                      uint64_t timeout_ns, uint64_t& value) {
+                      uint64_t timeout_ns, uint64_t& before, uint64_t& value) {
   const Use use(*this);
   Queue& on = *queues_.at(queue);
+  before = on.last_value();
+  if (Poison::anywhere()) {
+    list.check_sources(queue, queue + 1);
+  }
   try {
     size_t last = queue + 1;
     const std::unique_lock sharing = share(list.shared_uses(), queue, last);
@@ -404,7 +465,11 @@ bool Engine::evaluate(CommandList& list, size_t queue, const std::byte* argument
     on.rouse();  // some of it may have been given
     throw;
   }
-  return on.wait(value, timeout_ns);
+  if (!on.wait(value, timeout_ns)) {
+    return false;
+  }
+  on.raise_failures(before, value);
+  return true;
 }
 
 bool Engine::has_timestamps() const noexcept {
@@ -438,7 +503,7 @@ void Engine::tidy() noexcept {
 }
 
 void Engine::retire(Pinned* pinned) noexcept {
-  if (!abandoned_.load()) {
+  if (!abandoned_.load() && !hung()) {
     std::lock_guard lock(pinned_mutex_);
     pinned_.erase(pinned->data());
   }
@@ -446,8 +511,8 @@ void Engine::retire(Pinned* pinned) noexcept {
 }
 
 void Engine::retire(Resource* resource) noexcept {
-  if (abandoned_.load()) {
-    return;  // leaked: the memory belongs to the parent's device
+  if (abandoned_.load() || hung()) {
+    return;  // leaked: the memory belongs to the parent's device, or is in use for ever
   }
   std::unique_ptr<Resource> owned(resource);
   std::lock_guard lock(live_mutex_);
@@ -464,7 +529,7 @@ void Engine::retire(Resource* resource) noexcept {
 }
 
 void Engine::destroy(CommandList* list) noexcept {
-  if (abandoned_.load()) {
+  if (abandoned_.load() || hung()) {
     return;
   }
   std::lock_guard lock(live_mutex_);
@@ -472,27 +537,53 @@ void Engine::destroy(CommandList* list) noexcept {
   delete list;
 }
 
-void Engine::close() noexcept {
+void Engine::close(bool interruptible) {
   bool first = false;
   {
     std::lock_guard lock(live_mutex_);
     first = !closed_.exchange(true);
   }
-  auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  const auto pause = [interruptible] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (interruptible) {
+      check_signals();
+    }
+  };
   while (!first && !finished_.load()) {
     pause();
   }
   if (!first) {
     return;
   }
-  while (users_.load() > 0) {
-    pause();
+  try {
+    while (users_.load() > 0 && !hung()) {
+      pause();
+    }
+    finish(interruptible);
+  } catch (const Interrupted&) {
+    leave(Error(ErrorKind::device_lost,
+                "the context was given up: its end was interrupted while the device was at work"));
+    throw;
   }
-  for_each_queue([](Queue& queue) { queue.close(); });
+}
+
+// Until the devices are known to be idle nothing may be destroyed, whatever else fails.
+void Engine::finish(bool interruptible) {
+  if (!hung()) {
+    for_each_queue([](Queue& queue) { queue.stop(); });
+    for_each_queue([&](Queue& queue) { queue.join(interruptible); });
+  }
   // All has been waited for, but Mesa's own threads still look at a semaphore that a submit waited for.
-  for (const auto& device : devices_) {
-    device->wait_idle();
+  const bool idle = !hung() && std::all_of(devices_.begin(), devices_.end(),
+                                           [](const auto& device) { return device->wait_idle(); });
+  if (!idle) {
+    leave(Error(ErrorKind::device_lost, "the context was given up: nothing tells that the device is idle"));
+    return;
   }
+  destroy_all();
+}
+
+void Engine::destroy_all() noexcept {
   std::lock_guard lock(live_mutex_);
   for (CommandList* list : lists_) {
     list->reset();
@@ -518,6 +609,20 @@ void Engine::close() noexcept {
   devices_.clear();
   instance_.reset();
   drop_spare_pages(std::chrono::seconds(0));
+  finished_.store(true);
+}
+
+// Leaks on purpose what the device may still use, this object included.
+void Engine::leave(const Error& error) noexcept {
+  static std::mutex mutex;
+  static auto& left = *new std::vector<std::shared_ptr<Engine>>;
+  shared_.ending.set(error, true);
+  for_each_queue([](Queue& queue) { queue.detach(); });
+  end_process_quickly();
+  if (std::shared_ptr<Engine> self = weak_from_this().lock()) {
+    std::lock_guard lock(mutex);
+    left.push_back(std::move(self));
+  }
   finished_.store(true);
 }
 

@@ -37,16 +37,16 @@ struct Timings {
   std::vector<TimedSubmit> submits;
 };
 
-class Engine {
+class Engine : public std::enable_shared_from_this<Engine> {
  public:
   // One entry of queue_families for each device: the family of each of its queues. `extensions` are switched
   // on for every device, beside those that the engine uses.
   Engine(const std::vector<uint32_t>& device_indices,
          const std::vector<std::vector<uint32_t>>& queue_families, const std::vector<std::string>& extensions,
-         bool debug, bool force_staging);
+         bool debug, bool force_staging, uint64_t timeout_ns);
   // On somebody else's device, which has to last until close() is over.
   Engine(const std::shared_ptr<Instance>& instance, const ForeignDevice& device, bool debug,
-         bool force_staging);
+         bool force_staging, uint64_t timeout_ns);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -56,7 +56,9 @@ class Engine {
   const std::vector<std::shared_ptr<Device>>& devices() const noexcept { return devices_; }  // likewise
   const Limits& limits() const noexcept { return limits_; }
   uint32_t image_features(int format) const;  // VkFormatFeatureFlags that every device has
-  bool lost() const noexcept { return shared_.lost.load(); }
+  bool lost() const noexcept { return shared_.ending.reached(); }  // or given up
+  bool hung() const noexcept { return shared_.ending.hung(); }
+  uint64_t failures() const noexcept { return shared_.failures.load(); }
   bool closed() const noexcept { return closed_.load(); }
   void check_open() const;
 
@@ -80,13 +82,20 @@ class Engine {
   void make_room();
   // Queues are given by slot from here to flush(): those of the context, then the twins of each.
   uint64_t last_value(size_t slot);
-  bool wait(size_t slot, uint64_t value, uint64_t timeout_ns);
+  // Throws what failed up to there. `alone`: in this very batch.
+  bool wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone);
+  // Waits, and says nothing of what failed.
+  void reach(size_t slot, uint64_t value);
+  // The same for what the batches after `before` up to `last` did.
+  bool wait_for_batches(size_t slot, uint64_t before, uint64_t last, uint64_t timeout_ns);
   void flush(size_t slot, uint64_t value);
   bool has_queue(size_t slot) const noexcept;
   // All the work given to the queues from `first` up to, without it, `last`.
   std::vector<Point> work_given(size_t first, size_t last);
   // Work that is given to these queues later waits, on the device, for all the points.
   void follow(size_t first, size_t last, const std::vector<Point>& points);
+  // What a queue, given by slot, was given and has not finished, in words; "": nothing.
+  std::string describe_work(size_t slot);
   size_t least_busy();  // the queue with the fewest batches before it; in turn where several have
   // Copies one queue's copy of a buffer to another's: after the work given to `from`, before what `to` gets
   // next and before `from` changes it. On one device without a look from the host.
@@ -116,9 +125,10 @@ class Engine {
   // Returns the value of the last of them, 0 where nothing was given.
   uint64_t submit(CommandList& list, size_t first, size_t last, const std::byte* arguments, size_t bytes,
                   size_t instance_count);
-  // Submits one instance and waits for it; false: not in time, and `value` is what to wait for.
+  // Submits one instance and waits for it; false: not in time, and what is to be waited for are the batches
+  // after `before` up to `value`.
   bool evaluate(CommandList& list, size_t queue, const std::byte* arguments, size_t bytes,
-                uint64_t timeout_ns, uint64_t& value);
+                uint64_t timeout_ns, uint64_t& before, uint64_t& value);
   bool has_timestamps() const noexcept;  // any queue
   std::vector<uint64_t> timestamps(CommandList& list, size_t queue);
   void reset(CommandList& list);
@@ -132,6 +142,9 @@ class Engine {
   void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
+  // Throws the failure of a queue's copy.
+  void check_poison(const Data& data, size_t queue) const { data.poison(queue).check(); }
+
   // What is given up between hold() and let_go() of the number it returns is not destroyed meanwhile: for who
   // finds an object alive and then appends what points at it.
   unsigned hold() noexcept { return holds_.begin(); }
@@ -142,13 +155,16 @@ class Engine {
   void retire(Pinned* pinned) noexcept;
   void destroy(CommandList* list) noexcept;
 
-  void close() noexcept;
+  // Waits for the devices, then destroys all. What they may still use is left where it is: when the caller is
+  // interrupted, which throws, or they hang.
+  void close(bool interruptible);
   void abandon() noexcept;  // in a forked child: the threads and the device belong to the parent
 
  private:
   class Use;
 
-  Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug);
+  Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<Device>> devices, bool debug,
+         uint64_t timeout_ns);
 
   std::vector<Calibration> calibrations();  // by slot
   // Makes an object, once more after all freed memory has come back where the first try finds none; owns it.
@@ -164,6 +180,7 @@ class Engine {
     }
   }
   void follow_others(size_t queue, const std::vector<CommandList::SharedUse>& uses);
+  void wait_for_uses(size_t queue, const Buffer& buffer, bool writes);
   // The same for commands for the queues from `first` up to, without it, `last`, which is brought down to the
   // first of them where they write to what is shared. The lock is held until they are appended.
   std::unique_lock<std::mutex> share(const std::vector<CommandList::SharedUse>& uses, size_t first,
@@ -172,12 +189,18 @@ class Engine {
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
   void tidy() noexcept;
+  void free_idle_memory();
+  void check_sources(const Dispatch& dispatch, size_t first, size_t last);
+  void finish(bool interruptible);
+  void destroy_all() noexcept;
+  void leave(const Error& error) noexcept;
 
   std::shared_ptr<Instance> instance_;  // first in, last out
   SharedState shared_;
   std::vector<std::shared_ptr<Device>> devices_;  // pinned memory may outlive the engine
   std::vector<Device*> queue_devices_;            // the device of each queue
   std::vector<bool> slots_;                       // which of them have queues; never changes
+  std::vector<Queue*> all_queues_;                // twins too
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   Holds holds_;

@@ -1,6 +1,7 @@
 // When commands ran, on the host's clock.
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "engine_use.hpp"
 #include "libs/error.hpp"
@@ -78,6 +79,9 @@ Timings Engine::timings(const std::vector<uint64_t>& since) {
   Timings found;
   TimingLog& log = shared_.timings;
   std::lock_guard log_lock(log.mutex);
+  if (const std::unique_ptr<Error> failure = std::exchange(log.failure, nullptr)) {
+    throw Error(*failure);
+  }
   for (const TimedCommand& command : log.commands) {
     if (command.batch > since[command.slot]) {
       found.commands.push_back(command);

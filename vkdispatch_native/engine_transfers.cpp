@@ -17,7 +17,7 @@ Copy pinned_copy(const Device& device, Buffer& buffer, VkDeviceSize offset, Pinn
     throw Error(ErrorKind::invalid_value, "the host memory is not pinned for the queue's device");
   }
   const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-  return {&buffer, offset, pinned->memory().handle(), start, size, to_buffer, pinned};
+  return {&buffer, offset, pinned->memory().handle(), start, size, to_buffer, pinned, nullptr};
 }
 
 void check_level(const Image& image, uint32_t level, VkDeviceSize size) {
@@ -55,22 +55,42 @@ void Engine::follow_others(size_t queue, const std::vector<CommandList::SharedUs
   }
 }
 
+// Before the host itself reads or writes the memory: until all is done that uses it, or writes it.
+void Engine::wait_for_uses(size_t queue, const Buffer& buffer, bool writes) {
+  for (size_t slot = 0; slot < slot_count(); ++slot) {
+    if (has_queue(slot) && (slot % queues_.size() == queue || buffer.one_memory())) {
+      queue_at(slot).wait(writes ? buffer.last_write(slot) : buffer.last_use(slot), kForever);
+    }
+  }
+}
+
 uint64_t Engine::upload(size_t queue, Buffer& buffer, VkDeviceSize offset, const std::byte* data,
                         VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, true);
+  if (buffer.memory(queue).mapped() != nullptr) {
+    wait_for_uses(queue, buffer, false);
+  } else {
+    follow_others(queue, buffer, true);
+  }
   return queues_.at(queue)->upload(buffer, offset, data, size, find_pinned(data, size));
 }
 
 void Engine::download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   const Use use(*this);
-  follow_others(queue, buffer, false);
+  if (buffer.memory(queue).mapped() != nullptr) {
+    wait_for_uses(queue, buffer, true);
+  } else {
+    follow_others(queue, buffer, false);
+  }
   queues_.at(queue)->download(buffer, offset, data, size);
 }
 
 Reading Engine::begin_download(size_t queue, Buffer& buffer, VkDeviceSize offset, std::byte* data,
                                VkDeviceSize size) {
   const Use use(*this);
+  if (buffer.memory(queue).mapped() != nullptr) {
+    return {};
+  }
   follow_others(queue, buffer, false);
   return queues_.at(queue)->begin_download(buffer, offset, data, size, find_pinned(data, size));
 }
@@ -137,10 +157,18 @@ void Engine::copy_between(Buffer& buffer, size_t from, size_t to) {
       }
     }
     target.append_waits(std::move(waits));
-    const uint64_t copied = target.append_copy_of(buffer, buffer.memory(from).handle());
+    const uint64_t copied = target.append_copy_of(buffer, from);
     buffer.mark_read(from, source.append_waits({{&target, copied}}));
     return;
   }
+  if (buffer.memory(from).mapped() != nullptr) {
+    wait_for_uses(from, buffer, true);
+  }
+  if (buffer.memory(to).mapped() != nullptr) {
+    wait_for_uses(to, buffer, false);
+  }
+  buffer.poison(from).check();
+  target.append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
   std::vector<std::byte> block(std::min<VkDeviceSize>(buffer.size(), kBounceBlock));
   for (VkDeviceSize offset = 0; offset < buffer.size(); offset += block.size()) {
     const VkDeviceSize size = std::min<VkDeviceSize>(block.size(), buffer.size() - offset);

@@ -5,12 +5,13 @@
 
 namespace vkd {
 
-// Keeps close() from pulling the queues away under a call.
+// Keeps close() from pulling the queues away under a call. `lost_too`: of an engine that no longer works,
+// too.
 class Engine::Use {
  public:
-  explicit Use(Engine& engine) : engine_(engine) {
+  explicit Use(Engine& engine, bool lost_too = false) : engine_(engine) {
     engine.users_.fetch_add(1);
-    if (engine.closed()) {
+    if (engine.closed() || (engine.lost() && !lost_too)) {
       engine.users_.fetch_sub(1);
       engine.check_open();
     }

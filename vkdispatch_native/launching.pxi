@@ -354,6 +354,8 @@ cdef class Launcher:
                 b.index = slot.binding
                 b.reads = slot.reads
                 b.writes = slot.writes
+                if slot.writes:
+                    b.renews = buffer.ptr.take_announcement() and not slot.reads
                 if slot.element != NULL:
                     for axis in range(<int>i):
                         # one memory as two types, of which a kernel takes each to be apart from the other
@@ -423,7 +425,11 @@ cdef class Launcher:
         try:
             if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
                 return False
-            crowded = engine.append(dispatch, first, last)
+            if engine.queue_count() == 1:
+                crowded = engine.append(dispatch, first, last)
+            else:  # whoever shares memory between queues may be waiting with the lock for it
+                with nogil:
+                    crowded = engine.append(dispatch, first, last)
         finally:
             engine.let_go(hold)
         if crowded:

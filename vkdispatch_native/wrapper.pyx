@@ -9,7 +9,7 @@ import weakref
 from time import monotonic, sleep
 
 from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.exc cimport PyErr_SetInterrupt
 from cpython.float cimport PyFloat_AsDouble, PyFloat_Check
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
@@ -28,33 +28,53 @@ cdef extern from "<cstddef>" namespace "std" nogil:
         pass
 
 cdef extern from "bridge.hpp" namespace "vkd":
+    int INTERRUPTED "vkd::kInterrupted"
     int current_error(string& text)
 
 # ---- errors
 
-cdef object _error_types = (RuntimeError, RuntimeError, MemoryError, ValueError)
+cdef object _error_types = (RuntimeError, RuntimeError, MemoryError, ValueError, TimeoutError)
 
 
 cdef int raise_error() except -1:
     cdef string text
     cdef int kind = current_error(text)
+    if kind == INTERRUPTED:
+        return -1  # the handler's exception is there already
     message = text.decode("utf-8", "replace")
     if kind < 0:
         raise RuntimeError(message)
     raise _error_types[kind](message)
 
 
-def set_error_types(vulkan, device_lost, out_of_memory):
+def set_error_types(vulkan, device_lost, out_of_memory, device_timeout):
     global _error_types
-    _error_types = (vulkan, device_lost, out_of_memory, ValueError)
+    _error_types = (vulkan, device_lost, out_of_memory, ValueError, device_timeout)
 
 
 include "declarations.pxi"
+
+cdef extern from "Python.h":
+    int check_signals "PyErr_CheckSignals"()  # leaves its exception where it is
+
+
+cdef cbool _was_interrupted() noexcept with gil:
+    return check_signals() != 0
+
+
+set_signal_check(_was_interrupted)
 
 # ---- instance
 
 _engines = weakref.WeakSet()
 cdef bint _ending = False
+
+cdef extern from "<signal.h>" nogil:
+    ctypedef void (*sighandler_t)(int)
+    sighandler_t SIG_DFL
+    int SIGINT
+    sighandler_t signal(int number, sighandler_t handler)
+
 # Engines that threads are about to make: a device must not come up while the process ends and its driver goes.
 cdef atomic[int] _making
 SECONDS_TO_MAKE = 20
@@ -66,11 +86,25 @@ def _shutdown():
     patience = monotonic() + SECONDS_TO_MAKE
     while _making.load() > 0 and monotonic() < patience:
         sleep(0.001)
+    _finish_compiling()
+    cdef bint deserted = CppPlanCreation.running() > 0  # closing would wait for the driver's compiler
+    interrupt = None
     for reference in _engines.data.copy():
         engine = reference()
-        if engine is not None:
+        if engine is None:
+            continue
+        if deserted:
+            (<Engine>engine).abandon()
+            continue
+        try:
             engine.close()
+        except BaseException as error:
+            interrupt = error
+            # Nobody wants to wait: the next one ends the process at once.
+            signal(SIGINT, SIG_DFL)
     CppInstance.destroy()
+    if interrupt is not None:
+        raise interrupt
 
 
 def initialize(bint debug):
@@ -201,14 +235,52 @@ cdef vector[string] _texts(names):
     return result
 
 
+# ---- the compiler
+
+FORK_PATIENCE_NS = EXIT_PATIENCE_NS = 1_000_000_000
+cdef bint _threaded = False
+
+
+cdef int _expect_threads() except -1:
+    """See to it that calls in the background disturb neither the end of the process nor forks."""
+    global _threaded
+    if not _threaded:
+        _threaded = True
+        atexit.register(_finish_compiling)
+        # A thread does not come along in a fork, and what it had locked would stay so.
+        os.register_at_fork(before=_finish_compiling_before_fork, after_in_child=_forget_background)
+    return 0
+
+
+def _finish_compiling():
+    cdef uint64_t patience_ns = EXIT_PATIENCE_NS
+    cdef cbool finished
+    with nogil:
+        finished = cpp_finish_compiling(patience_ns)
+    if not finished:
+        end_process_quickly()
+
+
+def _finish_compiling_before_fork():
+    cdef uint64_t patience_ns = FORK_PATIENCE_NS
+    with nogil:
+        cpp_finish_compiling(patience_ns)
+
+
+def _forget_background():
+    forget_background()
+
+
 def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
     cdef string text = source.encode()
     cdef GlslOptions options
     options.path = path.encode("utf-8", "surrogateescape")
     options.vulkan_minor = vulkan_minor
-    cdef vector[uint32_t] spirv
+    _expect_threads()
+    cdef shared_ptr[CppCompilation] compilation = CppCompilation.start(text, options)
     with nogil:
-        spirv = cpp_compile_glsl(text, options)
+        compilation.get().wait()
+    cdef const vector[uint32_t]* spirv = &compilation.get().spirv()
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
@@ -220,22 +292,9 @@ def compile_count():
     return cpp_compile_count()
 
 
-cdef bint _prepared = False
-
-
 def prepare_compiler():
-    global _prepared
-    if not _prepared:
-        _prepared = True
-        atexit.register(_finish_preparing)
-        # A thread does not come along in a fork, and what it had locked would stay so.
-        os.register_at_fork(before=_finish_preparing)
-        cpp_prepare_compiler()
-
-
-def _finish_preparing():
-    with nogil:
-        cpp_finish_preparing()
+    _expect_threads()
+    cpp_prepare_compiler()
 
 # ---- engine
 
@@ -250,21 +309,22 @@ cdef class Engine:
     cdef object samplers  # settings -> SamplerState: devices grant a few thousand samplers only
     cdef object __weakref__
 
-    def __init__(self, device_indices, queue_families, bint debug, bint force_staging, extensions=()):
+    def __init__(self, device_indices, queue_families, bint debug, bint force_staging, extensions=(),
+                 uint64_t timeout_ns=0):
         cdef vector[uint32_t] devices = device_indices
         cdef vector[vector[uint32_t]] families = queue_families
         cdef vector[string] names = _texts(extensions)
         self.begin()
         try:
             with nogil:
-                self.ptr.reset(new CppEngine(devices, families, names, debug, force_staging))
+                self.ptr.reset(new CppEngine(devices, families, names, debug, force_staging, timeout_ns))
             _engines.add(self)
         finally:
             _making.fetch_sub(1)
 
     @staticmethod
     def on_handles(uint64_t instance, uint64_t physical_device, uint64_t device, queues, extensions, features, bint debug,
-                   bint force_staging):
+                   bint force_staging, uint64_t timeout_ns=0):
         cdef CppForeignDevice foreign
         cdef CppForeignQueue queue
         cdef VkInstance instance_handle = <VkInstance><uintptr_t>instance
@@ -284,7 +344,7 @@ cdef class Engine:
         try:
             with nogil:
                 borrowed = CppInstance.borrow(instance_handle, foreign.physical, debug)
-                self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging))
+                self.ptr.reset(new CppEngine(borrowed, foreign, debug, force_staging, timeout_ns))
             _engines.add(self)
         finally:
             _making.fetch_sub(1)
@@ -327,10 +387,11 @@ cdef class Engine:
         return result
 
     def __dealloc__(self):
-        cdef CppEngine* engine = self.ptr.get()
-        if engine != NULL and not engine.closed():
-            with nogil:
-                engine.close()
+        if self.ptr.get() != NULL and not self.ptr.get().closed():
+            try:
+                self.close()
+            except KeyboardInterrupt:
+                PyErr_SetInterrupt()  # nobody catches it here: it comes back when Python code runs again
 
     cdef abandon(self):
         self.ptr.get().abandon()
@@ -343,13 +404,11 @@ cdef class Engine:
         self.ptr.get().check_open()
         return self.ptr.get()
 
-    cdef int wait(self, size_t queue, uint64_t value) except -1:
+    cdef int wait(self, size_t queue, uint64_t value, bint alone=False) except -1:
+        """Wait for what a queue was given up to a batch. Raise what failed: in all of it, or in this batch alone."""
         cdef CppEngine* engine = self.open()
-        cdef cbool done = False
-        while not done:
-            with nogil:
-                done = engine.wait(queue, value, SIGNAL_CHECK_NS)
-            PyErr_CheckSignals()
+        with nogil:
+            engine.wait(queue, value, FOREVER, alone)
         return 0
 
     @property
@@ -369,6 +428,14 @@ cdef class Engine:
     def lost(self):
         return bool(self.ptr.get() != NULL and self.ptr.get().lost())
 
+    @property
+    def abandoned(self):
+        return bool(self.ptr.get() != NULL and self.ptr.get().hung())
+
+    @property
+    def failures(self):
+        return self.ptr.get().failures() if self.ptr.get() != NULL else 0
+
     def wait_idle(self, int queue=-1):
         cdef size_t q, slot, i
         cdef size_t count = self.open().queue_count()
@@ -384,11 +451,8 @@ cdef class Engine:
     def wait_for(self, size_t queue, uint64_t value, bint block):
         cdef CppEngine* engine = self.open()
         cdef cbool done
-        if block:
-            self.wait(queue, value)
-            return True
         with nogil:
-            done = engine.wait(queue, value, 0)
+            done = engine.wait(queue, value, FOREVER if block else 0, False)
         return bool(done)
 
     def flush(self, size_t queue, uint64_t value):
@@ -396,25 +460,20 @@ cdef class Engine:
         with nogil:
             engine.flush(queue, value)
 
-    def wait_until(self, points, timeout):
+    def wait_until(self, points, timeout, bint alone=False):
         cdef CppEngine* engine = self.open()
         cdef double end = monotonic() + timeout if timeout is not None else 0
-        cdef double left
         cdef size_t slot
-        cdef uint64_t value, slice_ns
+        cdef uint64_t value
+        cdef uint64_t left_ns = FOREVER
         cdef cbool done
         for slot, value in points:
-            done = False
-            while not done:
-                slice_ns = SIGNAL_CHECK_NS
-                if timeout is not None:
-                    left = max(end - monotonic(), 0.0)
-                    slice_ns = min(slice_ns, <uint64_t>(min(left, 1.0) * 1e9))
-                with nogil:
-                    done = engine.wait(slot, value, slice_ns)
-                PyErr_CheckSignals()
-                if not done and timeout is not None and monotonic() >= end:
-                    return False
+            if timeout is not None:
+                left_ns = <uint64_t>(min(max(end - monotonic(), 0.0), MOST_SECONDS) * 1e9)
+            with nogil:
+                done = engine.wait(slot, value, left_ns, alone)
+            if not done:
+                return False
         return True
 
     def work_given(self, int queue=-1):
@@ -442,7 +501,24 @@ cdef class Engine:
         cdef CppEngine* engine = self.ptr.get()
         if engine != NULL:
             with nogil:
-                engine.close()
+                engine.close(True)
+
+    def describe_work(self, int queue=-1):
+        # Not open(): a lost device is what it is for.
+        cdef CppEngine* engine = self.ptr.get()
+        cdef size_t q, slot, i
+        cdef size_t count = engine.queue_count()
+        cdef string text
+        parts = []
+        for q in range(count) if queue < 0 else (queue,):
+            for i in range(SLOTS_PER_QUEUE):
+                slot = q + i * count
+                if engine.has_queue(slot):
+                    with nogil:
+                        text = engine.describe_work(slot)
+                    if not text.empty():
+                        parts.append(f"queue {q}: " + text.decode("utf-8", "replace"))
+        return "; ".join(parts)
 
     def statistics(self):
         cdef CppStatistics s = self.open().statistics()

@@ -372,6 +372,70 @@ def test_a_context_that_is_closed(blocking: bool) -> None:
     manager.destroy()
 
 
+class Failing:
+    """An engine whose work fails, and whose waits are counted."""
+
+    def __init__(self, engine: Any, error: BaseException) -> None:
+        self.engine = engine
+        self.error = error
+        self.waits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def wait_until(self, *_: object) -> None:
+        self.waits += 1
+        raise self.error
+
+
+def _running(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> tuple[kp.Manager, kp.Sequence, Failing, kp.Tensor]:
+    """Return a manager with a sequence that was submitted, whose wait raises, and its tensor."""
+    manager = kp.Manager(0, [0])
+    tensor = manager.tensor([1])
+    sequence = manager.sequence()
+    sequence.eval_async(kp.OpSyncDevice([tensor]))
+    failing = Failing(manager.context._engine, error)
+    monkeypatch.setattr(manager.context, "_engine", failing)
+    return manager, sequence, failing, tensor
+
+
+def test_a_sequence_whose_work_fails_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager, sequence, *_ = _running(monkeypatch, vd.OutOfDeviceMemoryError("none left"))
+    with pytest.raises(vd.OutOfDeviceMemoryError, match="none left"):
+        sequence.eval_await()
+    assert not sequence.is_running()
+    monkeypatch.undo()
+    assert sequence.eval() is sequence
+    manager.destroy()
+
+
+def test_a_sequence_whose_wait_is_interrupted_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager, sequence, *_ = _running(monkeypatch, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        sequence.eval_await()
+    assert sequence.is_running()
+    monkeypatch.undo()
+    sequence.eval_await()
+    assert not sequence.is_running()
+    manager.destroy()
+
+
+@pytest.mark.parametrize("error", [vd.VulkanError("it failed"), KeyboardInterrupt()])
+def test_a_manager_ends_whole_whatever_its_sequences_say(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    manager, sequence, failing, tensor = _running(monkeypatch, error)
+    context = manager.context
+    with pytest.raises(type(error)):
+        manager.destroy()
+    assert failing.waits == 1 and context.closed
+    assert not sequence.is_init() and not tensor.is_init()
+    sequence.destroy()
+    manager.destroy()
+
+
 def test_nothing_recorded(manager: kp.Manager) -> None:
     assert manager.sequence().eval().is_init()
     assert not manager.sequence().eval_async(blocking=False).is_running()

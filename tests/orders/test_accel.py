@@ -129,6 +129,47 @@ def test_failures_reach_who_waits(told: Callable[[Accel], object]) -> None:
         accel.stop()
 
 
+def test_every_wait_for_a_run_says_how_it_ended() -> None:
+    accel = Accel(-1.0, Order(RAISES), np.zeros(1))
+    run_id = accel.run()
+    told = []
+
+    def wait() -> None:
+        with pytest.raises(OrderRunError, match="cpp: x is below zero"):
+            accel.wait(run_id)
+        told.append(run_id)
+
+    threads = [threading.Thread(target=wait) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait()
+    assert told == [run_id] * 5
+    accel.stop()  # for those who have not waited
+
+
+@pytest.mark.parametrize("end", [lambda accel: accel.stop(), lambda accel: accel.output])
+def test_an_interrupt_loses_no_outputs(
+    monkeypatch: pytest.MonkeyPatch, end: Callable[[Accel], object]
+) -> None:
+    y = np.zeros((4, 2))[:, 0]  # not contiguous: the outputs are copied back at the end
+    accel = Accel(1.0, Order(RAISES), y, kind="cpp")
+    accel.run()
+    accel.wait(0)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr(type(accel._placement), "fetch", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            end(accel)
+    assert y[0] == 0
+    end(accel)
+    assert y[0] == 5
+
+
 def test_what_is_thrown_need_not_be_an_exception() -> None:
     accel = Accel(10.0, Order(RAISES), np.zeros(1))
     accel.run()

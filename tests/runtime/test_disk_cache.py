@@ -76,7 +76,7 @@ def test_the_variable_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert disk_cache.load("spirv", "a") is None
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "longer", "empty", "head", "foreign"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "longer", "empty", "head", "foreign", "other kind"])
 def test_damage_is_absence(damage: str, root: Path) -> None:
     disk_cache.store("spirv", "a", b"some data" * 100)
     (path,) = _entry_files(root)
@@ -85,6 +85,9 @@ def test_damage_is_absence(damage: str, root: Path) -> None:
         disk_cache.store("spirv", "b", b"of another key")
         (other,) = (item for item in _entry_files(root) if item != path)
         other.replace(path)
+    elif damage == "other kind":
+        disk_cache.store("tuning", "a", b"of another kind")
+        (root / "tuning" / path.name).replace(path)
     else:
         flipped = bytearray(content)
         flipped[-3] ^= 1
@@ -159,7 +162,7 @@ def test_a_disk_that_refuses(
     assert capsys.readouterr().out.count("working without it") == 1  # said once
     root.unlink()
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)

@@ -184,6 +184,7 @@ def test_a_loader_that_is_no_library(run_python: RunPython, tmp_path: Path) -> N
         ("VKDISPATCH_BACKEND", "cuda"),
         ("VKDISPATCH_CACHE", "1"),
         ("VKDISPATCH_CHECK", "everything"),
+        ("VKDISPATCH_CHECKPOINTS", "perhaps"),
         ("VKDISPATCH_FORCE_STAGING", "2"),
         ("VKDISPATCH_FORCE_VARIANT", "wide,fat"),
         ("VKDISPATCH_FORCE_TRANSFER_QUEUE", "3"),

@@ -345,6 +345,18 @@ def test_without_a_context_or_with_one_that_ends(run_python: Callable[..., Any])
     assert (second, third) == ("'mine'", "0")
 
 
+def test_failed_work_ends_a_profile_with_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise vd.DeviceLostError("it stopped")
+
+    monkeypatch.setattr(Timing, "finish", fail)
+    with pytest.raises(vd.DeviceLostError, match="it stopped") as raised, vd.profile():
+        pass
+    assert raised.value.__notes__ == ["nothing is left of the profile"]
+    with pytest.raises(KeyError, match="mine"), vd.profile():
+        raise KeyError("mine")
+
+
 def test_the_dummy_backend_has_nothing_to_time(run_python: Callable[..., Any]) -> None:
     done = run_python(
         "import vkdispatch as vd\n"

@@ -131,6 +131,7 @@ def lowered(tree: Tree) -> MappingFunction:
         return _applied(tree, leaves, spreads, [next(leaves)] if value else [])
 
     function.__name__ = function.__qualname__ = tree.mapping.name
+    function.stands_for = tree.mapping.mapping_function  # type: ignore[attr-defined]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(name, kind) for name in names]

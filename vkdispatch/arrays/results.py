@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -14,6 +14,8 @@ def result(
 ) -> Buffer[Any]:
     """Return the buffer for a result: a new one, which may have no elements, or the caller's, checked.
 
+    The function goes on to write all of it.
+
     Raises
     ------
     TypeError
@@ -22,7 +24,7 @@ def result(
         It has another shape or dtype, or is read-only.
     """
     if out is None:
-        return Buffer(shape, kind, context=context)
+        return function_buffer(shape, kind, context=context)
     if not isinstance(out, Buffer):
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {given(out)}")
     out.require_alive()
@@ -33,4 +35,5 @@ def result(
         )
     if not out.is_writable:
         raise ArgumentValueError(f"{name}: the buffer is read-only memory of another library")
+    out._native.announce()
     return out

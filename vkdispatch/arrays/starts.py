@@ -8,7 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.waiting import on_queue, read_queues
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -35,7 +35,7 @@ def raise_bad_starts(starts: Buffer[Any], length: int | None = None) -> None:
     kind = starts.var_type
     if not starts.size or (length is None and not is_signed_dtype(kind)):
         return
-    found: Buffer[Any] = Buffer(1, uint32, context=starts.context)
+    found: Buffer[Any] = function_buffer(1, uint32, context=starts.context)
     found.write(np.full(1, _NONE, np.uint32))
     most = (1 << 8 * kind.item_size - (kind in (int32, int64))) - 1
     numbers = () if length is None else (min(length, most),)

@@ -222,7 +222,10 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
     def signals(self) -> list[Signal]:
         """One signal per queue, for the last work given to it so far that writes this buffer."""
         self.require_alive()
-        return [Signal._of(self.context, self._native.last_write) for _ in range(self.context.queue_count)]
+        memory = self._native
+        return [
+            Signal._of(self.context, memory.last_write, memory.check) for _ in range(self.context.queue_count)
+        ]
 
     def copy_between_queues(self, source: int, target: int | None = None) -> None:
         """Copy what queue `source` has of this buffer to queue `target`, or with None to every other queue.
@@ -568,6 +571,19 @@ def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[A
     for queue, octets in enumerate(copies):
         memory: Any = octets
         made._native.write(queue if len(copies) > 1 else -1, memory)
+    return made
+
+
+def function_buffer(
+    shape: Shape, var_type: "DType | np.dtype[Any]", context: Context | None = None, *, steady: bool = False
+) -> Buffer[Any]:
+    """Return a buffer for a function on arrays: for its result, or for it to work in. Raises as `Buffer`.
+
+    After a failure, a graph that was recorded with it recovers by itself, as it writes the buffer before it
+    reads it; where it is `steady`, it leaves the buffer as it was.
+    """
+    made: Buffer[Any] = Buffer(shape, var_type, context=context)
+    made._native.mark(steady)
     return made
 
 

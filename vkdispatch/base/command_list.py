@@ -63,7 +63,7 @@ class CommandList(Handle):
         plan.require_alive()
         for name, given in (("plan", plan), ("descriptor_set", descriptor_set)):
             if given.context is not self.context:
-                raise UsageError(f"{name}: it {elsewhere(given.context)}")
+                raise elsewhere(f"{name}: it", given.context)
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
             raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
         groups = self._checked_blocks(blocks)

@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import itertools
+import math
 import sys
 import weakref
 from _thread import RLock, _local, allocate_lock
@@ -14,7 +15,14 @@ from vkdispatch.base.choosing import as_int as as_int
 from vkdispatch.base.choosing import automatic_devices, choose_families, explicit_devices, refuse_unusable
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.environment import read_switch
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, DeviceLostError, UsageError
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    UsageError,
+    VkDispatchError,
+)
 from vkdispatch.base.init import (
     after_contexts,
     debug_enabled,
@@ -25,6 +33,7 @@ from vkdispatch.base.init import (
     is_vulkan,
 )
 from vkdispatch.base.listing import Listed, internal
+from vkdispatch.base.timeouts import as_nanoseconds, batch_timeout
 from vkdispatch.base.unshared import Unshared
 
 if TYPE_CHECKING:
@@ -53,6 +62,8 @@ class Context(Unshared, Listed):
         Whether `close` was called.
     borrowed
         Whether another library owns the devices; see `vd.make_context_from_handles`.
+    timeout
+        Seconds that a batch of work may take, or None.
     subgroup_size, subgroup_enabled, subgroup_arithmetic
         Invocations of a subgroup, and whether kernels have subgroup operations and subgroup reductions.
     max_workgroup_size, max_workgroup_invocations, max_workgroup_count
@@ -70,16 +81,18 @@ class Context(Unshared, Listed):
         device_ids: Sequence[int],
         queue_families: Sequence[Sequence[int]],
         extensions: Sequence[str] = (),
+        timeout: float | None = None,
     ) -> None:
         """Take devices, by their index in `get_devices()`, with a queue for each family that is named.
 
-        Vulkan's `extensions` are switched on for every device, beside those that are used anyway. The context
-        is not the current one: see `make_current` and `use_context`.
+        Vulkan's `extensions` are switched on for every device, beside those that are used anyway; `timeout`
+        is that of `make_context`. The context is not the current one: see `make_current` and `use_context`.
 
         Raises
         ------
         TypeError, ValueError
-            There is no such device or family, or it cannot compute, or `extensions` are no names.
+            There is no such device or family, or it cannot compute, or `extensions` are no names, or
+            `timeout` is no number of seconds.
         UnsupportedError
             A device lacks something that vkdispatch needs, or one of the extensions.
         VulkanError
@@ -91,14 +104,21 @@ class Context(Unshared, Listed):
         names = _extension_names(extensions)
         infos = [get_devices()[index] for index in chosen]
         _refuse_extensions(names, infos)
+        self.timeout = batch_timeout(timeout)
         # None on the dummy backend, which has nothing to run on.
         engine = (
             None
             if is_dummy()
             else native.Engine(
-                [info.dev_index for info in infos], families, debug_enabled(), _force_staging(), names
+                [info.dev_index for info in infos],
+                families,
+                debug_enabled(),
+                _force_staging(),
+                names,
+                timeout_ns=as_nanoseconds(self.timeout),
             )
         )
+        self._extensions = names
         self._begin(chosen, infos, families, engine)
 
     @internal
@@ -111,6 +131,7 @@ class Context(Unshared, Listed):
         queues: Sequence[object],
         extensions: Iterable[str] = (),
         features: Iterable[str] = (),
+        timeout: float | None = None,
     ) -> "Context":
         """Return a context on a VkDevice that somebody else made; see `vd.make_context_from_handles`."""
         from vkdispatch.base.interop import foreign_engine, handles_of
@@ -118,6 +139,7 @@ class Context(Unshared, Listed):
         initialize()
         if is_dummy():
             raise UsageError("the dummy backend has no use for a device")
+        limit = batch_timeout(timeout)
         engine = foreign_engine(
             instance,
             physical_device,
@@ -127,6 +149,7 @@ class Context(Unshared, Listed):
             features,
             debug=debug_enabled(),
             force_staging=_force_staging(),
+            timeout_ns=as_nanoseconds(limit),
         )
         (entry,) = engine.device_properties
         devices = get_devices()
@@ -137,6 +160,7 @@ class Context(Unshared, Listed):
         index = same[0] if same else -1
         self = cls.__new__(cls)
         self.borrowed = True
+        self.timeout = limit
         info = device_info(index, entry)
         families = [queue.family for queue in handles_of(engine).devices[0].queues]
         self._begin([index], [info], [families], engine)
@@ -144,6 +168,11 @@ class Context(Unshared, Listed):
 
     # Whether the devices are somebody else's.
     borrowed = False
+    timeout: float | None = None
+    # Names of the extensions that were asked for.
+    _extensions: Sequence[str] = ()
+    # Whether `close` was interrupted while work went on.
+    _left = False
 
     def _begin(
         self,
@@ -224,7 +253,7 @@ class Context(Unshared, Listed):
 
     @property
     def lost(self) -> bool:
-        """Whether a device stopped working."""
+        """Whether a device stopped working, or was given up while it worked; see `timeout` and `close`."""
         return self._engine is not None and self._engine.lost
 
     def is_apple(self) -> bool:
@@ -278,13 +307,37 @@ class Context(Unshared, Listed):
     @internal
     def require_usable(self) -> None:
         """Raise UsageError, or DeviceLostError where that is why, when this context takes no more work."""
-        if self.lost:
-            raise DeviceLostError("the device of this context was lost; make a new one")
+        if self.lost and not self._left:
+            raise self._loss("make a new one")
         if self.closed:
             raise UsageError("this context was closed; make a new one")
 
+    @internal
+    def require_finished(self) -> None:
+        """Raise an error when this context, which has ended, was given up while it worked."""
+        if self._left:
+            raise UsageError("the context was closed, and its close interrupted, before the work was done")
+        if self.lost:
+            raise self._loss("run it again")
+
+    def _loss(self, remedy: str) -> DeviceLostError:
+        """Return the error of a context that is lost: what happened, and what would do."""
+        if self._timed_out:
+            return DeviceTimeoutError(
+                f"work took longer than the timeout of its context, {self.timeout:g} seconds, and the "
+                f"context was given up; {remedy}"
+            )
+        return DeviceLostError(f"the device of this context was lost; {remedy}")
+
+    @property
+    def _timed_out(self) -> bool:
+        return self.timeout is not None and self._engine is not None and self._engine.abandoned
+
     def close(self) -> None:
         """Destroy every object of this context, then the devices, unless somebody else made them. Idempotent.
+
+        All work is waited for. Where that is interrupted (Ctrl-C), the context is closed all the same, and
+        what the device may still use is never freed.
 
         Raises
         ------
@@ -296,7 +349,7 @@ class Context(Unshared, Listed):
         self._end()
 
     def _require_unpinned(self) -> None:
-        if not self.borrowed or self.closed or self._engine is None:
+        if not self.borrowed or self.closed or self._engine is None or self.lost:
             return
         count = self._engine.statistics()["pinned_blocks"]
         if count:
@@ -308,15 +361,23 @@ class Context(Unshared, Listed):
     def _end(self) -> None:
         if self.closed:
             return
+        lost = self.lost
         self.closed = True
-        for handle in list(self.handles_dict.values()):
-            handle.destroy()
-        if self._engine is not None:
-            self._engine.close()
-            for function in after_contexts:
+        try:
+            for handle in list(self.handles_dict.values()):
+                handle.destroy()
+        except BaseException:
+            self.closed = False  # it was interrupted, and can be closed again
+            raise
+        try:
+            if self._engine is not None:
+                self._engine.close()
+        finally:
+            self._left = self.lost and not lost
+            for function in after_contexts if self.runs else ():
                 function()
-        self.kept.clear()
-        self._states.clear()
+            self.kept.clear()
+            self._states.clear()
 
 
 def _force_staging() -> bool:
@@ -403,8 +464,8 @@ class Handle(Unshared, Listed):
     @internal
     def require_alive(self) -> None:
         """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
-        if self.destroyed and self.context.lost:
-            raise DeviceLostError(f"the device of this {type(self).__name__} was lost; make a new one")
+        if self.destroyed and self.context.lost and not self.context._left:
+            raise self.context._loss(f"make this {type(self).__name__} again in another one")
         if self.destroyed:
             raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 
@@ -435,8 +496,12 @@ def make_context(
     multi_queue: bool = False,
     extensions: Sequence[str] = (),
     compiles: bool = True,
+    timeout: float | None = None,
 ) -> Context:
     """Make the global context, or return it, arguments ignored, when it exists.
+
+    Where its device was lost, or its timeout passed, a new one takes its place, as with `get_context`: on the
+    same devices and queues, with the same extensions and timeout, save what is named here.
 
     Parameters
     ----------
@@ -456,19 +521,27 @@ def make_context(
     compiles
         Whether there will be GLSL to compile, for which the compiler gets ready on another thread. False is
         for programs that have SPIR-V.
+    timeout
+        Seconds that a batch of work may take: what is submitted to a queue at once, such as the launches
+        until the program waits, or a graph. None is no limit, unless the environment variable
+        VKDISPATCH_TIMEOUT names one; `math.inf` is none in any case. When it has passed, whoever waits gets a
+        `DeviceTimeoutError`. The device cannot be made to stop: the context is given up, with all that
+        belongs to it and without freeing what the device may still use.
 
     Raises
     ------
     TypeError
-        `extensions` are no names.
+        `extensions` are no names, or `timeout` is no number.
     ValueError
-        An index, count or family is out of range, or VKDISPATCH_DEVICE matches no device.
+        An index, count or family is out of range, VKDISPATCH_DEVICE matches no device, or `timeout` is not
+        more than 0.
     BackendUnavailableError
         This machine has no Vulkan driver or no device.
     UnsupportedError
         The device lacks something that vkdispatch needs, or one of the `extensions`.
     RuntimeError
-        The global context was made before, without one of the `extensions`.
+        The global context was made before, without one of the `extensions`; or it was lost and no devices
+        are named here, and it was made by `make_context_from_handles`, whose device is not ours to make.
     """
     global _context
     names = _extension_names(extensions)
@@ -481,25 +554,55 @@ def make_context(
 
             context_comes_up()
         initialize()
-        gone, _context = _context, None
-        if gone is not None and gone.lost:
-            from vkdispatch.base.logging import log_warning
-
-            log_warning("the device was lost; making a new context")
-            gone._end()
         if queue_families is not None and device_ids is None:
             raise ArgumentValueError("queue_families: needs device_ids, to know whose families they are")
-        chosen = (
-            explicit_devices(device_ids)
-            if device_ids is not None
-            else automatic_devices(device_count, use_cpu, multi_device)
-        )
+        lost = _take_lost(device_ids is not None)
+        if device_ids is not None:
+            chosen = explicit_devices(device_ids)
+        elif lost is not None and device_count is None and not use_cpu and not multi_device:
+            chosen = lost.device_ids
+        else:
+            chosen = automatic_devices(device_count, use_cpu, multi_device)
         refuse_unusable(chosen)
+        if lost is not None:
+            # without a limit it stays, whatever the environment says by now
+            timeout = timeout if timeout is not None else lost.timeout or math.inf
+            if chosen == lost.device_ids:
+                names = list(dict.fromkeys([*lost._extensions, *names]))
+                if queue_counts is None and not multi_queue:
+                    queue_families = queue_families or lost.queue_families
         families = choose_families(chosen, queue_counts, queue_families, multi_queue)
-        context = Context(chosen, families, names)
+        context = Context(chosen, families, names, timeout)
         _announce(context)
         _context = context
         return context
+
+
+def _take_lost(elsewhere: bool) -> Context | None:
+    """End the global context, if its device was lost, and return it: the next one is like it.
+
+    Raises
+    ------
+    DeviceLostError
+        The device is another library's, and no other one is wanted.
+    """
+    lost = _context
+    if lost is None or not lost.lost or lost._left:
+        return None
+    if lost.borrowed:
+        if lost.closed or elsewhere:
+            lost._end()
+            return None
+        raise lost._loss(
+            "it is the global one, on a device of another library: have that make a new device, and call "
+            "make_context_from_handles() again; or close the context, and the next has a device of its own"
+        )
+    if not lost.closed:
+        from vkdispatch.base.logging import log_warning
+
+        log_warning(str(lost._loss("making one like it")))
+        lost._end()
+    return lost
 
 
 def _extension_names(extensions: object) -> list[str]:
@@ -544,6 +647,7 @@ def make_context_from_handles(
     extensions: Iterable[str] = (),
     features: Iterable[str] = (),
     make_current: bool = False,
+    timeout: float | None = None,
 ) -> Context:
     """Make a context that runs on a VkDevice which somebody else made, beside what else runs there.
 
@@ -567,18 +671,22 @@ def make_context_from_handles(
         `vd.optional_device_features()`. Vulkan cannot be asked; kernels that need others are refused.
     make_current
         Make it the global context as well, see `Context.make_current`.
+    timeout
+        Seconds that a batch of work may take, as of `vd.make_context`. The device must not be destroyed
+        after that has passed, while it works.
 
     Raises
     ------
     TypeError
-        An argument is no handle, list of queues or list of names.
+        An argument is no handle, list of queues, list of names or number.
     ValueError
         A handle is null or is seen not to be one; the physical device is none of the instance's; a queue or
-        family does not exist, or cannot compute; a feature is unknown, or its extension is not on.
+        family does not exist, or cannot compute; a feature is unknown, or its extension is not on; `timeout`
+        is not more than 0.
     UnsupportedError
         The physical device lacks what vkdispatch needs, or an extension or feature that is named.
     """
-    context = Context.from_handles(instance, physical_device, device, queues, extensions, features)
+    context = Context.from_handles(instance, physical_device, device, queues, extensions, features, timeout)
     if make_current:
         context.make_current()
     return context
@@ -620,12 +728,14 @@ def _announce(context: Context) -> None:
 def get_context() -> Context:
     """Return the current context: the thread's, see `use_context`, else the global one.
 
-    That is made with the defaults of `make_context` when there is none.
+    That is made with the defaults of `make_context` when there is none, and as it was when its device was
+    lost.
 
     Raises
     ------
     RuntimeError
-        The context that this thread chose was closed, or its device lost.
+        The context that this thread chose was closed, or its device lost; or the global one's was, which is
+        another library's.
     """
     context = _chosen.context
     if context is not None:
@@ -648,11 +758,14 @@ def context_of(values: Iterable[object]) -> Context | None:
     return next((value.context for value in values if isinstance(value, Handle)), None)
 
 
-def elsewhere(context: Context) -> str:
-    """Return what messages say of an object of this context, where it was expected to be of another one."""
+def elsewhere(what: str, context: Context) -> VkDispatchError:
+    """Return the error for an object of this context, called `what`, that should belong to another one."""
     if context.usable:
-        return "belongs to another context; what is used together must be made in one"
-    return "belongs to a context that is gone; make it again"
+        return UsageError(f"{what} belongs to another context; what is used together must be made in one")
+    kind: type[VkDispatchError] = UsageError
+    if context.lost and not context._left:
+        kind = DeviceTimeoutError if context._timed_out else DeviceLostError
+    return kind(f"{what} belongs to a context that is gone; make it again")
 
 
 def get_context_on(device: int) -> Context | None:

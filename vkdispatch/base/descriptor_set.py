@@ -138,7 +138,7 @@ class DescriptorSet(Handle):
             raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {type(given).__name__}")
         given.require_alive()
         if given.context is not self.context:
-            raise UsageError(f"{name}: it {elsewhere(given.context)}")
+            raise elsewhere(f"{name}: it", given.context)
 
     def _check_binding(self, binding: int, wanted: int) -> None:
         kinds = self.compute_plan.binding_list

@@ -5,20 +5,21 @@ place and renamed into it, so a reader sees all of it or nothing, whatever other
 end. What its digest does not match is deleted and counts as absent. Nothing here raises because of the disk:
 where it is full, read-only or gone, programs run as if nothing had been kept.
 
+Entries are trusted: some are executed. Folders and files that other users could have written are ignored,
+with one warning.
+
 The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` disables all of it. A word
 that is no folder, such as `1`, raises ArgumentValueError.
 """
 
-import errno
 import functools
 import os
-import stat
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.logging import log_verbose
+from vkdispatch.base.logging import log_verbose, log_warning
+from vkdispatch.base.private_folder import PrivateFolder, UntrustedError
 from vkdispatch.base.record import record
 
 # Paths are plain text here: pathlib takes longer to import than a warm start has.
@@ -43,11 +44,10 @@ _TALLY = (
 )
 _BLOCK = 4096
 _LARGEST = LIMIT // 8
-# A pipe or a link in the place of a file, whoever has put it there, is neither waited for nor followed.
-_PLAIN = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _STALE_S = 600  # a write takes far less: whoever began this file is gone
 
 _reported = False
+_warned = False
 
 
 @record
@@ -58,16 +58,8 @@ class Usage:
     size: int
 
 
-@record
-class _File:
-    used: float
-    path: str
-    kind: str
-    size: int
-
-    @property
-    def blocks(self) -> int:
-        return _blocks(self.size)
+_File = tuple[float, str, str, int]
+"""An entry: when it was last used, its kind, name and size."""
 
 
 def folder() -> "Path | None":
@@ -88,19 +80,19 @@ def load(kind: str, key: str) -> bytes | None:
     root = _root()
     if root is None:
         return None
-    path, name = _place(root, kind, key)
+    name = _name(key)
     try:
-        with open(path, "rb", opener=_open_file) as file:
-            content = file.read(_LARGEST + _HEAD + 1)
+        with PrivateFolder.open(root) as top, top.subfolder(kind) as folder:
+            content = folder.read(name + _SUFFIX, _LARGEST + _HEAD) or b""
+            data = content[_HEAD:]
+            if content[:_HEAD] == _head(kind, name, data):
+                return data
+            folder.delete(name + _SUFFIX)
+    except UntrustedError as error:
+        _warn(error)
     except OSError:
-        return None
-    data = content[_HEAD:]
-    if content[:_HEAD] != _head(name, data):
-        _delete(path)
-        return None
-    with suppress(OSError):  # a folder may be for reading only
-        os.utime(path)  # the time of the last use, by which entries go
-    return data
+        pass
+    return None
 
 
 def store(kind: str, key: str, data: bytes) -> None:
@@ -118,22 +110,22 @@ def store(kind: str, key: str, data: bytes) -> None:
     root = _root()
     if root is None or len(data) > _LARGEST:
         return
-    path, name = _place(root, kind, key)
-    partial = f"{path.removesuffix(_SUFFIX)}-{os.urandom(6).hex()}{_PARTIAL}"
+    name = _name(key)
+    partial = f"{name}-{os.urandom(6).hex()}{_PARTIAL}"
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        # Counted before it is written: what a killed process leaves behind counts as well.
-        full = _count(root, len(data) + _HEAD)
-        try:
-            with open(partial, "xb") as file:
-                file.write(_head(name, data))
-                file.write(data)
-            os.replace(partial, path)
-        except BaseException:
-            _delete(partial)
-            raise
-        if full:
-            _trim(root)
+        with PrivateFolder.open(root, make=True) as top, top.subfolder(kind, make=True) as folder:
+            # Counted before it is written: what a killed process leaves behind counts as well.
+            full = _count(top, len(data) + _HEAD)
+            try:
+                folder.write(partial, (_head(kind, name, data), data))
+                folder.replace(name + _SUFFIX, by=partial)
+            except BaseException:
+                folder.delete(partial)
+                raise
+            if full:
+                _trim(top)
+    except UntrustedError as error:
+        _warn(error)
     except OSError as error:
         _report(error)
 
@@ -141,15 +133,15 @@ def store(kind: str, key: str, data: bytes) -> None:
 def entries() -> dict[str, Usage]:
     """Return what the entries of each kind take, by kind."""
     usage: dict[str, Usage] = {}
-    for file in _files(_root()):
-        before = usage.get(file.kind, Usage(0, 0))
-        usage[file.kind] = Usage(before.count + 1, before.size + file.size)
+    for _, kind, _, size in _all_files():
+        before = usage.get(kind, Usage(0, 0))
+        usage[kind] = Usage(before.count + 1, before.size + size)
     return dict(sorted(usage.items()))
 
 
 def size() -> int:
     """Return the bytes of all entries together."""
-    return sum(file.size for file in _files(_root()))
+    return sum(size for _, _, _, size in _all_files())
 
 
 def clear() -> int:
@@ -157,13 +149,13 @@ def clear() -> int:
 
     Other files in the folder, if it holds any, stay.
     """
-    root = _root()
-    files = _files(root, stale_s=0)
-    for file in files:
-        _delete(file.path)
-    if root is not None:
-        _delete(os.path.join(root, _TALLY))
-    return sum(not os.path.lexists(file.path) for file in files)
+    top = _top()
+    if top is None:
+        return 0
+    with top:
+        deleted = sum(_delete(top, kind, name) for _, kind, name, _ in _files(top, stale_s=0))
+        top.delete(_TALLY)
+    return deleted
 
 
 _roots: dict[str, str] = {}
@@ -201,13 +193,18 @@ def _user_folder() -> str:
     return user_cache_dir("vkdispatch", appauthor=False)
 
 
-def _open_file(path: str, flags: int) -> int:
-    """Open a regular file. Raises OSError where there is something else."""
-    descriptor = os.open(path, flags | _PLAIN, 0o600)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", path)
-    return descriptor
+def _top() -> PrivateFolder | None:
+    """Open the folder of the entries, if there is one."""
+    root = _root()
+    if root is None:
+        return None
+    try:
+        return PrivateFolder.open(root)
+    except UntrustedError as error:
+        _warn(error)
+    except OSError:
+        pass
+    return None
 
 
 @functools.cache
@@ -227,24 +224,23 @@ def _hash(*parts: bytes, size: int) -> bytes:
     return state.digest()
 
 
-def _place(root: str, kind: str, key: str) -> tuple[str, str]:
-    name = _hash(key.encode("utf-8", "surrogatepass"), size=_NAME // 2).hex()
-    return f"{root}{os.sep}{kind}{os.sep}{name}{_SUFFIX}", name
+def _name(key: str) -> str:
+    return _hash(key.encode("utf-8", "surrogatepass"), size=_NAME // 2).hex()
 
 
-def _head(name: str, data: bytes) -> bytes:
-    # With the name: a file under another's name is no entry.
-    return _MAGIC + _hash(name.encode(), data, size=_DIGEST)
+def _head(kind: str, name: str, data: bytes) -> bytes:
+    # With its place: a file in another's place is no entry.
+    return _MAGIC + _hash(f"{kind}/{name}".encode(), data, size=_DIGEST)
 
 
 def _blocks(size: int) -> int:
     return size // _BLOCK + 1
 
 
-def _count(root: str, size: int) -> bool:
+def _count(top: PrivateFolder, size: int) -> bool:
     """Add `size` to what all processes have written since the last trim; return whether one is due again."""
     # Appending is atomic, and the file's length is the sum: no lock, nothing that could be left half-written.
-    descriptor = _open_file(os.path.join(root, _TALLY), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    descriptor = top.open_file(_TALLY, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(descriptor, bytes(_blocks(size)))
         if os.fstat(descriptor).st_size * _BLOCK < LIMIT // 16:
@@ -255,47 +251,65 @@ def _count(root: str, size: int) -> bool:
         os.close(descriptor)
 
 
-def _trim(root: str) -> None:
+def _trim(top: PrivateFolder) -> None:
     """Delete the least recently used until there is room for all that may come before the next trim."""
     # Two processes that do this at once choose the same files; that one was gone already is no matter.
-    files = _files(root, stale_s=_STALE_S)
-    total = sum(file.blocks for file in files) * _BLOCK
+    files = _files(top, stale_s=_STALE_S)
+    total = sum(_blocks(size) for *_, size in files) * _BLOCK
     if total <= LIMIT // 4 * 3:
         return
-    for file in sorted(files, key=lambda file: file.used):
-        _delete(file.path)
-        total -= file.blocks * _BLOCK
+    for _, kind, name, size in sorted(files):
+        _delete(top, kind, name)
+        total -= _blocks(size) * _BLOCK
         if total <= LIMIT // 2:
             break
 
 
-def _files(root: str | None, stale_s: float | None = None) -> list[_File]:
-    """Return all entries; with `stale_s`, delete unfinished ones that old."""
-    if root is None:
+def _all_files() -> list[_File]:
+    top = _top()
+    if top is None:
         return []
-    found = []
-    for kind in _listing(root):
-        for item in _listing(kind.path) if kind.is_dir(follow_symlinks=False) else ():
-            whole = item.name.endswith(_SUFFIX) and len(item.name) == _NAME + len(_SUFFIX)
-            if not (whole or item.name.endswith(_PARTIAL)):
+    with top:
+        return _files(top)
+
+
+def _files(top: PrivateFolder, stale_s: float | None = None) -> list[_File]:
+    """Return all entries; with `stale_s`, delete unfinished ones that old."""
+    found: list[_File] = []
+    for kind in top.list():
+        try:
+            if not kind.is_dir(follow_symlinks=False):
                 continue
-            try:
-                status = item.stat(follow_symlinks=False)
-            except OSError:
-                continue  # another process has just deleted it
-            if whole:
-                found.append(_File(status.st_mtime, item.path, kind.name, status.st_size))
-            elif stale_s is not None and _age(status.st_mtime) >= stale_s:
-                _delete(item.path)
+            with top.subfolder(kind.name) as folder:
+                found += _files_of(kind.name, folder, stale_s)
+        except OSError:
+            continue  # another's, which whoever loads from it is told of; or it is gone
     return found
 
 
-def _listing(path: str) -> "list[os.DirEntry[str]]":
+def _files_of(kind: str, folder: PrivateFolder, stale_s: float | None) -> list[_File]:
+    found = []
+    for item in folder.list():
+        whole = item.name.endswith(_SUFFIX) and len(item.name) == _NAME + len(_SUFFIX)
+        if not (whole or item.name.endswith(_PARTIAL)):
+            continue
+        try:
+            status = item.stat(follow_symlinks=False)
+        except OSError:
+            continue  # another process has just deleted it
+        if whole:
+            found.append((status.st_mtime, kind, item.name, status.st_size))
+        elif stale_s is not None and _age(status.st_mtime) >= stale_s:
+            folder.delete(item.name)
+    return found
+
+
+def _delete(top: PrivateFolder, kind: str, name: str) -> bool:
     try:
-        with os.scandir(path) as items:
-            return list(items)
+        with top.subfolder(kind) as folder:
+            return folder.delete(name)
     except OSError:
-        return []
+        return False
 
 
 def _age(moment: float) -> float:
@@ -304,9 +318,14 @@ def _age(moment: float) -> float:
     return time.time() - moment
 
 
-def _delete(path: str) -> None:
-    with suppress(OSError):  # it may be gone already, or not ours to delete
-        os.unlink(path)
+def _warn(error: UntrustedError) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        log_warning(
+            f"the disk cache does without what other users could have written: {error}. {_VARIABLE} can name "
+            f"another folder, or be off"
+        )
 
 
 def _report(error: OSError) -> None:

@@ -26,6 +26,26 @@ def read_switch(name: str, default: bool = False) -> bool:
     raise ArgumentValueError(f"{name}: expected 1 or 0, got {text!r}")
 
 
+def read_seconds(name: str) -> float | None:
+    """Return the seconds, more than 0, that a variable names; None where it is unset or empty.
+
+    Raises
+    ------
+    ValueError
+        It is no such number.
+    """
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ArgumentValueError(f"{name}: expected seconds, more than 0 (inf: no limit), got {text!r}")
+    return seconds
+
+
 def read_choices(name: str, choices: tuple[str, ...]) -> frozenset[str]:
     """Return the words of a variable that lists some of `choices` with commas.
 

@@ -105,6 +105,10 @@ class DeviceLostError(VulkanError):
     """The device stopped working; the next use makes a new context."""
 
 
+class DeviceTimeoutError(DeviceLostError, TimeoutError):
+    """Work took longer than its context's `timeout`; that was given up, and the next use makes a new one."""
+
+
 class OutOfDeviceMemoryError(VkDispatchError, MemoryError):
     """The device has no memory left for an allocation."""
 

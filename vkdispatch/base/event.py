@@ -13,13 +13,12 @@ import numpy as np
 from vkdispatch.base.context import Context, checked_queue, elsewhere, get_context
 from vkdispatch.base.errors import (
     ArgumentTypeError,
-    ArgumentValueError,
-    DeviceLostError,
-    UsageError,
+    VkDispatchError,
     WaitTimeoutError,
 )
 from vkdispatch.base.listing import Listed
 from vkdispatch.base.logging import log_error
+from vkdispatch.base.timeouts import checked_timeout
 from vkdispatch.base.unshared import Unshared
 
 Array = np.ndarray[Any, Any]
@@ -31,18 +30,18 @@ _T = TypeVar("_T")
 # first of several.
 _LOOK_SECONDS = 0.0005
 _IDLE_SECONDS = 1.0
-_LONGEST_SECONDS = 1e9  # 31 years
 
 
 class _Moment(Unshared, Listed, Generic[_T]):
     """Work on the device that ends at some time, and what it leaves."""
 
+    # Whether what failed earlier is none of its business.
+    _alone = False
+
     def __init__(self, context: Context, points: "list[Point]") -> None:
         self._context = context
         self._points = points
         self._done = not points
-        # What went wrong before, and was told to somebody who could not pass it on.
-        self._failure: Exception | None = None
 
     def done(self) -> bool:
         """Return whether the work is done. Never waits."""
@@ -58,7 +57,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         DeviceLostError
             The device was lost before.
         """
-        return self._reached(_checked_timeout(timeout))
+        return self._reached(checked_timeout(timeout))
 
     def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
@@ -104,34 +103,31 @@ class _Moment(Unshared, Listed, Generic[_T]):
         raise NotImplementedError
 
     def _settled(self) -> bool:
-        """Whether it is done, or will never be; why not is kept for those who ask for the outcome."""
+        """Whether it is done, or has failed."""
         try:
             return self.done()
-        except Exception as error:
-            self._failure = error
+        except VkDispatchError:
             return True
 
     def _state(self) -> str:
-        settled = self._settled()
-        return "failed" if self._failure is not None else "done" if settled else "pending"
+        try:
+            return "done" if self.done() else "pending"
+        except VkDispatchError:
+            return "failed"
 
     def _reached(self, timeout: float | None) -> bool:
-        # The engine tells a failure once: whom it was told must not be the only one who knows.
-        if self._failure is not None:
-            raise self._failure
         if self._done:
             return True
         context = self._context
         try:
             if not context.closed:
-                self._done = context._native.wait_until(self._points, timeout)
+                self._done = context._native.wait_until(self._points, timeout, self._alone)
                 return self._done
         except RuntimeError:
             if not context.closed:
                 raise
         context._native.close()  # which finishes all work, perhaps in another thread at this very moment
-        if context.lost:
-            raise DeviceLostError("the device was lost before the work was done; run it again")
+        context.require_finished()
         self._done = True
         return True
 
@@ -155,6 +151,8 @@ class ReadFuture(_Moment[Array]):
     """The contents of a buffer on their way to an array, which `await future` gives in an asyncio program."""
 
     _instead = "take the array that future.result() returns"
+
+    _alone = True
 
     def __init__(
         self,
@@ -240,18 +238,8 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     context = get_context()
     queue = -1 if queue_index is None else checked_queue(queue_index, context, "queue_index")
     if event._context is not context:
-        raise UsageError(f"event: it {elsewhere(event._context)}")
+        raise elsewhere("event: it", event._context)
     context._native.follow(event._points, queue)
-
-
-def _checked_timeout(timeout: object) -> float | None:
-    if timeout is None:
-        return None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)):
-        raise ArgumentTypeError(f"timeout: expected seconds or None, got {timeout!r}")
-    if not timeout >= 0:
-        raise ArgumentValueError(f"timeout: expected seconds, 0 or more, or None; got {timeout!r}")
-    return float(min(timeout, _LONGEST_SECONDS))
 
 
 class _Watcher:
@@ -311,10 +299,8 @@ class _Watcher:
 
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
-    try:
+    with contextlib.suppress(VkDispatchError):  # whoever asks for the outcome is told
         moment._reached(_LOOK_SECONDS)
-    except Exception as error:
-        moment._failure = error
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()

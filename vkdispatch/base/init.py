@@ -12,6 +12,7 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
     DeviceLostError,
+    DeviceTimeoutError,
     OutOfDeviceMemoryError,
     UsageError,
     VulkanError,
@@ -34,7 +35,7 @@ _active_backend: str | None = None
 _devices: list[DeviceInfo] | None = None
 _debug = False
 
-native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError)
+native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceTimeoutError)
 
 
 def initialize(

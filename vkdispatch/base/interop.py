@@ -147,6 +147,7 @@ def foreign_engine(
     *,
     debug: bool,
     force_staging: bool,
+    timeout_ns: int,
 ) -> native.Engine:
     """Return an engine on somebody else's device; see `Context.from_handles` for arguments and errors."""
     instance_handle = as_handle("instance", instance)
@@ -160,7 +161,15 @@ def foreign_engine(
         checked_queues = _checked_queues(queues, info)
         _check_distinct(instance_handle, physical_handle, device_handle, checked_queues)
         return native.Engine.on_handles(
-            instance_handle, physical_handle, device_handle, checked_queues, names, used, debug, force_staging
+            instance_handle,
+            physical_handle,
+            device_handle,
+            checked_queues,
+            names,
+            used,
+            debug,
+            force_staging,
+            timeout_ns=timeout_ns,
         )
     except ArgumentValueError:
         raise

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from vkdispatch.arrays.aliasing import check_apart
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
@@ -473,7 +473,7 @@ def transpose(
     require_room(source, natural, read, "in_buffer")
     if out_buffer is None:
         size = elements if kernel_inner_only else get_transposed_size(shape, axis, compute_type)
-        target: Buffer[Any] = Buffer((size,), written)
+        target: Buffer[Any] = function_buffer((size,), written)
     else:
         target = require_buffer(out_buffer, "out_buffer")
         if target.var_type is not written:

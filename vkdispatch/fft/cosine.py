@@ -7,7 +7,7 @@ from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float16, float32, float64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -291,7 +291,7 @@ def _checked_type(type: Any) -> int:
 
 def _checked_out(out: Any, buffer: Buffer[Any]) -> Buffer[Any]:
     if out is None:
-        return Buffer(buffer.shape, buffer.var_type)
+        return function_buffer(buffer.shape, buffer.var_type)
     given: Buffer[Any] = require_buffer(out, "out")
     if given.shape != buffer.shape or given.var_type is not buffer.var_type:
         raise ArgumentValueError(

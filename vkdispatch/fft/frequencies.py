@@ -8,7 +8,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
-from vkdispatch.base.buffer import Array, Buffer
+from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
@@ -152,7 +152,9 @@ def _shift(who: str, x: Any, axes: Any, out: Any, graph: CommandGraph | None) ->
     for axis in chosen:
         steps[axis] = -(-shape[axis] // 2) if who == "fftshift" else shape[axis] // 2
         steps[axis] %= max(shape[axis], 1)
-    target = Buffer(shape, x.var_type, context=x.context) if out is None else require_buffer(out, "out")
+    target = (
+        function_buffer(shape, x.var_type, context=x.context) if out is None else require_buffer(out, "out")
+    )
     if target.shape != shape or target.var_type is not x.var_type:
         raise ArgumentValueError(
             f"out: expected shape {shape} of {x.var_type.name} as x has, got shape {target.shape} of "

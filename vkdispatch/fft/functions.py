@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
@@ -320,7 +320,7 @@ def _transform_axes(
             remember(key, [*kernels, kernel])
             return
     # what lies between the first pass and the last
-    middle: Any = outputs[0] if output_map is None else Buffer(shape, kind)
+    middle: Any = outputs[0] if output_map is None else function_buffer(shape, kind)
     held = written if written is not None else kind
     kernels = []
     for step in range(count):

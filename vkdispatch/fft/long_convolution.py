@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderSource
@@ -84,9 +84,9 @@ class LongConvolution:
             self._products[0](*outputs, *kernel, graph=graph)
             self._back[0](*outputs, graph=graph)
             return
-        spectrum: Any = Buffer(self._shape, self._kind)
+        spectrum: Any = function_buffer(self._shape, self._kind)
         several = len(self._products) > 1
-        product: Any = Buffer(self._shape, self._kind) if several else spectrum
+        product: Any = function_buffer(self._shape, self._kind) if several else spectrum
         self._forward(spectrum, *inputs, graph=graph)
         for multiply, back in zip(self._products, self._back, strict=True):
             multiply(*((product, spectrum) if several else (spectrum,)), *kernel, graph=graph)

@@ -4,7 +4,7 @@ import threading
 import weakref
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -109,9 +109,10 @@ def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -
     another thread may submit it between two steps of what this one calls.
     """
     if elements * kind.item_size > _KEPT:
-        return Buffer((elements,), kind)
+        return function_buffer((elements,), kind)
     kept = get_context()._keep(_SCRATCH, _Scratch).buffers.setdefault(graph, {})
     buffer = kept.get((slot, kind))
     if buffer is None or buffer.size < elements:
-        buffer = kept[slot, kind] = Buffer((elements,), kind)
+        buffer = kept[slot, kind] = function_buffer((elements,), kind)
+    buffer._native.announce()
     return buffer

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.buffer import Array, Buffer
+from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
@@ -155,7 +155,7 @@ def _complex_transform(inverse: bool) -> Callable[..., Array]:
         chosen, lengths = _axes_and_lengths(array, s, axes)
         for axis, length in zip(chosen, lengths, strict=True):
             array = _resized(array, length, axis)
-        buffer = Buffer(array.size, complex64 if _is_single(array) else complex128)
+        buffer = function_buffer(array.size, complex64 if _is_single(array) else complex128)
         buffer.write(array.reshape(-1), 0)
         _along(buffer, array.shape, chosen, inverse, norm)
         return buffer.read(0).reshape(array.shape)
@@ -259,7 +259,7 @@ def _real_to_real(family: Any, inverse: bool) -> Callable[..., Array]:
         if kind.kind == "c":
             # real and imaginary parts are transformed each for itself
             array = array.view(array.real.dtype).reshape(*array.shape, 2)
-        buffer = Buffer(array.size, float32 if _is_single(array) else float64)
+        buffer = function_buffer(array.size, float32 if _is_single(array) else float64)
         buffer.write(array.reshape(-1), 0)
         options = (norm, None, buffer, orthogonalize, array.shape, False)
         cosine_transform(family, buffer, type, tuple(chosen), inverse, *options)

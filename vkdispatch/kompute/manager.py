@@ -1,5 +1,6 @@
 """The object that all others of Kompute are made by."""
 
+import contextlib
 import operator
 import weakref
 from collections.abc import Iterable
@@ -54,10 +55,11 @@ class _Owned:
         objects = sorted(self.objects, key=lambda made: _ORDER.index(type(made).__name__))
         self.objects = weakref.WeakSet()
         self.named = {}
-        for made in objects:
-            made.destroy()
-        if self.is_own:
-            self.context.close()
+        with contextlib.ExitStack() as ends:  # all of them, whatever one says of work that failed
+            if self.is_own:
+                ends.callback(self.context.close)
+            for made in reversed(objects):
+                ends.callback(made.destroy)
 
 
 _ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
@@ -110,8 +112,10 @@ class Manager(NamedEvaluations):
             context, is_own = _context_of(index, families, extensions)
         elif not isinstance(context, Context):
             raise ArgumentTypeError(f"context: expected a context such as vd.get_context(), got {context!r}")
-        elif not context.usable or not context.runs:
-            raise KomputeError("context: it was closed, or its device was lost")
+        elif context.closed or not context.runs:
+            raise KomputeError("context: it was closed, or is the dummy backend's")
+        else:
+            context.require_usable()
         self._owned: _Owned | None = _Owned(context, is_own)
         self._finalizer = weakref.finalize(self, self._owned.free)
         log.info("using device %d: %s", index, context.device_infos[0].device_name)
@@ -444,9 +448,9 @@ class Manager(NamedEvaluations):
     def _context(self) -> Context:
         context = self._alive().context
         if not context.usable:
-            raise KomputeError(
-                "the context of this kp.Manager was closed, or its device was lost; make a new one"
-            )
+            if context.closed:
+                raise KomputeError("the context of this kp.Manager was closed; make a new one")
+            context.require_usable()
         return context
 
     def _keep(self, made: _T) -> _T:

@@ -4,7 +4,7 @@ import operator
 from typing import TYPE_CHECKING, TypeVar
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.kompute import log
 from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.named_operations import NamedRecords
@@ -303,6 +303,8 @@ class Sequence(NamedRecords, Opaque):
         ------
         TypeError
             `wait_for` is no int of 0 or more.
+        VkDispatchError
+            What ran failed, and is over.
         """
         self._require()
         if wait_for is not None and (not hasattr(wait_for, "__index__") or operator.index(wait_for) < 0):
@@ -311,7 +313,12 @@ class Sequence(NamedRecords, Opaque):
             log.warning("eval_await: nothing is running")
             return self
         seconds = None if wait_for is None else min(operator.index(wait_for), _LONGEST) * 1e-9
-        if self._context._native.wait_until([(self._queue, self._running)], seconds):
+        try:
+            done = self._context._native.wait_until([(self._queue, self._running)], seconds)
+        except VkDispatchError:
+            self._running = None  # it failed, and does not run any more
+            raise
+        if done:
             self._running = None
             for held in self._hooked:
                 held.post_eval()
@@ -354,10 +361,13 @@ class Sequence(NamedRecords, Opaque):
         return stamps + [0] * (count - len(stamps))
 
     def destroy(self) -> None:
-        """Wait for what runs, and forget all. Idempotent."""
-        if self._initialized:
+        """Wait for what runs, and forget all, whether or not that fails or is interrupted. Idempotent."""
+        if not self._initialized:
+            return
+        try:
             if self._running is not None and self._context.usable:
                 self._context._native.wait_until([(self._queue, self._running)], None)
+        finally:
             self._initialized = False
             self._recording = False
             self._running = None

@@ -12,7 +12,7 @@ from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, int32, uint32, uvec4
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -27,7 +27,7 @@ _MOST_WORDS = 0xFFFFFFFF
 
 def packed(array: Operand, graph: CommandGraph | None) -> Operand:
     """Queue a launch that evaluates an operand, and return the buffer of its elements as one."""
-    target: Buffer[Any] = Buffer(array.shape, array.var_type)
+    target: Buffer[Any] = function_buffer(array.shape, array.var_type)
     packing_kernel(array.source.elementwise())(target, *array.arguments, graph=graph)
     return operand(target)
 

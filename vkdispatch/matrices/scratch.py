@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -25,14 +25,15 @@ def scratch_for(size: int, kind: DType, graph: CommandGraph | None) -> Iterator[
     """
     size = _rounded(max(size, 1) * kind.item_size) // kind.item_size
     if is_recorded(graph) or size * kind.item_size > _MOST_BYTES // 2:
-        yield Buffer(size, kind)
+        yield function_buffer(size, kind)
         return
     # those that nobody uses, the one that was used last at the end
     kept: list[Buffer[Any]] = get_context().kept.setdefault(_KEPT, [])
     # taken out meanwhile: what another thread queues in between does not use it
     buffer = _taken(kept, size, kind)
     if buffer is None:
-        buffer = Buffer(size, kind)
+        buffer = function_buffer(size, kind)
+    buffer._native.announce()
     yield buffer
     kept.append(buffer)
     while sum(each.mem_size for each in tuple(kept)) > _MOST_BYTES:

@@ -185,7 +185,7 @@ class Accel:
         Raises
         ------
         OrderRunError
-            The run failed.
+            The run failed. So says every wait for it.
         WaitTimeoutError
             It takes longer than `timeout` seconds, or than its own.
         ValueError
@@ -203,7 +203,7 @@ class Accel:
         Raises
         ------
         OrderRunError
-            A run failed; the outputs hold whatever it left.
+            A run failed, and no `wait` has said so; the outputs hold whatever it left.
         WaitTimeoutError
             The runs take longer than `timeout` seconds; they go on, and may be stopped again.
         """
@@ -351,18 +351,28 @@ class Accel:
     def _settle(self) -> None:
         """Wait for all runs, and bring outputs back. Raises what a run raised."""
         error = self._runs.wait_all(None)
-        self._leave()
+        try:
+            self._leave()
+        except VkDispatchError as failure:
+            error = error or failure
         if error is not None:
             raise error
 
     def _leave(self) -> None:
         """Bring outputs back, and give up the accelerator's memory."""
-        placement, self._placement = self._placement, None
-        if placement is not None:
-            try:
-                placement.fetch()
-            finally:
-                placement.close()
+        placement = self._placement
+        if placement is None:
+            return
+        try:
+            placement.fetch()
+        except KeyboardInterrupt:
+            raise  # the outputs are still there: the next call brings them
+        except BaseException:
+            self._placement = None
+            placement.close()
+            raise
+        self._placement = None
+        placement.close()
 
 
 def _checked_number(given: object, what: str) -> int:

@@ -1,7 +1,9 @@
 """Shared libraries of native code: built once, kept on disk, loaded into the process."""
 
 import ctypes
+import errno
 import hashlib
+import itertools
 import os
 import platform
 import subprocess
@@ -32,17 +34,7 @@ class Library:
 
     def __init__(self, key: str, content: bytes) -> None:
         self.key = key
-        # The loader wants a file, for as long as it takes to map it.
-        with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
-            path = os.path.join(folder, f"{key}.so")
-            with open(path, "wb") as file:
-                file.write(content)
-            try:
-                self._loaded = ctypes.CDLL(path)
-            except OSError as error:
-                # most often a function that the body calls, and nobody has
-                said = str(error).replace(f"{path}: ", "")
-                raise CompileFailure(f"the library cannot be loaded: {said}") from None
+        self._loaded = _load(key, content)
         self._run = self._loaded.accelpy_run
         self._run.restype = ctypes.c_int32
 
@@ -132,6 +124,45 @@ def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) ->
 _lock = threading.RLock()
 _loaded: dict[str, Library] = {}
 _tested: set[str] = set()
+_serials = itertools.count()
+
+
+def _load(key: str, content: bytes) -> ctypes.CDLL:
+    """Load the bytes that were checked, from a copy that no other user can reach."""
+    # The loader wants a file, for as long as it takes to map it.
+    try:
+        return _load_from_memory(key, content)
+    except OSError:
+        pass  # there is no such memory, or nothing there may be executed
+    with tempfile.TemporaryDirectory(prefix="vkdispatch-order-") as folder:
+        path = os.path.join(folder, f"{key}.so")
+        with open(path, "wb") as file:
+            file.write(content)
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            # most often a function that the body calls, and nobody has
+            said = str(error).replace(f"{path}: ", "")
+            raise CompileFailure(f"the library cannot be loaded: {said}") from None
+
+
+def _load_from_memory(key: str, content: bytes) -> ctypes.CDLL:
+    """Load from memory that has no name in any folder. Raises OSError."""
+    if not hasattr(os, "memfd_create"):
+        raise OSError(errno.ENOSYS, "no files in memory")
+    descriptor = os.memfd_create(f"vkdispatch-order-{key}")
+    with open(descriptor, "wb", buffering=0) as file:
+        left = memoryview(content)
+        while left:
+            left = left[file.write(left) :]
+        return ctypes.CDLL(_path_of(descriptor))
+
+
+def _path_of(descriptor: int) -> str:
+    """Return a path of an open file that this process has not used before."""
+    # What has a name that was loaded before is taken for the same library, and numbers of files come back.
+    steps = "".join("/." if bit == "1" else "/" for bit in f"{next(_serials):b}")
+    return f"/proc/self/fd{steps}/{descriptor}"
 
 
 def _tried(content: bytes) -> str | None:

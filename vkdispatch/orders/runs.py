@@ -22,11 +22,14 @@ class Run:
         What `Accel.run` returned.
     error
         What it raised, or None.
+    told
+        Whether somebody who waited has that error.
     """
 
     def __init__(self, run_id: int, work: Callable[[int], None], timeout: float | None) -> None:
         self.id = run_id
         self.error: BaseException | None = None
+        self.told = False
         self._work: Callable[[int], None] | None = work
         self._end = None if timeout is None else time.monotonic() + timeout
         self._over = threading.Event()
@@ -157,7 +160,7 @@ class Runs:
             return any(not run.over for run in self._runs.values())
 
     def wait(self, run_id: object, timeout: float | None) -> None:
-        """Wait for one run, and raise what it raised.
+        """Wait for one run, and raise what it raised, each time.
 
         Raises
         ------
@@ -179,8 +182,8 @@ class Runs:
                 )
         run.wait(end)
         if run.error is not None:
-            error, run.error = run.error, None
-            raise error
+            run.told = True
+            raise run.error
 
     def wait_all(self, timeout: float | None) -> BaseException | None:
         """Wait for all runs, forget them, and return the first error that nobody has been told of.
@@ -198,9 +201,10 @@ class Runs:
                 run.wait(end)
             with self._lock:
                 if all(run.over for run in self._runs.values()):
-                    errors = [run.error for run in self._runs.values() if run.error is not None]
+                    errors = (run.error for run in self._runs.values() if not run.told)
+                    first = next(filter(None, errors), None)
                     self._runs.clear()
-                    return errors[0] if errors else None
+                    return first
 
 
 _going_on: set[Run] = set()

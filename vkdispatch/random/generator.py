@@ -13,7 +13,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import (
     DType,
     float16,
@@ -426,7 +426,7 @@ class Generator:
         if not x.is_writable:
             raise ArgumentValueError("x: the buffer is read-only memory of another library")
         if x.size:
-            moved: Buffer[Any] = Buffer(x.shape, x.var_type)
+            moved: Buffer[Any] = function_buffer(x.shape, x.var_type)
             self._moved(source, along, moved, plain, chosen)
             gather(x, operand(moved, "x"), None, 1, plain, chosen)
 
@@ -435,7 +435,7 @@ class Generator:
     ) -> None:
         _, count, inner = around(source.shape, axis)
         kind = place_type(count)
-        places: Buffer[Any] = Buffer(count, kind)
+        places: Buffer[Any] = function_buffer(count, kind)
         self._order(places, count, output(None, kind), graph)
         gather(buffer, source, places, inner, stored, graph)
 
@@ -476,7 +476,7 @@ class Generator:
         if not chosen.submit_on_record:
             # from a stream of its own, whose place the device counts
             stream, place = self._at.record()
-            position: Buffer[Any] = Buffer(2, uint32)
+            position: Buffer[Any] = function_buffer(2, uint32)
             position.write(np.zeros(2, np.uint32))
             draw = Draw(made, stream, place, bits, False, numbers, rejecting=rejecting, position=position)
             with chosen.recording_together():

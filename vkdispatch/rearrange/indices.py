@@ -13,7 +13,7 @@ from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.waiting import on_queue, read_queues
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -131,7 +131,7 @@ def raise_bad_index(
     """
     if not indices.size:
         return
-    found: Buffer[Any] = Buffer(2, dtype.uint32, context=indices.context)
+    found: Buffer[Any] = function_buffer(2, dtype.uint32, context=indices.context)
     found.write(np.full(2, _NONE, np.uint32))
     long = is_long(indices, length)
     numbers, values = numbers_of({"count": indices.size, "length": length})

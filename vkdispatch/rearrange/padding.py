@@ -11,7 +11,7 @@ from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.operand import operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.axes import Axis, launch_by_axes
@@ -111,7 +111,7 @@ def pad(
     if buffer.size:
         if not array.size:
             # nothing is read of it, but there must be something
-            array = operand(Buffer((1,) * len(shape), array.var_type, context=array.context))
+            array = operand(function_buffer((1,) * len(shape), array.var_type, context=array.context))
         launch_by_axes(array, axes, target, buffer, graph, filler)
     return buffer
 

@@ -28,7 +28,7 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.promotion import converted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -108,7 +108,7 @@ def put(
 def _values(values: Any, x: Buffer[Any]) -> Operand:
     if not isinstance(values, (bool, int, float, complex, np.generic)):
         return operand(values, "values")
-    single: Buffer[Any] = Buffer(1, x.var_type, context=x.context)
+    single: Buffer[Any] = function_buffer(1, x.var_type, context=x.context)
     single.write(as_bytes(checked_number(values, x.var_type, "values"), x.var_type))
     return operand(single)
 
@@ -147,7 +147,7 @@ def _launch(
     if unique:
         _writing(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
         return
-    slots: Buffer[Any] = Buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
+    slots: Buffer[Any] = function_buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
     cleared(slots, graph)
     claiming = _claiming(form.indices, mode, long, direct, numbers)
     claiming(slots, *places.arguments, *given_numbers, graph=graph)

@@ -28,6 +28,7 @@ from vkdispatch.reduce.operations import (
     number_of_type,
 )
 from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.shader.signature import origin_of
 
 State = tuple[Any, ...]
 
@@ -79,6 +80,8 @@ class Accumulator:
     most_columns
         Of how many neighbouring results an invocation has states at most, where a load has elements of each;
         None: as many as usual.
+    place
+        Where the user's function that combines two values is defined; None: there is none.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Accumulator:
     brief: bool = True
     origin: bool = False
     most_columns: int | None = None
+    place: str | None = None
 
     @property
     def size(self) -> int:
@@ -176,6 +180,7 @@ def single(
     parameters: tuple[tuple[str, DType], ...] = (),
     subgroup: Callable[[Any], Any] | None = None,
     brief: bool = True,
+    place: str | None = None,
 ) -> Accumulator:
     """Return an accumulator of one register.
 
@@ -216,6 +221,7 @@ def single(
         parameters,
         None if subgroup is None else lambda state: (subgroup(state[0]),),
         brief,
+        place=place,
     )
     return made
 
@@ -245,6 +251,7 @@ def accumulator_of(operation: ReduceOp, kind: DType, features: frozenset[str]) -
         finish=lambda value, _: value if narrow is wide else value.to_dtype(narrow),
         subgroup=subgroup,
         brief=brief,
+        place=None if is_ours(operation) else origin_of(operation.reduction),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
 
 _LEAST = 64
@@ -36,9 +36,11 @@ class Counters:
             size = max(_LEAST, 1 << (count - 1).bit_length())
             turns = self.turns.setdefault(size, deque())
             if len(turns) < _TURNS:
-                zeros: Buffer[Any] = Buffer(size, uint32)
+                zeros: Buffer[Any] = function_buffer(size, uint32, steady=True)
                 zeros.write(np.zeros(size, np.uint32))
                 turns.append(zeros)
             else:
                 turns.rotate(-1)
+                if turns[-1]._native.poisoned:
+                    turns[-1].write(np.zeros(size, np.uint32))
             return turns[-1]

@@ -82,7 +82,7 @@ def stage_kernel(
         context.get_description(identifier).reinterpreting(),
         (form.group, 1, 1),
         "reduce_segments * reduce_blocks",
-        origin=None if plain else origin_of(function),
+        origin=accumulator.place if plain else origin_of(function),
     )
 
 

@@ -9,7 +9,7 @@ from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.arrays.operand import Operand
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -209,12 +209,12 @@ class ReduceFunction(Referenced):
         launches = self._launches_for(args)
         if self._source is not None and self._source.stores:
             self._check_overlap(self._source, args)
-        result: Buffer[Any] = Buffer(launches.shape, self.out_type)
+        result: Buffer[Any] = function_buffer(launches.shape, self.out_type)
         first, second = launches.first, launches.second
         views = (args[position] for position in launches.views)
         own: list[Buffer[Any]] = [result]
         if launches.partials:
-            partials: Buffer[Any] = Buffer(launches.partials, wide_type(self.out_type))
+            partials: Buffer[Any] = function_buffer(launches.partials, wide_type(self.out_type))
             own = [partials] if second else [result, partials, self._counters.zeros(launches.counters)]
         first.kernel(*own, *args, *views, *first.numbers, graph=graph)
         if second is not None:

@@ -12,7 +12,7 @@ from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -118,7 +118,7 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     first, second, form = todo.first, todo.second, todo.form
     partials: list[Buffer[Any]] = []
     if todo.partials:
-        partials = [Buffer(todo.partials, kind, context=x.context) for kind in accumulator.kinds]
+        partials = [function_buffer(todo.partials, kind, context=x.context) for kind in accumulator.kinds]
     own = [buffer, *partials] if form.results_too else partials
     if todo.counters:
         own.append(held.counters.zeros(todo.counters))

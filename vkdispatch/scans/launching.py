@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
@@ -108,12 +108,12 @@ def scan_rows(
         launch("scan", one_range(outer, length, form.tile, together), ())
         return
     ranges = shared_ranges(context, outer, length, form.tile)
-    partials: tuple[Any, ...] = (Buffer(ranges.groups, kind, context=context),)
+    partials: tuple[Any, ...] = (function_buffer(ranges.groups, kind, context=context),)
     segmented = bool(ranges.rows) or flags is not None
     if segmented:
-        partials = (*partials, Buffer(ranges.groups, uint32, context=context))
+        partials = (*partials, function_buffer(ranges.groups, uint32, context=context))
     launch("reduce", ranges, partials)
-    scanned: Buffer[Any] = Buffer(ranges.groups, kind, context=context)
+    scanned: Buffer[Any] = function_buffer(ranges.groups, kind, context=context)
     scan_rows(
         operand(partials[0]),
         output(None, kind),
@@ -168,11 +168,11 @@ def scan_columns(
         launch("scan", ())
         return
     count = outer * plan.segments * inner
-    partials: tuple[Any, ...] = (Buffer(count, kind, context=context),)
+    partials: tuple[Any, ...] = (function_buffer(count, kind, context=context),)
     if flags is not None:
-        partials = (*partials, Buffer(count, uint32, context=context))
+        partials = (*partials, function_buffer(count, uint32, context=context))
     launch("reduce", partials)
-    scanned: Buffer[Any] = Buffer(count, kind, context=context)
+    scanned: Buffer[Any] = function_buffer(count, kind, context=context)
     scan_columns(
         operand(partials[0]),
         output(None, kind),
@@ -203,11 +203,13 @@ def _board(context: Context, kind: DType, ranges: Ranges, facts: Facts) -> tuple
     with _board_lock:
         known: tuple[Buffer[Any], ...] = context.kept.get(name, ())
         sizes = tuple(buffer.size for buffer in known)
-        if known and all(size >= need for size, need in zip(sizes, wanted, strict=False)):
+        fits = known and all(size >= need for size, need in zip(sizes, wanted, strict=False))
+        if fits and not known[0]._native.poisoned:
             return known
         # graphs hold theirs
         sizes = tuple(1 << (max(need, _SLOTS) - 1).bit_length() for need in wanted if need)
-        board = tuple(Buffer(size, uint64 if longs else uint32, context=context) for size in sizes)
+        board_kind = uint64 if longs else uint32
+        board = tuple(function_buffer(size, board_kind, context, steady=True) for size in sizes)
         board[0].write(np.zeros(sizes[0], np.uint64 if longs else np.uint32))
         context.kept[name] = board
         return board

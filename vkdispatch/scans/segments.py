@@ -8,7 +8,7 @@ from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.starts import raise_bad_starts
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -66,7 +66,7 @@ def flags_of(
         raise_bad_starts(segments)
     if not around[1]:
         return None
-    flags: Buffer[Any] = Buffer(around[1], bool_, context=context)
+    flags: Buffer[Any] = function_buffer(around[1], bool_, context=context)
     cleared(flags, graph)
     if segments.size:
         _marking(segments.var_type)(flags, segments, graph=graph)

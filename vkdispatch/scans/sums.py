@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rewrite.functions import kernel
@@ -39,9 +39,9 @@ def exclusive_sum(
     A buffer of uint32 of `counts.size + 1` elements; sums wrap around at 2**32.
     """
     size = counts.size
-    sums: Buffer[Any] = Buffer(size + 1, uint32) if out is None else out
+    sums: Buffer[Any] = function_buffer(size + 1, uint32) if out is None else out
     tiles = -(-(size + 1) // _TILE)
-    totals: Buffer[Any] = Buffer(tiles, uint32)
+    totals: Buffer[Any] = function_buffer(tiles, uint32)
     _tile_sums()(sums, totals, counts, graph=graph)
     if tiles > 1:
         _add_totals()(sums, exclusive_sum(totals, graph=graph), graph=graph)

@@ -16,7 +16,7 @@ from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.compaction import Flags, Writer, compacted, filled, flagged, is_countable
@@ -217,13 +217,13 @@ def _nothing(
 
 def total(flags: Flags, graph: CommandGraph | None) -> Buffer[Any]:
     """Return how many elements are kept, an int64."""
-    found: Buffer[Any] = Buffer(1, dtype.int64, context=flags.starts.context)
+    found: Buffer[Any] = function_buffer(1, dtype.int64, context=flags.starts.context)
     _totalling()(flags.starts, found, graph=graph)
     return found
 
 
 def _total_of(starts: Buffer[Any], x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
-    found: Buffer[Any] = Buffer(1, dtype.int64, context=x.context)
+    found: Buffer[Any] = function_buffer(1, dtype.int64, context=x.context)
     _totalling()(starts, found, graph=graph)
     return found
 

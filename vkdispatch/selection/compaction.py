@@ -25,7 +25,7 @@ from vkdispatch.arrays.operand import Operand, fitting, plain_source
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.waiting import agreed_size, read_queues
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentValueError
@@ -185,8 +185,8 @@ def flagged(
     if x.size > _MOST:
         raise ArgumentValueError(f"x: expected fewer than 2**32 elements, got {x.size}; take parts of it")
     source = fitting(_bytewise(x.source), x.size)
-    bits: Buffer[Any] = Buffer(tiles * group, dtype.uint32, context=x.context)
-    sums: Buffer[Any] = Buffer(tiles, dtype.uint32, context=x.context)
+    bits: Buffer[Any] = function_buffer(tiles * group, dtype.uint32, context=x.context)
+    sums: Buffer[Any] = function_buffer(tiles, dtype.uint32, context=x.context)
     views = tuple(x.arguments[position] for position, _ in source.views)
     whole, rest = divmod(x.size, tile)
     kernel = _flagging(Decision(source, differs, equal_nan), group)

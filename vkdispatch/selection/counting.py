@@ -18,7 +18,7 @@ from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -59,7 +59,7 @@ def counted(
 ) -> Buffer[Any]:
     """Return how many elements each bin has, as uint32, or uint64 where there are very many elements."""
     kind = dtype.uint32 if x.size <= _MOST_NARROW else dtype.uint64
-    counts: Buffer[Any] = Buffer(bins, kind, context=x.context)
+    counts: Buffer[Any] = function_buffer(bins, kind, context=x.context)
     cleared(counts, graph)
     stream = streamed(x)
     words = shared_words(bins)

@@ -15,7 +15,7 @@ from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_float_dtype, is_scalar, to_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -166,7 +166,7 @@ def _given_on_device(
     kind = wide_type(from_numpy_dtype(common))
     if edges.var_type is kind:
         return edges, edges
-    compared: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
+    compared: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
     return edges, stored(edges, compared, output(None, kind), graph)
 
 
@@ -187,7 +187,7 @@ def _equal(
         binning = Binning("uniform", edges.var_type, guess, _grid(kind))
         if kind is edges.var_type:
             return edges, edges, binning, count
-        narrow: Buffer[Any] = Buffer(edges.shape, kind, context=x.context)
+        narrow: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
         return stored(edges, narrow, output(None, kind), graph), edges, binning, count
     hosts = _host_edges(x, count, _checked_range(range), numbers, graph)
     edges = _uploaded(hosts, x)

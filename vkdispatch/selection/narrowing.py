@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import component_type, is_complex, is_float_dtype, is_signed_dtype, to_numpy_dtype
 from vkdispatch.base.record import record
@@ -116,13 +116,13 @@ def candidates(
     limits = (k, plan.room)
 
     def words(count: int) -> Buffer[Any]:
-        return Buffer(count, dtype.uint32, context=context)
+        return function_buffer(count, dtype.uint32, context=context)
 
     bounds = _bounds(keys, order, rows, plan, graph)
     bits, sums = words(rows.count * tiles * form.group), words(rows.count * tiles)
     flag_kernel(form)(keys, keys, bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
-    found: Buffer[Any] = Buffer(rows.count * plan.room, order.raw, context=context)
+    found: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
     pad_kernel(form, _last_words(order))(found, positions, starts, *limits, tiles, graph=graph)
     collect_kernel(form)(keys, bits, starts, found, positions, *limits, *shape, graph=graph)
@@ -144,15 +144,15 @@ def _bounds(
 ) -> Buffer[Any]:
     """Return the sample of each row that elements are compared with."""
     context = keys.context
-    samples: Buffer[Any] = Buffer(rows.count * plan.samples, order.raw, context=context)
+    samples: Buffer[Any] = function_buffer(rows.count * plan.samples, order.raw, context=context)
     sample_kernel(order)(keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph)
     sampled = Rows(rows.count, plan.samples)
     if is_possible(order, plan.rank):
         positions, count = first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
     else:
-        positions, count = Buffer(samples.size, dtype.uint32, context=context), plan.samples
+        positions, count = function_buffer(samples.size, dtype.uint32, context=context), plan.samples
         sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
-    bounds: Buffer[Any] = Buffer(rows.count, order.raw, context=context)
+    bounds: Buffer[Any] = function_buffer(rows.count, order.raw, context=context)
     bound_kernel(order)(samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph)
     return bounds
 
@@ -168,9 +168,9 @@ def _chosen(
 ) -> Buffer[Any]:
     """Return the code of the k-th element of each row, and how many elements of that code there are to be."""
     rows, _, length = shape
-    states: Buffer[Any] = Buffer(rows * (form.parts + 1), dtype.uint32, context=context)
+    states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
     begin_kernel(form.parts)(states, limits[0], graph=graph)
-    counts: Buffer[Any] = Buffer(rows * BINS, dtype.uint32, context=context)
+    counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
     cleared(counts, graph)
     groups = max(1, min(tuning.groups // rows, -(-length // (8 * form.group))))
     for digit in form.digits:

@@ -20,7 +20,7 @@ from vkdispatch.arrays.elements import unpacked, view_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.candidates import together_of
@@ -101,7 +101,7 @@ def first_of_rows(
     group = _group(rows.length, k)
     together = together_of(order, rows.count, rows.length)
     form = Form(order, group, max(tuning.room, 2 * k), together, tuning.flight)
-    positions: Buffer[Any] = Buffer(rows.count * k, dtype.uint32, context=keys.context)
+    positions: Buffer[Any] = function_buffer(rows.count * k, dtype.uint32, context=keys.context)
     row_kernel(form)(keys, keys, positions, rows.count, rows.length, k, graph=graph)
     return positions
 

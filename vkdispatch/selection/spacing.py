@@ -16,7 +16,7 @@ from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.codegen.functions.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -34,8 +34,8 @@ def spaced(
     extremes are not finite, the edges are not either.
     """
     context = found[0].context
-    outer: Buffer[Any] = Buffer(2, wide_type(kind), context=context)
-    edges: Buffer[Any] = Buffer(bins + 1, wide_type(kind), context=context)
+    outer: Buffer[Any] = function_buffer(2, wide_type(kind), context=context)
+    edges: Buffer[Any] = function_buffer(bins + 1, wide_type(kind), context=context)
     _outer_kernel(found[0].var_type, len(found), wide_type(source), kind)(*found, outer, graph=graph)
     _steps_kernel(kind)(outer, edges, bins, graph=graph)
     _edges_kernel(kind)(outer, edges, bins, graph=graph)

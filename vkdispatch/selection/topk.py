@@ -24,7 +24,7 @@ from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -118,7 +118,10 @@ def topk(
     if at_once:
         positions, pitch = first_of_rows(source, order, rows, k, graph), k
     else:
-        positions, pitch = Buffer(rows.size, position_type(rows.length), context=values.context), rows.length
+        positions, pitch = (
+            function_buffer(rows.size, position_type(rows.length), context=values.context),
+            rows.length,
+        )
         sort_rows(source, order, rows, positions_to=positions, graph=graph)
     _take(values, along, rows.length, pitch, positions, through, k, found, indices, to, graph)
     return found, indices

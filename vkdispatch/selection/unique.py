@@ -26,7 +26,7 @@ from vkdispatch.arrays.output import Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
@@ -112,7 +112,9 @@ def unique(
     count = flags.total("x") if size is None else size
     found = _results(values, asked, sink.out_type, count)
     # one more place than elements, for the counts of the last
-    heads: Buffer[Any] | None = Buffer(count + 1, dtype.int64, context=x.context) if asked.counts else None
+    heads: Buffer[Any] | None = (
+        function_buffer(count + 1, dtype.int64, context=x.context) if asked.counts else None
+    )
     if count or asked.inverse:
         kind = None if positions is None else positions.var_type
         plain = sink.sink.mapping is None
@@ -190,10 +192,10 @@ def _sorted(
     """Return all elements in their order, and where they were."""
     rows = Along(1, x.size, 1)
     source = x.arguments[0] if x.source.plain else into_rows(x, rows, graph)
-    keys: Buffer[Any] = Buffer(x.size, x.var_type, context=x.context)
+    keys: Buffer[Any] = function_buffer(x.size, x.var_type, context=x.context)
     positions: Buffer[Any] | None = None
     if with_positions:
-        positions = Buffer(x.size, position_type(x.size), context=x.context)
+        positions = function_buffer(x.size, position_type(x.size), context=x.context)
     sort_rows(source, Order(x.var_type), rows.rows, keys_to=keys, positions_to=positions, graph=graph)
     return keys, positions
 

@@ -22,7 +22,7 @@ from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.record import record
@@ -87,9 +87,9 @@ def weighed(
     own = (bins,) if edges is None else (bins, edges)
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
-    sums: Buffer[Any] = Buffer(2 * bins, dtype.int64, context=context)
+    sums: Buffer[Any] = function_buffer(2 * bins, dtype.int64, context=context)
     cleared(sums, graph)
-    tops: Buffer[Any] = Buffer(2 * bins, dtype.uint32, context=context)
+    tops: Buffer[Any] = function_buffer(2 * bins, dtype.uint32, context=context)
     cleared(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)

@@ -199,6 +199,7 @@ def build_kernel(
     variant: Variant = PLAIN,
     coarsening: Coarsening = UNCOARSENED,
     observed: bool = False,
+    place: str | None = None,
 ) -> BuiltKernel:
     """Generate, compile and bind a kernel.
 
@@ -214,6 +215,8 @@ def build_kernel(
         Which launches are for the coarse form.
     observed
         Whether the last two of `slots` are there for prints and checks.
+    place
+        Where it is defined.
 
     Raises
     ------
@@ -231,7 +234,8 @@ def build_kernel(
     layout = description.layout(variant)
     uniform_binding = 0 if layout.uniform else -1
     try:
-        plan = _compiled(who, source, description, variant, 0 if layout.uniform else layout.size)
+        pc_size = 0 if layout.uniform else layout.size
+        plan = _compiled(who, source, description, variant, pc_size, place)
         places = description.places(variant)
         return bind_kernel(context, plan, slots, layout, uniform_binding, source, variant, coarsening, places)
     except ValueError as error:
@@ -372,12 +376,19 @@ def _unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
 
 
 def _compiled(
-    who: str, source: ShaderSource, description: ShaderDescription, variant: Variant, pc_size: int
+    who: str,
+    source: ShaderSource,
+    description: ShaderDescription,
+    variant: Variant,
+    pc_size: int,
+    place: str | None,
 ) -> ComputePlan:
     try:
         types = description.binding_types(variant)
         spirv = compile_glsl(source.code, description.name, source.with_line_directives)
-        return ComputePlan(source.code, types, pc_size, description.name, spirv=spirv)
+        return ComputePlan(
+            source.code, types, pc_size, description.name, spirv=spirv, checked=True, place=place
+        )
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(

@@ -11,7 +11,6 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    DeviceLostError,
     UnsupportedError,
     UsageError,
     VkDispatchError,
@@ -333,8 +332,7 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
 
 def _check_usable(what: str, value: Handle, context: Context) -> None:
     if value.context is not context:
-        kind = DeviceLostError if value.context.lost else UsageError
-        raise kind(f"{what} {elsewhere(value.context)}")
+        raise elsewhere(what, value.context)
     if value.destroyed:
         raise UsageError(f"{what} was destroyed")
 

@@ -107,8 +107,9 @@ class Profile:
         Raises
         ------
         RuntimeError
-            The context was destroyed inside the block, or its device was lost; not where the block itself
-            has raised.
+            The context was destroyed inside the block; not where the block itself has raised.
+        VkDispatchError
+            Work of the block failed, such as with DeviceLostError; likewise.
         """
         with self._lock:
             recording, self._recording = self._recording, None
@@ -117,8 +118,11 @@ class Profile:
         try:
             self.records, self.submits = recording.finish()
         except (VkDispatchError, RuntimeError) as failure:
-            if error is None:
+            if error is None and self._context is not None and self._context.closed:
                 raise UsageError(f"nothing is left of the profile: {failure}") from failure
+            if error is None:
+                failure.add_note("nothing is left of the profile")
+                raise
         finally:
             self._end = time.perf_counter()
             recording.stop()

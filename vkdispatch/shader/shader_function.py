@@ -404,7 +404,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _check_graph(self, graph: CommandGraph, context: Context) -> None:
         graph.require_alive()
         if graph.context is not context:
-            raise UsageError(f"{self._who}: graph: it {elsewhere(graph.context)}")
+            raise elsewhere(f"{self._who}: graph: it", graph.context)
 
     def _extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
         try:
@@ -639,6 +639,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             variant=variant,
             coarsening=self._coarsening_on(context, state),
             observed=observation is not None,
+            place=self._origin,
         )
         if observation is None and variant.addressed:
             # Fusing reads recorded arguments as the plain form has them.

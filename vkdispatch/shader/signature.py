@@ -155,8 +155,11 @@ def read_return_type(function: Callable[..., Any], name: str) -> DType:
 
 
 def origin_of(function: Callable[..., Any]) -> str | None:
-    """Return "file.py:12" for the line where a function is defined, or None if unknown."""
-    code = getattr(function, "__code__", None)
+    """Return "file.py:12" for the line where a function is defined, or None if unknown.
+
+    For a function that stands for one of the user's, as its attribute `stands_for`: where that is defined.
+    """
+    code = getattr(getattr(function, "stands_for", function), "__code__", None)
     if code is None:
         return None
     return describe_place(code.co_filename, code.co_firstlineno)

@@ -14,7 +14,7 @@ from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
 from vkdispatch.arrays.starts import raise_bad_starts
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer, asbuffer
+from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -114,14 +114,14 @@ def sort(
         return sorted_to
     if keys.starts is not None:
         read = any(is_same_memory(argument, sorted_to) for argument in keys.x.arguments)
-        aside: Buffer[Any] = Buffer(keys.x.size, to.out_type) if read else sorted_to
+        aside: Buffer[Any] = function_buffer(keys.x.size, to.out_type) if read else sorted_to
         taken(aside, keys.x, _positions(keys, graph), to, keys.along, graph)
         if read:
             _copy(sorted_to, aside, graph)
         return sorted_to
     direct = keys.along.in_place and to.sink.mapping is None
     source = _rows(keys, graph)
-    rows = sorted_to if direct else Buffer(keys.x.size, keys.x.var_type)
+    rows = sorted_to if direct else function_buffer(keys.x.size, keys.x.var_type)
     sort_rows(source, keys.order, keys.along.rows, keys_to=rows, graph=graph)
     if not direct:
         out_of_rows(sorted_to, rows, to, keys.along, graph)
@@ -298,20 +298,20 @@ def _sort_by_key(
     if keys.starts is None:
         read = [argument for each in values for argument in each.arguments]
         free = direct and not any(is_same_memory(argument, sorted_to) for argument in read)
-        rows = sorted_to if free else Buffer(keys.x.size, keys.x.var_type)
-        positions = Buffer(keys.x.size, position_type(along.length))
+        rows = sorted_to if free else function_buffer(keys.x.size, keys.x.var_type)
+        positions = function_buffer(keys.x.size, position_type(along.length))
         source = _rows(keys, graph)
         sort_rows(source, keys.order, along.rows, keys_to=rows, positions_to=positions, graph=graph)
     else:
         positions = _positions(keys, graph)
-        rows = Buffer(keys.x.size, to.out_type)
+        rows = function_buffer(keys.x.size, to.out_type)
         taken(rows, keys.x, positions, to, along, graph)
     everything = [argument for each in values for argument in each.arguments]
     results = []
     for each, target in zip(values, moved_to, strict=True):
         # what is read by any of them is written last
         busy = any(is_same_memory(argument, target) for argument in everything)
-        place: Buffer[Any] = Buffer(target.shape, target.var_type) if busy else target
+        place: Buffer[Any] = function_buffer(target.shape, target.var_type) if busy else target
         taken(place, each, positions, output(None, each.var_type), along, graph)
         results.append((place, target))
     for place, target in results:
@@ -444,17 +444,17 @@ def _positions(
 ) -> Buffer[Any]:
     """Return the positions of the sorted keys in their rows, in a buffer of rows."""
     along, kind = keys.along, position_type(keys.along.length)
-    positions: Buffer[Any] = Buffer(keys.x.size, kind) if positions_to is None else positions_to
+    positions: Buffer[Any] = function_buffer(keys.x.size, kind) if positions_to is None else positions_to
     source = _rows(keys, graph)
     if keys.starts is None or keys.starts.size == 0:
         sort_rows(source, keys.order, along.rows, positions_to=positions, graph=graph)
         return positions
-    by_key: Buffer[Any] = Buffer(keys.x.size, kind)
+    by_key: Buffer[Any] = function_buffer(keys.x.size, kind)
     sort_rows(source, keys.order, along.rows, positions_to=by_key, graph=graph)
     # then by their segments, which keeps the order within each
-    numbers: Buffer[Any] = Buffer(along.length, dtype.uint32)
+    numbers: Buffer[Any] = function_buffer(along.length, dtype.uint32)
     segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
-    moved: Buffer[Any] = Buffer(keys.x.size, dtype.uint32)
+    moved: Buffer[Any] = function_buffer(keys.x.size, dtype.uint32)
     plain = output(None, dtype.uint32)
     rows = Along(along.rows.count, along.length, 1)
     taken(moved, operand(numbers), by_key, plain, rows, graph, shared=True)

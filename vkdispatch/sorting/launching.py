@@ -4,7 +4,7 @@ from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
@@ -169,8 +169,8 @@ def _sort_long(
     shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
     counter = counter_for(rows.length)
     lines = rows.count * tile.bins
-    counts: AnyBuffer = Buffer(lines * tiles, counter)
-    totals: AnyBuffer = Buffer(lines, counter)
+    counts: AnyBuffer = function_buffer(lines * tiles, counter)
+    totals: AnyBuffer = function_buffer(lines, counter)
     for number, digit in enumerate(digits):
         last = number == len(digits) - 1
         form = PassForm(
@@ -222,9 +222,11 @@ def _sweep(
     payload_ways = _payload_ways(rows.size, kind, positions_to, len(digits), wide)
     tiles = -(-rows.length // tile.tile)
     shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
-    boards: list[AnyBuffer] = [Buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)]
-    histograms: AnyBuffer = Buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
-    tickets: AnyBuffer = Buffer(len(digits), dtype.uint32)
+    boards: list[AnyBuffer] = [
+        function_buffer(rows.count * tiles * tile.bins, dtype.uint32) for _ in range(2)
+    ]
+    histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
+    tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
     cleared = (boards[0], histograms, tickets)
     clear_kernel()(*cleared, *(each.size for each in cleared), graph=graph)
     counted = HistogramForm(
@@ -271,11 +273,11 @@ def _ways(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[An
     """Return where each pass writes: the last to `end`, and others by turns there and to another buffer."""
     if passes == 1 and end is not None:
         return [end]
-    other: AnyBuffer = Buffer(size, kind)
+    other: AnyBuffer = function_buffer(size, kind)
     # the last pass leaves nothing where nothing is asked for
     last = end
     if last is None:
-        last = Buffer(size, kind) if passes > 2 else other
+        last = function_buffer(size, kind) if passes > 2 else other
     return [last if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
 
 
@@ -296,6 +298,6 @@ def _payload_ways(
 
 def copied(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:
     """Return a copy, made by the device."""
-    copy: AnyBuffer = Buffer(keys.shape, keys.var_type)
+    copy: AnyBuffer = function_buffer(keys.shape, keys.var_type)
     copyto(copy, keys, graph=graph)
     return copy

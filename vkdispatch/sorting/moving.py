@@ -16,7 +16,7 @@ from vkdispatch.arrays.operand import Operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -149,7 +149,7 @@ def moved_type(kind: DType) -> DType:
 
 def into_rows(x: Operand, along: Along, graph: CommandGraph | None) -> Buffer[Any]:
     """Return the elements of an array as rows in memory."""
-    rows: Buffer[Any] = Buffer(x.size, x.var_type)
+    rows: Buffer[Any] = function_buffer(x.size, x.var_type)
     source, sink = _as_they_are(x, output(None, x.var_type))
     form = Moving("in", source, sink, None, not along.in_place, False)
     _launch(form, rows, x.arguments, None, (), along, graph)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_apart
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex, move
@@ -106,7 +106,7 @@ def convolve2D(  # noqa: N802
             raise ArgumentValueError(f"padding: images are not padded along the batch, got {padding!r}")
         ranges = padding[1:]
     if _too_large(buffer, batch):
-        own = kernel if single else Buffer((height, width), kernel.var_type)
+        own = kernel if single else function_buffer((height, width), kernel.var_type)
 
         def convolve_one(part: Buffer[Any], number: int) -> None:
             if not single:
@@ -143,7 +143,7 @@ def _one_by_one(
     """Change each image of a batch in memory of its own, to which kernels of ours bring it and back."""
     batch, height, width = sizes
     elements = height * width
-    part: Buffer[Any] = Buffer((height, width), buffer.var_type)
+    part: Buffer[Any] = function_buffer((height, width), buffer.var_type)
     for number in range(batch):
         move(part, 0, buffer, number * elements, elements, graph)
         change(part, number)

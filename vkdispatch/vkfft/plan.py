@@ -12,7 +12,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import elsewhere, get_context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft.cache import program_for
@@ -449,5 +449,5 @@ def _checked(buffer: object, name: str) -> Buffer[Any]:
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
     buffer.require_alive()
     if buffer.context is not get_context():
-        raise UsageError(f"{name}: it {elsewhere(buffer.context)}")
+        raise elsewhere(f"{name}: it", buffer.context)
     return buffer

@@ -11,11 +11,11 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, elsewhere
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.layout import VkFFTAxis
@@ -116,6 +116,11 @@ class Program:
         """Whether there is nothing to do, as for transforms of length 1."""
         return not self._passes
 
+    @property
+    def poisoned(self) -> bool:
+        """Whether its tables did not reach the device."""
+        return any(table._native.poisoned for table in self._tables.values())
+
     def run(self, given: Mapping[int, Buffer[Any]], graph: CommandGraph | None) -> None:
         """Queue the passes, or append them to a graph; see `launch`."""
         if graph is None:
@@ -135,6 +140,8 @@ class Program:
         with self._lock:
             if self._scratch is None:
                 self._scratch = _scratch(self._scratch_sizes)
+            for buffer in self._scratch.values():
+                buffer._native.announce()
             buffers = {**given, **self._tables, **self._scratch}
             for step in self._passes:
                 arguments = (*(buffers[number] for number in step.buffers), *step.words)
@@ -160,7 +167,7 @@ class Program:
         for buffer in given.values():
             buffer.require_alive()
             if buffer.context is not self.context:
-                return UsageError(f"{self._title}: a buffer {elsewhere(buffer.context)}")
+                return elsewhere(f"{self._title}: a buffer", buffer.context)
         largest = max(buffer.mem_size for buffer in given.values())
         return ArgumentValueError(
             f"{self._title}: buffer: the device binds less at once than its {largest} bytes; transform parts "
@@ -232,13 +239,13 @@ def _no_values(position: int, value: object) -> bytes:
 
 
 def _uploaded(size: int, contents: bytes) -> Buffer[Any]:
-    buffer = Buffer((max(size + 3, 4) // 4,), dtype.uint32)
+    buffer = function_buffer((max(size + 3, 4) // 4,), dtype.uint32)
     buffer.write(contents)
     return buffer
 
 
 def _scratch(sizes: Mapping[int, int]) -> Mapping[int, Buffer[Any]]:
-    return {number: Buffer(((size + 3) // 4,), dtype.uint32) for number, size in sizes.items()}
+    return {number: function_buffer(((size + 3) // 4,), dtype.uint32) for number, size in sizes.items()}
 
 
 def _run(
@@ -250,7 +257,7 @@ def _run(
 ) -> list[bytes]:
     """Run the transforms that VkFFT makes its tables with, on the first queue."""
     memory = [
-        _uploaded(size, contents) if contents else Buffer(((size + 3) // 4,), dtype.uint32)
+        _uploaded(size, contents) if contents else function_buffer(((size + 3) // 4,), dtype.uint32)
         for size, contents in buffers
     ]
     for step in _compiled(context, f"{title}: its tables", kernels, passes):

@@ -8,7 +8,6 @@ namespace vkd {
 
 namespace {
 
-constexpr uint64_t kForever = ~uint64_t{0};
 constexpr int kTries = 8;
 
 // What a submit of a single timestamp takes, freed however it ends.
@@ -18,6 +17,12 @@ struct Sample {
     device.fn().vkDestroyFence(device.handle(), fence, nullptr);
     device.fn().vkDestroyQueryPool(device.handle(), queries, nullptr);
     device.fn().vkDestroyCommandPool(device.handle(), commands, nullptr);
+  }
+  // The device may still be at work on it.
+  void leak() noexcept {
+    commands = VK_NULL_HANDLE;
+    queries = VK_NULL_HANDLE;
+    fence = VK_NULL_HANDLE;
   }
   Sample(const Sample&) = delete;
   Sample& operator=(const Sample&) = delete;
@@ -55,16 +60,19 @@ Calibration calibrate_by_submit(Device& device, const QueueHandle& queue) {
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool.queueFamilyIndex = queue.family;
-  check(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), "vkCreateCommandPool");
+  check_made(fn.vkCreateCommandPool(device.handle(), &pool, nullptr, &sample.commands), sample.commands,
+             "vkCreateCommandPool");
   VkQueryPoolCreateInfo queries{};
   queries.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
   queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
   queries.queryCount = 1;
-  check(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), "vkCreateQueryPool");
+  check_made(fn.vkCreateQueryPool(device.handle(), &queries, nullptr, &sample.queries), sample.queries,
+             "vkCreateQueryPool");
   fn.vkResetQueryPool(device.handle(), sample.queries, 0, 1);
   VkFenceCreateInfo fence{};
   fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  check(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), "vkCreateFence");
+  check_made(fn.vkCreateFence(device.handle(), &fence, nullptr, &sample.fence), sample.fence,
+             "vkCreateFence");
 
   VkCommandBufferAllocateInfo allocate{};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
@@ -89,7 +97,11 @@ Calibration calibrate_by_submit(Device& device, const QueueHandle& queue) {
     std::lock_guard lock(*queue.mutex);
     check(fn.vkQueueSubmit(queue.handle, 1, &submit, sample.fence), "vkQueueSubmit");
   }
-  check(fn.vkWaitForFences(device.handle(), 1, &sample.fence, VK_TRUE, kForever), "vkWaitForFences");
+  const VkResult waited = device.wait_for(sample.fence);
+  if (is_shortage(waited)) {
+    sample.leak();
+  }
+  check(waited, "vkWaitForFences");
   const int64_t after = host_now();
   uint64_t ticks = 0;
   check(fn.vkGetQueryPoolResults(device.handle(), sample.queries, 0, 1, sizeof(ticks), &ticks, sizeof(ticks),

@@ -1,10 +1,12 @@
 #include "context/device.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <new>
+#include <thread>
 
 #include "context/features.hpp"
 #include "context/foreign.hpp"
@@ -100,6 +102,18 @@ std::shared_ptr<std::mutex> shared_mutex(VkQueue queue) {
   return found;
 }
 
+// A wait, until the driver has the memory for it, or for a second.
+template <typename Wait>
+VkResult persist(Wait wait) noexcept {
+  constexpr int kTries = 100;
+  VkResult result = wait();
+  for (int i = 1; i < kTries && is_shortage(result); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    result = wait();
+  }
+  return result;
+}
+
 bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -125,6 +139,7 @@ void* chain_features(DeviceProperties& p, void* next, std::vector<const char*>* 
     add(kCooperativeMatrix2, p.cooperative_matrix2);
   }
   add(kBfloat16, p.bfloat16);
+  add(VK_EXT_DEVICE_FAULT_EXTENSION_NAME, p.device_fault);
   return next;
 }
 
@@ -156,6 +171,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
     p.features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
     p.atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
     p.atomic_float2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT;
+    p.device_fault.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT;
     p.features12.pNext = &p.features11;
     p.features11.pNext = chain_features(p, nullptr);
     VkPhysicalDeviceFeatures2 features{};
@@ -177,6 +193,7 @@ DeviceProperties query_properties(VkInstance instance, VkPhysicalDevice physical
   p.maintenance3.pNext = p.id.pNext = p.features12.pNext = p.features11.pNext = nullptr;
   p.atomic_float.pNext = p.atomic_float2.pNext = nullptr;
   p.cooperative_matrix.pNext = p.cooperative_matrix2.pNext = p.bfloat16.pNext = nullptr;
+  p.device_fault.pNext = nullptr;
   return p;
 }
 
@@ -228,6 +245,12 @@ void Device::choose_extensions() {
   push_descriptors_ = properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) &&
                       !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS");
   calibrated_ = has_calibrated_clock(physical_, properties_);
+  diagnosis_ = choose_diagnosis(properties_);
+  if (!diagnosis_.faults) {
+    std::vector<std::string>& names = properties_.extensions;
+    names.erase(std::remove(names.begin(), names.end(), VK_EXT_DEVICE_FAULT_EXTENSION_NAME), names.end());
+    properties_.device_fault.deviceFault = VK_FALSE;
+  }
 }
 
 // The families of each queue's twins. None where host memory and device memory are one: nothing is to be
@@ -343,6 +366,11 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   if (calibrated_) {
     enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   }
+  if (diagnosis_.marks == Diagnosis::Marks::nvidia) {
+    enable(VK_NV_DEVICE_DIAGNOSTIC_CHECKPOINTS_EXTENSION_NAME);
+  } else if (diagnosis_.marks == Diagnosis::Marks::amd) {
+    enable(VK_AMD_BUFFER_MARKER_EXTENSION_NAME);
+  }
   if (properties_.has_extension("VK_KHR_portability_subset")) {
     enable("VK_KHR_portability_subset");
   }
@@ -363,7 +391,7 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   info.enabledExtensionCount = static_cast<uint32_t>(names.size());
   info.ppEnabledExtensionNames = names.data();
   info.pEnabledFeatures = &on.features;
-  check(vkCreateDevice(physical_, &info, nullptr, &handle_), "vkCreateDevice");
+  check_made(vkCreateDevice(physical_, &info, nullptr, &handle_), handle_, "vkCreateDevice");
   volkLoadDeviceTable(&fn_, handle_);
   properties_.extensions = extensions;
 
@@ -398,6 +426,10 @@ void Device::create_allocator(VkInstance instance) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+
+  if (diagnosis_.marks != Diagnosis::Marks::none) {
+    checkpoints_ = std::make_unique<Checkpoints>(*this);
+  }
 
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
@@ -436,25 +468,37 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
     result = fn_.vkQueueBindSparse(queue.handle, 1, &info, fence);
   }
   if (result == VK_SUCCESS) {
-    result = fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0});
+    result = wait_for(fence);
   }
   fn_.vkDestroyFence(handle_, fence, nullptr);
   check(result, "vkQueueBindSparse");
 }
 
-void Device::wait_idle() noexcept {
+bool Device::wait_idle() noexcept {
+  const VkResult result = persist([this] { return wait_once(); });
+  return result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST;
+}
+
+VkResult Device::wait_for(VkFence fence) noexcept {
+  return persist([&] { return fn_.vkWaitForFences(handle_, 1, &fence, VK_TRUE, ~uint64_t{0}); });
+}
+
+VkResult Device::wait_once() noexcept {
   if (borrowed_) {  // its other queues are not ours to wait for
     for (const QueueHandle& queue : queues_) {
       std::lock_guard lock(*queue.mutex);
-      fn_.vkQueueWaitIdle(queue.handle);
+      const VkResult result = fn_.vkQueueWaitIdle(queue.handle);
+      if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
+        return result;
+      }
     }
-    return;
+    return VK_SUCCESS;
   }
   std::vector<std::unique_lock<std::mutex>> locks;
   for (const auto& mutex : queue_mutexes_) {
     locks.emplace_back(*mutex);
   }
-  fn_.vkDeviceWaitIdle(handle_);
+  return fn_.vkDeviceWaitIdle(handle_);
 }
 
 bool Device::keep_spare(const SpareMemory& memory) noexcept {
@@ -509,6 +553,7 @@ void Device::free_oldest_spare() noexcept {
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
     free_spares();
+    checkpoints_.reset();
     vmaDestroyAllocator(allocator_);
   }
   if (handle_ != VK_NULL_HANDLE && !borrowed_) {

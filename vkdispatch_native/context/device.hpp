@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "context/checkpoints.hpp"
 #include "context/matrices.hpp"
 #include "libs/vulkan.hpp"
 
@@ -25,6 +26,7 @@ struct DeviceProperties {
   CooperativeMatrixFeatures cooperative_matrix{};
   CooperativeMatrix2Features cooperative_matrix2{};
   Bfloat16Features bfloat16{};
+  VkPhysicalDeviceFaultFeaturesEXT device_fault{};
   std::vector<MatrixProduct> matrix_products;
   std::vector<VkQueueFamilyProperties> queue_families;
   std::vector<std::string> extensions;
@@ -87,7 +89,8 @@ class Device {
   // Features and extensions are those that are on.
   const DeviceProperties& properties() const noexcept { return properties_; }
   bool borrowed() const noexcept { return borrowed_; }
-  void wait_idle() noexcept;
+  bool wait_idle() noexcept;                  // false: nobody can tell; a lost device is idle
+  VkResult wait_for(VkFence fence) noexcept;  // for ever; a shortage that lasts comes back
   const std::vector<QueueHandle>& queues() const noexcept { return queues_; }
   // For each queue those that move data beside it: one, or one that uploads and one that downloads. Empty
   // where the device has no copy engines of its own.
@@ -104,6 +107,8 @@ class Device {
   bool push_descriptors() const noexcept { return push_descriptors_; }
   // VK_EXT_calibrated_timestamps, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
+  const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
+  Checkpoints* checkpoints() const noexcept { return checkpoints_.get(); }  // null: it leaves no marks
   bool is_cpu() const noexcept { return properties_.core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   VkDeviceSize max_allocation() const noexcept { return properties_.maintenance3.maxMemoryAllocationSize; }
   // A queue that binds memory to sparse buffers; null where there is none.
@@ -120,6 +125,7 @@ class Device {
 
  private:
   Device() = default;
+  VkResult wait_once() noexcept;
   void free_oldest_spare() noexcept;
   void inspect(VkInstance instance, VkPhysicalDevice physical, bool force_staging);
   void create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions);
@@ -147,6 +153,8 @@ class Device {
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
   bool calibrated_ = false;
+  Diagnosis diagnosis_;
+  std::unique_ptr<Checkpoints> checkpoints_;
 };
 
 }  // namespace vkd

@@ -80,6 +80,7 @@ std::vector<Feature> features_of(DeviceProperties& p) {
       BELONGS(bfloat16, shaderBFloat16Type, kBfloat16),
       BELONGS(bfloat16, shaderBFloat16DotProduct, kBfloat16),
       BELONGS(bfloat16, shaderBFloat16CooperativeMatrix, kBfloat16),
+      BELONGS(device_fault, deviceFault, VK_EXT_DEVICE_FAULT_EXTENSION_NAME),
   };
 #undef REQUIRED
 #undef OPTIONAL
@@ -99,6 +100,7 @@ void keep_features(DeviceProperties& p, const std::function<bool(const Feature&)
   clear(p.cooperative_matrix);
   clear(p.cooperative_matrix2);
   clear(p.bfloat16);
+  clear(p.device_fault);
   for (const auto& [place, value] : kept) {
     *place = value;
   }

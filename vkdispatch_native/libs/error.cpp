@@ -5,19 +5,27 @@ namespace vkd {
 namespace {
 
 ErrorKind kind_of(VkResult result) {
-  switch (result) {
-    case VK_ERROR_DEVICE_LOST:
-      return ErrorKind::device_lost;
-    case VK_ERROR_OUT_OF_HOST_MEMORY:
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-    case VK_ERROR_OUT_OF_POOL_MEMORY:
-      return ErrorKind::out_of_memory;
-    default:
-      return ErrorKind::vulkan;
+  if (is_shortage(result)) {
+    return ErrorKind::out_of_memory;
   }
+  return result == VK_ERROR_DEVICE_LOST ? ErrorKind::device_lost : ErrorKind::vulkan;
 }
 
 }  // namespace
+
+bool is_shortage(VkResult result) noexcept {
+  switch (result) {
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_OUT_OF_POOL_MEMORY:
+    case VK_ERROR_FRAGMENTED_POOL:
+    case VK_ERROR_FRAGMENTATION:
+    case VK_ERROR_TOO_MANY_OBJECTS:
+      return true;
+    default:
+      return false;
+  }
+}
 
 const char* result_name(VkResult result) {
   switch (result) {

@@ -1,6 +1,7 @@
 // The one exception that crosses the bridge, and the check around every Vulkan call.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -8,7 +9,7 @@
 
 namespace vkd {
 
-enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value };
+enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value, device_timeout };
 
 class Error : public std::runtime_error {
  public:
@@ -19,11 +20,30 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// The program was interrupted while it waited; the bridge has Python's exception.
+class Interrupted final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
 const char* result_name(VkResult result);
+bool is_shortage(VkResult result) noexcept;  // of memory: it may pass
 [[noreturn]] void throw_result(VkResult result, const char* call);
 
 inline void check(VkResult result, const char* call) {
   if (result < VK_SUCCESS) {
+    throw_result(result, call);
+  }
+}
+
+// Of a call that makes something: what a call that fails leaves in its place is undefined. A loader may take
+// a driver's VK_INCOMPLETE for its own result, and make nothing.
+template <typename Handle>
+void check_made(VkResult result, Handle& made, const char* call) {
+  if (result < VK_SUCCESS) {
+    made = VK_NULL_HANDLE;
+  }
+  if (made == VK_NULL_HANDLE) {
     throw_result(result, call);
   }
 }

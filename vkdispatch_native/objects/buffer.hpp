@@ -39,16 +39,30 @@ class Buffer final : public Data {
 
   const char* noun() const noexcept override { return "a buffer"; }
   bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
-  VkDeviceSize size() const noexcept { return size_; }
+  VkDeviceSize size() const noexcept override { return size_; }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept override { return shared_; }
   bool pinned() const noexcept { return pinned_; }  // host memory, of a block
+  // Made by a function, which writes what it needs of it before it reads it, each time a command list runs.
+  bool renewable() const noexcept { return renewable_; }
+  void set_renewable() noexcept { renewable_ = true; }
+  // Every dispatch that writes it leaves it as it was: one that did not run does so as well.
+  bool steady() const noexcept override { return steady_; }
+  void set_steady() noexcept { steady_ = true; }
+  // The next dispatch that writes it, and does not read it, is the first of those that write all of it.
+  void announce() noexcept { announced_.store(true); }
+  bool take_announcement() noexcept {
+    return announced_.load(std::memory_order_relaxed) && announced_.exchange(false);
+  }
 
  private:
   VkDeviceSize size_;
   bool shared_;
   std::vector<std::shared_ptr<Memory>> copies_;
   bool pinned_ = false;
+  bool renewable_ = false;
+  bool steady_ = false;
+  std::atomic<bool> announced_{false};
 };
 
 }  // namespace vkd

@@ -4,6 +4,9 @@
 #include <atomic>
 #include <memory>
 
+#include <vulkan/vulkan_core.h>
+
+#include "objects/poison.hpp"
 #include "objects/resource.hpp"
 
 namespace vkd {
@@ -14,31 +17,53 @@ struct HazardState {
   uint64_t write_epoch = 0;
 };
 
+// What is known of one queue's copy; the poison of those that share one memory is kept with the first of
+// them.
+struct CopyState {
+  HazardState hazards;
+  Poison poison;
+};
+
 class Data : public Resource {
  public:
   explicit Data(size_t queue_count)
       : Resource(queue_count),
         id_(next_id_.fetch_add(1)),
-        hazards_(new HazardState[kSlotsPerQueue * queue_count]) {}
+        states_(new CopyState[kSlotsPerQueue * queue_count]) {}
   // Another face of the same memory: commands that use either are ordered as if they used one.
   struct Alias {
     const Data& of;
   };
   explicit Data(Alias alias)
-      : Resource(Resource::Alias{alias.of}), id_(alias.of.id_), hazards_(alias.of.hazards_) {}
+      : Resource(Resource::Alias{alias.of}), id_(alias.of.id_), states_(alias.of.states_) {}
 
   uint64_t id() const noexcept { return id_; }  // of the memory; never used again, unlike an address
-  HazardState& hazards(size_t queue) noexcept { return hazards_[queue]; }
-  virtual const char* noun() const noexcept = 0;  // for messages
+  HazardState& hazards(size_t queue) noexcept { return states_[queue].hazards; }
+  Poison& poison(size_t slot) const noexcept {
+    return states_[one_memory() ? 0 : slot % queue_count()].poison;
+  }
+  bool poisoned() const noexcept {  // any copy
+    for (size_t queue = 0; queue < queue_count(); ++queue) {
+      if (poison(queue).failure()) {
+        return true;
+      }
+    }
+    return false;
+  }
+  virtual VkDeviceSize size() const noexcept { return 0; }  // bytes, where they are one after another
+  virtual const char* noun() const noexcept = 0;            // for messages
   // Whether all queues have one memory, instead of a copy each.
   virtual bool shared() const noexcept { return false; }
+  virtual bool one_memory() const noexcept { return shared(); }
+  virtual bool steady() const noexcept { return false; }
+  static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
   // Whether the host looks at a queue's copy without any command.
   virtual bool host_sees(size_t) const noexcept { return false; }
 
  private:
   static inline std::atomic<uint64_t> next_id_{1};
   const uint64_t id_;
-  std::shared_ptr<HazardState[]> hazards_;
+  std::shared_ptr<CopyState[]> states_;
 };
 
 }  // namespace vkd

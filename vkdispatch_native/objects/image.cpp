@@ -70,6 +70,7 @@ Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape,
     }
   }
   copies_.resize(queue_devices.size());
+  unstarted_ = std::make_unique<std::atomic<bool>[]>(queue_devices.size());
   try {
     for (size_t queue = 0; queue < queue_devices.size(); ++queue) {
       if (shared && queue > 0) {
@@ -166,7 +167,7 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
     copy.device->free_spares();
     code = create();
   }
-  check(code, "vmaCreateImage");
+  check_made(code, copy.handle, "vmaCreateImage");
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);
   }

@@ -2,6 +2,8 @@
 // store and copies go both ways. That costs nothing where drivers ignore layouts, and saves tracking them.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include "context/device.hpp"
@@ -52,6 +54,12 @@ class Image final : public Data {
   uint32_t texel_size() const noexcept { return format_.texel_size; }
   Numeric numeric() const noexcept { return format_.numeric; }
   VkImage handle(size_t queue) const noexcept { return copies_[queue].handle; }
+  // Whether a queue's copy has no layout, as the batch that should have given it one failed.
+  bool unstarted(size_t queue) const noexcept { return unstarted_[shared_ ? 0 : queue].load(); }
+  void set_unstarted(size_t queue, bool value) noexcept { unstarted_[shared_ ? 0 : queue].store(value); }
+  uint32_t all_levels() const noexcept {
+    return shape_.levels >= 32 ? ~uint32_t{0} : (uint32_t{1} << shape_.levels) - 1;
+  }
   VkImageView sampled_view(size_t queue) const noexcept { return copies_[queue].sampled_view; }
   VkImageView storage_view(size_t queue) const noexcept { return copies_[queue].storage_view; }
 
@@ -77,6 +85,7 @@ class Image final : public Data {
   FormatInfo format_;
   bool shared_;
   std::vector<Copy> copies_;
+  std::unique_ptr<std::atomic<bool>[]> unstarted_;
 };
 
 }  // namespace vkd

@@ -133,7 +133,8 @@ void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
                     std::to_string(device.max_allocation()) + " bytes that the device allocates at once");
   }
   info.flags |= VK_BUFFER_CREATE_SPARSE_BINDING_BIT;
-  check(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), "vkCreateBuffer");
+  check_made(device.fn().vkCreateBuffer(device.handle(), &info, nullptr, &handle_), handle_,
+             "vkCreateBuffer");
 
   VkMemoryRequirements needs{};
   device.fn().vkGetBufferMemoryRequirements(device.handle(), handle_, &needs);

@@ -35,7 +35,8 @@ class Pinned final : public Data {
   const Memory& memory() const noexcept { return memory_->memory; }
   const Device& device() const noexcept { return *memory_->device; }
   std::byte* data() const noexcept { return memory().mapped(); }
-  VkDeviceSize size() const noexcept { return memory().size(); }
+  VkDeviceSize size() const noexcept override { return memory().size(); }
+  bool one_memory() const noexcept override { return true; }
 
  private:
   std::shared_ptr<LastingMemory> memory_;

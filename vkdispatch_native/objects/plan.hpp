@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "context/device.hpp"
@@ -45,6 +46,9 @@ class Plan final : public Resource {
   size_t binding_count() const noexcept { return types_.size(); }
   uint32_t push_constant_size() const noexcept { return push_constant_size_; }
   const std::string& name() const noexcept { return name_; }
+  // Where the kernel is defined, such as "heat.py:12"; set before the plan is used, or never.
+  void set_place(std::string place) { place_ = std::move(place); }
+  std::string title() const;                    // "'scale' (heat.py:12)"
   uint64_t id() const noexcept { return id_; }  // never given twice
   // For each device the driver's form of the pipeline, empty where it is what was given.
   const std::vector<std::string>& new_cache_data() const noexcept { return new_cache_data_; }
@@ -59,6 +63,7 @@ class Plan final : public Resource {
   std::vector<DeclaredBinding> declared_;
   uint32_t push_constant_size_;
   std::string name_;
+  std::string place_;
   std::vector<Pipeline> pipelines_;
   std::vector<size_t> pipeline_of_queue_;
   std::vector<std::string> new_cache_data_;

@@ -44,7 +44,7 @@ Command list_copy(Buffer& source, VkDeviceSize source_offset, Buffer& target, Vk
                                               std::to_string(source_offset) + " and " +
                                               std::to_string(target_offset) + " of one buffer overlap");
   }
-  return Copy{&target, target_offset, VK_NULL_HANDLE, source_offset, size, true, &source};
+  return Copy{&target, target_offset, VK_NULL_HANDLE, source_offset, size, true, &source, nullptr};
 }
 
 Command list_copy(Image& image, Buffer& other, VkDeviceSize offset, bool to_image) {
@@ -54,7 +54,7 @@ Command list_copy(Image& image, Buffer& other, VkDeviceSize offset, bool to_imag
     throw Error(ErrorKind::invalid_value, "offset: " + std::to_string(offset) + " is no multiple of the " +
                                               std::to_string(image.texel_size()) + " bytes of a texel");
   }
-  return ImageCopy{&image, region, VK_NULL_HANDLE, offset, to_image, &other};
+  return ImageCopy{&image, region, VK_NULL_HANDLE, offset, to_image, &other, nullptr};
 }
 
 Command list_copy(Image& source, Image& target) {
@@ -78,6 +78,7 @@ void CommandList::add(const Command& command, const Binding* bindings) {
   entries_.push_back({command, bindings_.size(), instance_size_, argument_size(command)});
   if (const Dispatch* dispatch = std::get_if<Dispatch>(&command)) {
     bindings_.insert(bindings_.end(), bindings, bindings + dispatch->binding_count);
+    note_renewals(entries_.back().first_binding);
   } else if (Timestamp* timestamp = std::get_if<Timestamp>(&entries_.back().command)) {
     timestamp->number = timestamp_count_++;
   }
@@ -107,6 +108,42 @@ void CommandList::note_shared(const Command& command, const Binding* bindings) {
     for_each_access(bound, note);
   } else {
     std::visit([&](const auto& each) { for_each_access(each, note); }, command);
+  }
+}
+
+// What a function makes while it is recorded is written before it is read, by each run of the list.
+void CommandList::note_renewals(size_t first_binding) {
+  for (size_t i = first_binding; i < bindings_.size(); ++i) {
+    Binding& b = bindings_[i];
+    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->id() >= born_) {
+      b.renews = renewable_.insert(b.buffer->id()).second && b.writes && !b.reads;
+    }
+  }
+}
+
+void CommandList::check_sources(size_t first, size_t last) {
+  std::lock_guard lock(mutex_);
+  std::unordered_set<uint64_t> renewed;
+  const auto check = [&](const auto& command) {
+    for_each_access(command, [&](const Data& data, bool reads, bool) {
+      for (size_t queue = first; reads && queue < last && renewed.count(data.id()) == 0; ++queue) {
+        data.poison(queue).check();
+      }
+    });
+    for_each_renewal(command, [&](const Renewal& renewal) {
+      if (renewal.parts == renewal.all) {
+        renewed.insert(renewal.data->id());
+      }
+    });
+  };
+  for (const Entry& entry : entries_) {
+    if (const Dispatch* dispatch = std::get_if<Dispatch>(&entry.command)) {
+      Dispatch bound = *dispatch;
+      bound.bindings = bindings_.data() + entry.first_binding;
+      check(bound);
+    } else {
+      std::visit(check, entry.command);
+    }
   }
 }
 
@@ -144,9 +181,11 @@ void CommandList::reset() {
   cache_.clear();
   entries_.clear();
   bindings_.clear();
+  born_ = Data::next_id();
   instance_size_ = 0;
   length_ = 0;
   shared_uses_.clear();
+  renewable_.clear();
   timestamp_count_ = 0;
 }
 
@@ -163,6 +202,7 @@ std::vector<std::pair<size_t, size_t>> CommandList::rearrange(const std::vector<
   instance_size_ = 0;
   length_ = 0;
   shared_uses_.clear();
+  renewable_.clear();
   timestamp_count_ = 0;
   std::vector<std::pair<size_t, size_t>> arguments;
   for (const size_t index : order) {
@@ -245,8 +285,15 @@ uint64_t CommandList::submit_segment(Queue& queue, Cache& cache, size_t index, c
   gather(queue, cache, begin, end, arguments);
   if (same) {
     const bool last = end == entries_.size();
-    cached.segment = std::make_unique<Segment>(queues_.size(), queue.index(), queue.device(), queue.family(),
-                                               gathered_, last, queue.shared());
+    try {
+      cached.segment = std::make_unique<Segment>(queues_.size(), queue.index(), queue.device(),
+                                                 queue.family(), gathered_, last, queue.shared());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::out_of_memory) {
+        throw;
+      }
+      return queue.append(gathered_, waited_for);  // it needs no memory of its own
+    }
     return queue.append(*cached.segment, waited_for);
   }
   retire(cached);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,8 @@ class CommandList {
     bool writes;
   };
   std::vector<SharedUse> shared_uses();
+  // Throws the failure of what the list needs, on the queues from `first` up to, without it, `last`.
+  void check_sources(size_t first, size_t last);
 
   // Waits only while the queue is crowded. Throws unless there are instance_count * instance_size() bytes.
   // Returns the value of the last command's batch, 0 where there is none.
@@ -87,6 +90,7 @@ class CommandList {
 
   void add(const Command& command, const Binding* bindings);
   void note_shared(const Command& command, const Binding* bindings);
+  void note_renewals(size_t first_binding);
   void prepare_queries(Queue& queue, Cache& cache);
   void gather(const Queue& queue, const Cache& cache, size_t begin, size_t end, const std::byte* arguments);
   uint64_t submit_segment(Queue& queue, Cache& cache, size_t index, const std::byte* arguments,
@@ -102,6 +106,8 @@ class CommandList {
   std::atomic<size_t> instance_size_{0};  // these two are asked for while others record or reset
   std::atomic<size_t> length_{0};
   std::vector<SharedUse> shared_uses_;
+  uint64_t born_ = Data::next_id();         // data from this one on were made for this list
+  std::unordered_set<uint64_t> renewable_;  // of them, those that dispatches have used
   uint32_t timestamp_count_ = 0;
   std::vector<Cache> cache_;       // by queue
   std::vector<Command> gathered_;  // scratch of submit_segment

@@ -49,6 +49,7 @@ class Graveyard {
 
   void retire(std::unique_ptr<Resource> resource) noexcept;  // never blocks
   void sweep() noexcept;                                     // destroys what the device is done with
+  class Pause;
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
   // Everything that is left: the device must be idle or lost.
@@ -68,6 +69,21 @@ class Graveyard {
   std::vector<uint64_t> completed_;  // scratch of sweep, by queue
   std::atomic<size_t> count_{0};
   Holds& holds_;
+};
+
+// Nothing is destroyed while there is one.
+class Graveyard::Pause {
+ public:
+  explicit Pause(Graveyard& graveyard)
+      : holds_(graveyard.holds_), number_(holds_.begin()), lock_(graveyard.mutex_) {}
+  ~Pause() { holds_.end(number_); }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  Holds& holds_;
+  const unsigned number_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace vkd

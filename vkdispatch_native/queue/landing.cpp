@@ -13,6 +13,7 @@ int Landing::take() {
     Part& part = parts_[i];
     if (!part.taken && timeline_.passed(part.value)) {
       part.taken = true;
+      part.poison.clear();
       return static_cast<int>(i);
     }
   }
@@ -21,7 +22,9 @@ int Landing::take() {
 
 void Landing::give_back(int part, uint64_t value) noexcept {
   std::lock_guard lock(mutex_);
-  parts_[static_cast<size_t>(part)] = {false, value};
+  Part& given = parts_[static_cast<size_t>(part)];
+  given.taken = false;
+  given.value = value;
 }
 
 }  // namespace vkd

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "objects/memory.hpp"
+#include "objects/poison.hpp"
 #include "queue/timeline.hpp"
 
 namespace vkd {
@@ -22,6 +23,7 @@ class Landing {
   int take();  // the number of a part that nobody uses, or kNone
   // The part is free once the device has passed `value`, its last user.
   void give_back(int part, uint64_t value) noexcept;
+  Poison& poison(int part) noexcept { return parts_[static_cast<size_t>(part)].poison; }
 
   VkBuffer buffer() const noexcept { return memory_.handle(); }
   static VkDeviceSize offset(int part) noexcept { return static_cast<VkDeviceSize>(part) * kPart; }
@@ -32,6 +34,7 @@ class Landing {
   struct Part {
     bool taken = false;
     uint64_t value = 0;
+    Poison poison{false};
   };
 
   Device& device_;

@@ -13,7 +13,6 @@ namespace vkd {
 
 namespace {
 
-constexpr uint64_t kForever = ~uint64_t{0};
 // The thread naps between looks while a program keeps appending: waking it costs the appender a system call.
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kNapsBeforeSleep = 20;
@@ -67,7 +66,10 @@ Queue::Queue(size_t index, size_t slot, Device& device, const QueueHandle& handl
       thread_([this] { run(); }) {}
 
 Queue::~Queue() {
-  close();
+  if (thread_.joinable()) {
+    stop();
+    thread_.join();
+  }
 }
 
 // ---- appending
@@ -203,6 +205,14 @@ uint64_t Queue::append_copy(const ImageCopy& copy) {
   return add(copy);
 }
 
+uint64_t Queue::append(const Renewal& renewal) {
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(renewal);
+  renewal.data->mark_read(slot_, batch.value);
+  return added(batch);
+}
+
 Point Queue::transfer(const Copy& copy) {
   if (peers_[0].queue == nullptr) {
     return {slot_, append_copy(copy)};
@@ -235,9 +245,8 @@ std::vector<Point> Queue::work_given() {
 }
 
 void Queue::make_room() {
-  while (gathered_.load(std::memory_order_relaxed) > kMaxGathered / 2 && submit_next()) {
+  while (gathered_.load(std::memory_order_relaxed) > kMaxGathered / 2 && submit_next(Patience::caller)) {
   }
-  throw_failure();
 }
 
 uint64_t Queue::last_value() {
@@ -245,8 +254,8 @@ uint64_t Queue::last_value() {
   return next_value_ - 1;
 }
 
-void Queue::push_out(uint64_t value, bool may_wait) {
-  while (submitted_.load(std::memory_order_acquire) < value && submit_next(may_wait)) {
+void Queue::push_out(uint64_t value, Patience patience) {
+  while (submitted_.load(std::memory_order_acquire) < value && submit_next(patience)) {
   }
 }
 
@@ -256,8 +265,9 @@ bool Queue::is_ahead(uint64_t value, const Device& device) {
 }
 
 void Queue::flush(uint64_t value) {
-  push_out(value);
-  throw_failure();
+  shared_.ending.check();
+  push_out(value, Patience::caller);
+  raise_failures(value);
 }
 
 uint64_t Queue::backlog() {
@@ -267,20 +277,49 @@ uint64_t Queue::backlog() {
 
 bool Queue::wait(uint64_t value, uint64_t timeout_ns) {
   // Where there is a limit, what would have to wait before it can be submitted is left to the queue's thread.
-  push_out(value, timeout_ns == kForever);
+  push_out(value, timeout_ns == kForever ? Patience::caller : Patience::none);
   if (submitted_.load(std::memory_order_acquire) < value) {
     rouse();
   }
-  throw_failure();
-  try {
-    const bool in_time = timeline_.wait(value, timeout_ns, true);
-    graveyard_.sweep();
-    return in_time;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::device_lost) {
-      shared_.lost.store(true);
+  const bool in_time = reach(value, timeout_ns, true);
+  graveyard_.sweep();
+  return in_time;
+}
+
+// In slices: a batch that is not submitted yet may fail, another thread may see that the device is lost, and
+// the caller may be interrupted.
+bool Queue::reach(uint64_t value, uint64_t timeout_ns, bool interruptible) {
+  constexpr uint64_t slice = kSlice.count();
+  const int64_t begin = timeout_ns > slice && timeout_ns != kForever ? host_now() : 0;
+  uint64_t left = timeout_ns;
+  for (bool first = true;; first = false) {
+    shared_.ending.check();
+    try {
+      if (timeline_.wait(value, std::min(left, slice), interruptible && first)) {
+        return true;
+      }
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::device_lost) {
+        std::lock_guard lock(submit_mutex_);
+        lose(error);
+        shared_.ending.check();
+      }
+      throw;
     }
-    throw;
+    watch_time();
+    if (left == 0) {
+      return false;
+    }
+    if (interruptible) {
+      check_signals();
+    }
+    if (timeout_ns <= slice) {
+      return false;
+    }
+    if (timeout_ns != kForever) {
+      const auto passed = static_cast<uint64_t>(host_now() - begin);
+      left = timeout_ns - std::min(timeout_ns, passed);
+    }
   }
 }
 
@@ -311,48 +350,93 @@ void Queue::run() noexcept {
   }
   std::unique_lock lock(mutex_);
   auto awake = [this] { return stop_ || tidy_ || !batches_.empty(); };
-  for (;;) {
+  while (!shared_.ending.hung()) {
     for (int nap = 0; nap < kNapsBeforeSleep && !awake(); ++nap) {
       wake_.wait_for(lock, kNap);
     }
     asleep_ = true;
-    while (!wake_.wait_for(lock, kLongSleep, awake)) {
+    const std::chrono::nanoseconds sleep = shared_.timeout_ns != 0 ? kSlice : kLongSleep;
+    while (!wake_.wait_for(lock, sleep, awake) && !shared_.ending.hung()) {
       lock.unlock();
       drop_spare_pages(kLongSleep);
+      watch_time();
       lock.lock();
     }
     asleep_ = false;
-    const bool work = !batches_.empty();
-    if (!work && stop_) {
-      return;
+    if (batches_.empty() && stop_) {
+      break;
     }
-    if (!work) {
-      tidy_ = false;  // else once more, after the batch that is about to go
-    }
-    lock.unlock();
+    do_work(lock);
+  }
+  has_left_ = true;
+  left_.notify_all();
+}
+
+void Queue::do_work(std::unique_lock<std::mutex>& lock) {
+  const bool work = !batches_.empty();
+  if (!work) {
+    tidy_ = false;  // else once more, after the batch that is about to go
+  }
+  lock.unlock();
+  try {
     // With work at hand one batch may still run while the next gathers; without, the thread is here to clear
     // up.
     const uint64_t submitted = submitted_.load();
-    const uint64_t enough = work ? submitted - std::min(submitted, kBatchesInFlight) : submitted;
-    await(enough);
-    submit_next();
-    graveyard_.sweep();
-    lock.lock();
+    reach(work ? submitted - std::min(submitted, kBatchesInFlight) : submitted, kForever, false);
+  } catch (const Error&) {
+    // The device is lost: what is gathered fails.
+  }
+  try {
+    submit_next(Patience::thread);
+  } catch (const Error&) {
+    // It hangs: whoever asks for the work is told.
+  }
+  graveyard_.sweep();
+  lock.lock();
+}
+
+void Queue::stop() noexcept {
+  std::lock_guard lock(mutex_);
+  stop_ = true;
+  wake_.notify_one();
+}
+
+void Queue::join(bool interruptible) {
+  if (thread_.joinable()) {
+    std::unique_lock lock(mutex_);
+    while (!left_.wait_for(lock, kSlice, [this] { return has_left_; })) {
+      lock.unlock();
+      if (interruptible) {
+        check_signals();
+      }
+      lock.lock();
+    }
+    lock.unlock();
+    thread_.join();
+  }
+  if (!shared_.ending.reached()) {
+    try {
+      reach(submitted_.load(), kForever, interruptible);
+    } catch (const Error&) {
+      // The devices are asked themselves before anything is destroyed.
+    }
   }
 }
 
-void Queue::close() noexcept {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-    wake_.notify_one();
-  }
+void Queue::detach() noexcept {
+  stop();
   if (thread_.joinable()) {
-    thread_.join();  // it drains what is gathered first
+    thread_.detach();
   }
-  await(submitted_.load());
-  in_flight_.clear();
-  spare_frames_.clear();
+}
+
+void Queue::free_idle_memory() noexcept {
+  {
+    std::lock_guard lock(submit_mutex_);
+    spare_frames_.clear();
+  }
+  free_idle(upload_mutex_, upload_ring_);
+  free_idle(download_mutex_, download_ring_);
 }
 
 }  // namespace vkd

@@ -7,13 +7,14 @@
 
 #include <array>
 #include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 
+#include "libs/interrupts.hpp"
 #include "libs/ring.hpp"
 #include "objects/pinned.hpp"
+#include "queue/failures.hpp"
 #include "queue/graveyard.hpp"
 #include "queue/landing.hpp"
 #include "queue/staging.hpp"
@@ -50,16 +51,19 @@ class Queue {
   uint64_t append(const std::vector<Command>& commands, bool waited_for);
   uint64_t append(Segment& segment, bool waited_for);
   uint64_t append(Image& image);  // a new one, before anything uses it
+  // What follows writes these parts of the data, and nothing of them is read before.
+  uint64_t append(const Renewal& renewal);
 
   // What is appended from here on waits, on the device, until other queues have passed these values.
   uint64_t append_waits(std::vector<Batch::Wait> waits);
   // Fills the queue's copy of a buffer from that of another one of the same size.
   uint64_t append_copy_of(Buffer& buffer, Buffer& other) {
-    return append_copy({&buffer, 0, other.memory(index_).handle(), 0, buffer.size(), true, &other});
+    return append_copy({&buffer, 0, other.memory(index_).handle(), 0, buffer.size(), true, &other, nullptr});
   }
   // Fills the queue's copy of a buffer from another copy of it on the same device.
-  uint64_t append_copy_of(Buffer& buffer, VkBuffer other) {
-    return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr});
+  uint64_t append_copy_of(Buffer& buffer, size_t queue) {
+    const VkBuffer other = buffer.memory(queue).handle();
+    return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr, &buffer.poison(queue)});
   }
 
   // Twins copy to and from pinned memory while this queue computes, in this queue's order as far as the
@@ -75,11 +79,17 @@ class Queue {
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
   void make_room();
 
-  // Submits what is needed, as far as that takes no longer; false: not in time.
+  // Submits what is needed, as far as that takes no longer; false: not in time. Says nothing of what failed.
   bool wait(uint64_t value, uint64_t timeout_ns);
+  // Of the batches that were submitted or failed: see Failures.
+  void raise_failures(uint64_t last) { failures_.check(last); }
+  void raise_failures(uint64_t before, uint64_t last) { failures_.check(before, last); }
   uint64_t last_value();       // of everything appended so far
   void flush(uint64_t value);  // submits up to this value, and does not wait for it
   uint64_t backlog();          // batches that the device has not finished
+  // What it was given and has not finished, and more where the device is lost; "": nothing. See
+  // stages/launches.hpp.
+  std::string describe_work();
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be
@@ -91,7 +101,7 @@ class Queue {
   // too large for that, or the memory mapped. What is begun must be finished; null: nobody wants it any more.
   Reading begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size,
                          Pinned* pinned);
-  void finish_download(const Reading& reading, std::byte* data) noexcept;
+  void finish_download(const Reading& reading, std::byte* data);
   // The same for one whole mip level.
   void upload(Image& image, uint32_t level, const std::byte* data);
   void download(Image& image, uint32_t level, std::byte* data);
@@ -101,9 +111,12 @@ class Queue {
   void set_clock(uint64_t ticks);
   void collect_timings();  // of all that the device has done
 
-  void rouse() noexcept;  // has the thread look for work
-  void tidy() noexcept;   // has the thread look after the graveyard once the device gets further
-  void close() noexcept;  // finishes what was given, then ends the thread
+  void rouse() noexcept;             // has the thread look for work
+  void tidy() noexcept;              // has the thread look after the graveyard once the device gets further
+  void stop() noexcept;              // has the thread end when it has finished what was given
+  void join(bool interruptible);     // waits for that, and for the device
+  void detach() noexcept;            // leaves the thread alone: it ends by itself, and nothing is destroyed
+  void free_idle_memory() noexcept;  // that nobody may be using
 
   size_t index() const noexcept { return index_; }
   size_t slot() const noexcept { return slot_; }
@@ -130,8 +143,11 @@ class Queue {
 
   struct InFlight {
     std::unique_ptr<Frame> frame;
-    uint64_t value = 0;
+    std::unique_ptr<Batch> batch;
   };
+
+  // Who waits: nobody, the queue's thread, or a caller whom signals interrupt.
+  enum class Patience { none, thread, caller };
 
   uint64_t append_copy(const Copy& copy);
   uint64_t append_copy(const ImageCopy& copy);
@@ -141,11 +157,9 @@ class Queue {
   // being the last of it. Under mutex_.
   template <typename Before>
   void follow_peers(Before before);
-  // flush() that leaves failures for later, and with `may_wait` off what has to wait for a device as well
-  void push_out(uint64_t value, bool may_wait = true);
+  void push_out(uint64_t value, Patience patience);  // flush() that leaves failures for later
   bool is_ahead(uint64_t value, const Device& device);
-  void wait_for_last(const Resource& resource, bool writes);  // access, on this queue and its twin
-  uint64_t added(Batch& batch);                               // under mutex_: one command more
+  uint64_t added(Batch& batch);  // under mutex_: one command more
   // Move host memory through a ring. `next(most)` gives the bytes of the next piece, 0 when done; `append`
   // the command that copies the oldest piece it was not asked for yet.
   template <typename Next, typename Append>
@@ -153,23 +167,34 @@ class Queue {
   template <typename Next, typename Append>
   void stream_down(std::byte* data, VkDeviceSize total, Next next, Append append);
   void prepare(StagingRing& ring, VkDeviceSize total);
+  void free_idle(std::mutex& mutex, StagingRing& ring) noexcept;
   void start_batch();    // under mutex_
   Batch& open_batch();   // under mutex_
   void wake() noexcept;  // under mutex_
   void run() noexcept;   // the thread
+  void do_work(std::unique_lock<std::mutex>& lock);
   void prepare_downloads() noexcept;
   // The oldest gathered batch; false when there is none, or it had to wait for a device and must not.
-  bool submit_next(bool may_wait = true);
-  void submit(Batch& batch);
-  void submit_or_abandon(std::unique_ptr<Batch> batch);  // under submit_mutex_
-  void await(uint64_t value) noexcept;                   // what was submitted
+  bool submit_next(Patience patience);
+  void settle(std::unique_ptr<Batch> batch);  // submits it, or has it fail; under submit_mutex_
+  void submit(std::unique_ptr<Batch>& batch);
+  bool reach(uint64_t value, uint64_t timeout_ns, bool interruptible);  // what was submitted
+  void watch_time() noexcept;
+  void end_if_late();
   void record(Batch& batch, Frame& frame, bool timed);
+  template <typename AnyCommand>
+  bool skip(const AnyCommand& command, uint64_t batch);
+  template <typename AnyCommand>
+  void start_images(const AnyCommand& command, Recorder& recorder);
+  void start_image(Image& image, Recorder& recorder);
   void collect(InFlight& done);
+  void recycle(std::unique_ptr<Batch> batch);
   uint64_t frame_needed() noexcept;
   std::unique_ptr<Frame> take_frame();
-  void keep_failure();
-  void abandon(uint64_t value) noexcept;
-  void throw_failure();
+  void fail(const Batch& batch, const Error& error);
+  void lose(const Error& error);
+  std::string describe_own_work(bool lost);
+  std::string describe_loss() noexcept;
 
   const size_t index_;
   const size_t slot_;
@@ -211,18 +236,20 @@ class Queue {
   int64_t timed_floor_ = 0;   // when all timed before the epoch had
   std::vector<std::unique_ptr<Frame>> spare_frames_;
   std::atomic<uint64_t> submitted_{0};
-
-  std::mutex failure_mutex_;
-  std::exception_ptr
-      failure_;  // of a submit on the queue's own thread; thrown once, at the next call that waits
-  std::atomic<bool> failed_{false};
+  std::vector<Image*> started_images_;  // by what is being recorded
+  uint64_t watched_ = 0;                // the last batch that was done
+  int64_t watched_since_ = 0;           // and since when the next one has run
+  Failures failures_;
 
   std::mutex upload_mutex_;
   StagingRing upload_ring_;
   std::mutex download_mutex_;
   StagingRing download_ring_;
+  bool download_left_ = false;  // the last download was given up
   Landing landing_;
 
+  std::condition_variable left_;
+  bool has_left_ = false;
   std::thread thread_;
 };
 

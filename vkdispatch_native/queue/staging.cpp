@@ -12,11 +12,15 @@ constexpr VkDeviceSize kAlignment = 768;  // of three channels too: copies of im
 
 void StagingRing::resize_for(VkDeviceSize size) {
   if (!suits(size)) {
-    blocks_.clear();
-    current_ = 0;
-    offset_ = 0;
+    free();
     block_size_ = kLargeBlock;
   }
+}
+
+void StagingRing::free() noexcept {
+  blocks_.clear();
+  current_ = 0;
+  offset_ = 0;
 }
 
 uint64_t StagingRing::busy_until() const noexcept {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "objects/memory.hpp"
+#include "objects/poison.hpp"
 
 namespace vkd {
 
@@ -26,6 +27,8 @@ class StagingRing {
   bool suits(VkDeviceSize size) const noexcept { return size <= kFewBytes || block_size_ == kLargeBlock; }
   uint64_t busy_until() const noexcept;  // the timeline value of the last user of any block
   VkDeviceSize block_size() const noexcept { return block_size_; }
+  Poison& poison() noexcept { return poison_; }  // of the copies to it that are under way
+  void free() noexcept;                          // only when the device is done with all of them
 
   // The timeline value to wait for before the slice that take(size) would hand out may be overwritten.
   uint64_t busy_until(VkDeviceSize size) const noexcept;
@@ -50,6 +53,7 @@ class StagingRing {
   std::vector<Block> blocks_;
   size_t current_ = 0;
   VkDeviceSize offset_ = 0;
+  Poison poison_{false};
 };
 
 }  // namespace vkd

@@ -1,6 +1,10 @@
 // How a queue records its batches and gives them to the device.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <new>
+#include <sstream>
+#include <thread>
 #include <utility>
 
 #include "context/instance.hpp"
@@ -9,28 +13,33 @@
 
 namespace vkd {
 
-namespace {
-
-constexpr uint64_t kForever = ~uint64_t{0};
-
-}  // namespace
-
 // Under submit_mutex_: what the device has to pass before there is a frame for one submit more; 0: nothing.
 uint64_t Queue::frame_needed() noexcept {
   try {
-    const bool full = in_flight_.size() >= kMaxFrames && !timeline_.passed(in_flight_.front().value);
-    return full && !shared_.lost.load() ? in_flight_.front().value : 0;
+    const bool full = in_flight_.size() >= kMaxFrames && !timeline_.passed(in_flight_.front().batch->value);
+    return full && !shared_.ending.reached() ? in_flight_.front().batch->value : 0;
   } catch (...) {
     return 0;  // a lost device: the submit will say so
   }
 }
 
+// A frame that cannot be used again, or whose times cannot be read, is none of the next batch's business.
 std::unique_ptr<Frame> Queue::take_frame() {
-  while (!in_flight_.empty() && timeline_.passed(in_flight_.front().value)) {
-    collect(in_flight_.front());
-    in_flight_.front().frame->reset();
-    spare_frames_.push_back(std::move(in_flight_.front().frame));
+  while (!in_flight_.empty() && timeline_.passed(in_flight_.front().batch->value)) {
+    InFlight done = std::move(in_flight_.front());
     in_flight_.pop_front();
+    try {
+      collect(done);
+    } catch (const Error& error) {
+      shared_.timings.note_failure(error);
+    }
+    try {
+      done.frame->reset();
+      spare_frames_.push_back(std::move(done.frame));
+    } catch (const Error&) {
+      done.frame.reset();
+    }
+    recycle(std::move(done.batch));
   }
   if (spare_frames_.empty()) {
     return std::make_unique<Frame>(device_, handle_.family);
@@ -45,7 +54,7 @@ void Queue::collect(InFlight& done) {
   if (!done.frame->timed()) {
     return;
   }
-  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(slot_, done.value, clock_);
+  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(slot_, done.batch->value, clock_);
   for (TimedCommand& command : commands) {
     // A barrier holds back the command but not the timestamp before it.
     if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
@@ -69,7 +78,7 @@ void Queue::set_clock(uint64_t ticks) {
 
 void Queue::collect_timings() {
   std::lock_guard lock(submit_mutex_);
-  for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].value); ++i) {
+  for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].batch->value); ++i) {
     collect(in_flight_[i]);
   }
 }
@@ -77,6 +86,7 @@ void Queue::collect_timings() {
 void Queue::record(Batch& batch, Frame& frame, bool timed) {
   command_buffers_.clear();
   log_.clear();
+  started_images_.clear();
   Recorder recorder(index_, frame, hazards_, shared_, log_);
   if (timed) {
     recorder.time();
@@ -96,7 +106,11 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
   };
   bool host_reads = false;  // without a copy, of what the batch writes
   auto record = [&](const auto& command) {
+    if (Poison::anywhere() && skip(command, batch.value)) {
+      return;
+    }
     begin();
+    start_images(command, recorder);
     recorder.record(command);
     host_reads = host_reads || vkd::host_reads(command, index_);
   };
@@ -126,9 +140,23 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
         break;
       case Batch::Kind::image_start:
         begin();
-        recorder.start(*entry.image);
+        start_image(*entry.image, recorder);
+        break;
+      case Batch::Kind::renewal:
+        entry.renewal.data->poison(slot_).clear(entry.renewal.parts, entry.renewal.all);
         break;
       case Batch::Kind::replay:
+        if (Poison::anywhere() && skip(*entry.segment, batch.value)) {
+          break;
+        }
+        if (shared_.unstarted_images.load(std::memory_order_relaxed) > 0) {
+          begin();
+          entry.segment->visit_images([&](Image& image) {
+            if (image.unstarted(index_)) {
+              start_image(image, recorder);
+            }
+          });
+        }
         end();
         entry.segment->apply(hazards_);
         command_buffers_.push_back(entry.segment->commands());
@@ -149,23 +177,56 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
   }
 }
 
-void Queue::submit(Batch& batch) {
+// Whether a command is left out, as it needs what was not written: what it would have written is not, either.
+template <typename AnyCommand>
+bool Queue::skip(const AnyCommand& command, uint64_t batch) {
+  if (const FailurePtr failure = source_failure(command, slot_)) {
+    for_each_target(command, slot_, [&](Poison& poison) { poison.set(failure); });
+    failures_.add(batch, failure);
+    return true;
+  }
+  for_each_renewal(command, [&](const Renewal& renewal) {
+    renewal.data->poison(slot_).clear(renewal.parts, renewal.all);
+  });
+  return false;
+}
+
+template <typename AnyCommand>
+void Queue::start_images(const AnyCommand& command, Recorder& recorder) {
+  if (shared_.unstarted_images.load(std::memory_order_relaxed) > 0) {
+    for_each_access(command, [&](Data& data, bool, bool) {
+      Image* image = dynamic_cast<Image*>(&data);
+      if (image != nullptr && image->unstarted(index_)) {
+        start_image(*image, recorder);
+      }
+    });
+  }
+}
+
+void Queue::start_image(Image& image, Recorder& recorder) {
+  if (std::find(started_images_.begin(), started_images_.end(), &image) == started_images_.end()) {
+    recorder.start(image);
+    started_images_.push_back(&image);
+  }
+}
+
+void Queue::submit(std::unique_ptr<Batch>& batch) {
   const bool timed = shared_.timings.on() && has_timestamps();
   const int64_t begin = timed ? host_now() : 0;
   std::unique_ptr<Frame> frame = take_frame();
-  record(batch, *frame, timed);
+  record(*batch, *frame, timed);
 
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
   values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &batch.value;
+  values.pSignalSemaphoreValues = &batch->value;
   const VkSemaphore semaphore = timeline_.handle();
   std::vector<VkSemaphore> waited_for;
   std::vector<uint64_t> waited_values;
-  for (const Batch::Wait& wait : batch.waits) {
+  for (const Batch::Wait& wait : batch->waits) {
     if (&wait.queue->device_ == &device_) {
       waited_for.push_back(wait.queue->timeline_.handle());
-      waited_values.push_back(wait.value);
+      waited_values.push_back(wait.queue->timeline_.signalled_for(wait.value));
     }
   }
   const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
@@ -181,21 +242,38 @@ void Queue::submit(Batch& batch) {
   info.pCommandBuffers = command_buffers_.data();
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &semaphore;
+  if (shared_.timeout_ns != 0 && timeline_.completed() >= batch->value - 1) {
+    watched_since_ = host_now();  // it begins at once
+  }
+  VkResult result = VK_SUCCESS;
   {
     std::lock_guard lock(*handle_.mutex);
-    check(device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+    result = device_.fn().vkQueueSubmit(handle_.handle, 1, &info, VK_NULL_HANDLE);
   }
-  in_flight_.push_back({std::move(frame), batch.value});
+  const uint64_t value = batch->value;
+  const size_t size = batch->size();
+  if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) {  // where it is lost, it may have begun
+    in_flight_.push_back({std::move(frame), std::move(batch)});
+  }
+  check(result, "vkQueueSubmit");
+  for (Image* image : started_images_) {
+    if (image->unstarted(index_)) {
+      image->set_unstarted(index_, false);
+      shared_.unstarted_images.fetch_sub(1);
+    }
+  }
   if (timed) {
     std::lock_guard lock(shared_.timings.mutex);
-    shared_.timings.submits.push_back({slot_, batch.value, batch.size(), begin, host_now()});
+    shared_.timings.submits.push_back({slot_, value, size, begin, host_now()});
   }
 }
 
 // What the oldest batch waits for is submitted before it is: queues may share one of the device's, where a
 // wait for something submitted later would never end. Devices do not wait for each other: the host does it
 // for them. Nobody waits for a device with submit_mutex_ held: others, who must not wait, want it too.
-bool Queue::submit_next(bool may_wait) {
+bool Queue::submit_next(Patience patience) {
+  const bool may_wait = patience != Patience::none;
+  const bool interruptible = patience == Patience::caller;
   uint64_t cleared = 0;  // the batch whose waits were seen to
   for (;;) {
     std::vector<Batch::Wait> waits;
@@ -208,11 +286,12 @@ bool Queue::submit_next(bool may_wait) {
       }
       needed = frame_needed();
       Batch& oldest = *batches_.front();
-      if (needed == 0 && (oldest.waits.empty() || oldest.value == cleared)) {
+      const bool ready = oldest.waits.empty() || oldest.value == cleared || shared_.ending.reached();
+      if (needed == 0 && ready) {
         std::unique_ptr<Batch> batch = std::move(batches_.front());
         batches_.pop_front();
         lock.unlock();
-        submit_or_abandon(std::move(batch));
+        settle(std::move(batch));
         return true;
       }
       if (needed == 0) {
@@ -224,82 +303,195 @@ bool Queue::submit_next(bool may_wait) {
       if (!may_wait) {
         return false;
       }
-      await(needed);
+      reach(needed, kForever, interruptible);
     }
     for (const Batch::Wait& wait : waits) {
-      wait.queue->push_out(wait.value, may_wait);
+      wait.queue->push_out(wait.value, patience);
       if (!may_wait && !wait.queue->is_ahead(wait.value, device_)) {
         return false;
       }
       if (&wait.queue->device_ != &device_) {
-        wait.queue->await(wait.value);
+        wait.queue->reach(wait.value, kForever, interruptible);
       }
     }
   }
 }
 
-void Queue::submit_or_abandon(std::unique_ptr<Batch> batch) {
-  try {
-    submit(*batch);
-  } catch (...) {
-    keep_failure();
-    distrust_hazards_ = true;
-    abandon(batch->value);
-  }
-  submitted_.store(batch->value, std::memory_order_release);
-
+// A shortage of memory may pass when what is idle was given back: a batch fails at the second try.
+void Queue::settle(std::unique_ptr<Batch> batch) {
+  const Batch& settled = *batch;  // submit() moves it where it lives on
+  const uint64_t value = batch->value;
   const size_t size = batch->size();
+  for (bool tried = false;; tried = true) {
+    try {
+      shared_.ending.check();
+      submit(batch);
+      break;
+    } catch (const Error& error) {
+      distrust_hazards_ = true;
+      if (error.kind() == ErrorKind::device_lost) {
+        lose(error);
+      }
+      if (error.kind() != ErrorKind::out_of_memory || tried) {
+        fail(settled, error);
+        break;
+      }
+    } catch (const std::bad_alloc&) {
+      distrust_hazards_ = true;
+      if (tried) {
+        fail(settled, Error(ErrorKind::out_of_memory, "out of host memory"));
+        break;
+      }
+    }
+    spare_frames_.clear();
+    device_.free_spares();
+    graveyard_.sweep();
+  }
+  submitted_.store(value, std::memory_order_release);
+  gathered_.fetch_sub(size, std::memory_order_relaxed);
+  if (batch) {
+    recycle(std::move(batch));
+  }
+}
+
+void Queue::recycle(std::unique_ptr<Batch> batch) {
   batch->clear();
   std::lock_guard lock(mutex_);
-  gathered_.fetch_sub(size, std::memory_order_relaxed);
   spare_batches_.push_back(std::move(batch));
 }
 
-void Queue::await(uint64_t value) noexcept {
-  try {
-    timeline_.wait(value, kForever, false);
-  } catch (...) {
-    shared_.lost.store(true);
+// Under submit_mutex_. All that waits for the batch or needs what it should have written gets the error.
+void Queue::fail(const Batch& batch, const Error& error) {
+  const std::string where = "queue " + std::to_string(index_) + ": ";
+  const std::string work = describe_launches(batch);
+  const auto failure = std::make_shared<Failure>(
+      Error(error.kind(), where + error.what() + (work.empty() ? "" : "; not run: " + work)));
+  auto poison = [&](const auto& command) {
+    for_each_target(command, slot_, [&](Poison& each) { each.set(failure); });
+  };
+  for (const Batch::Entry& entry : batch.entries()) {
+    switch (entry.kind) {
+      case Batch::Kind::dispatch:
+        poison(batch.dispatch(entry));
+        break;
+      case Batch::Kind::copy:
+        poison(entry.copy);
+        break;
+      case Batch::Kind::image_copy:
+        poison(entry.image_copy);
+        break;
+      case Batch::Kind::image_pair:
+        poison(entry.image_pair);
+        break;
+      case Batch::Kind::replay:
+        poison(*entry.segment);
+        break;
+      case Batch::Kind::image_start:
+        if (!entry.image->unstarted(index_)) {
+          entry.image->set_unstarted(index_, true);
+          shared_.unstarted_images.fetch_add(1);
+        }
+        break;
+      case Batch::Kind::barrier:
+      case Batch::Kind::timestamp:
+      case Batch::Kind::renewal:
+        break;
+    }
+  }
+  shared_.failures.fetch_add(1);
+  failures_.add(batch.value, failure);
+  timeline_.skip(batch.value);
+}
+
+// Under submit_mutex_.
+void Queue::lose(const Error& error) {
+  if (!shared_.ending.reached()) {
+    const std::string text = std::string("the device was lost: ") + error.what();
+    shared_.ending.set(Error(ErrorKind::device_lost, text + describe_loss()), false);
   }
 }
 
-// Called inside a catch block.
-void Queue::keep_failure() {
-  std::exception_ptr failure = std::current_exception();
+// Under submit_mutex_, for the end of a message. The queue that sees the loss need not be the one that has
+// caused it.
+std::string Queue::describe_loss() noexcept {
+  constexpr int kTries = 20;
   try {
-    throw;
-  } catch (const Error& error) {
-    const std::string where = "queue " + std::to_string(index_) + ": ";
-    failure = std::make_exception_ptr(Error(error.kind(), where + error.what()));
-  } catch (...) {  // as it is
-  }
-  std::lock_guard lock(failure_mutex_);
-  if (!failure_) {
-    failure_ = failure;
-  }
-  failed_.store(true);
-}
-
-// A batch that could not be submitted still has to pass on the timeline, or its waiters would wait for ever.
-void Queue::abandon(uint64_t value) noexcept {
-  try {
-    const uint64_t before = submitted_.load();
-    timeline_.wait(before, kForever, false);
-    timeline_.signal(value);
-  } catch (...) {
-    shared_.lost.store(true);
+    std::string text;
+    const std::vector<Queue*>* queues = shared_.queues.load();
+    for (Queue* queue : queues != nullptr ? *queues : std::vector<Queue*>{this}) {
+      std::unique_lock lock(queue->submit_mutex_, std::defer_lock);
+      // Two queues that lose the device at once would wait for each other: one goes without the other's work.
+      for (int tries = 0; queue != this && !lock.try_lock() && tries < kTries; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      const std::string work = queue == this || lock.owns_lock() ? queue->describe_own_work(true) : "";
+      text += work.empty() ? "" : "; queue " + std::to_string(queue->index_) + ": " + work;
+    }
+    const std::string cause = describe_cause(device_, text.empty());
+    return cause.empty() ? text : text + "; " + cause;
+  } catch (...) {  // no memory for the text
+    return {};
   }
 }
 
-void Queue::throw_failure() {
-  if (!failed_.load()) {
+std::string Queue::describe_work() {
+  std::lock_guard lock(submit_mutex_);
+  return describe_own_work(false);
+}
+
+// Under submit_mutex_.
+std::string Queue::describe_own_work(bool lost) {
+  std::vector<Pending> pending;
+  std::lock_guard lock(mutex_);
+  const Graveyard::Pause pause(graveyard_);
+  const uint64_t completed = lost ? timeline_.known() : timeline_.completed();
+  for (size_t i = 0; i < in_flight_.size(); ++i) {
+    if (in_flight_[i].batch->value > completed) {
+      pending.push_back({in_flight_[i].batch.get(), in_flight_[i].frame.get()});
+    }
+  }
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    pending.push_back({batches_[i].get(), nullptr});
+  }
+  return vkd::describe_work(device_, handle_.handle, index_, lost, pending);
+}
+
+// A batch that has run for longer than the context allows: nothing will stop it.
+void Queue::watch_time() noexcept {
+  if (shared_.timeout_ns == 0) {
     return;
   }
-  std::lock_guard lock(failure_mutex_);
-  failed_.store(shared_.lost.load());  // a lost device stays lost: every later call says so
-  std::exception_ptr failure = shared_.lost.load() ? failure_ : std::exchange(failure_, nullptr);
-  if (failure) {
-    std::rethrow_exception(failure);
+  const std::unique_lock lock(submit_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) {
+    try {
+      end_if_late();
+    } catch (const std::exception&) {
+      return;  // a lost device: whoever waits for it is told
+    }
+  }
+}
+
+// Under submit_mutex_.
+void Queue::end_if_late() {
+  const uint64_t done = timeline_.completed();
+  const int64_t now = host_now();
+  const Batch* next = nullptr;
+  for (size_t i = 0; i < in_flight_.size() && next == nullptr; ++i) {
+    next = in_flight_[i].batch->value > done ? in_flight_[i].batch.get() : nullptr;
+  }
+  const bool runs =
+      next != nullptr && std::all_of(next->waits.begin(), next->waits.end(), [](const Batch::Wait& wait) {
+        return wait.queue->timeline_.passed(wait.value);
+      });
+  if (!runs || done != std::exchange(watched_, done)) {
+    watched_since_ = now;
+    return;
+  }
+  if (static_cast<uint64_t>(now - watched_since_) > shared_.timeout_ns) {
+    std::ostringstream text;
+    text << "queue " << index_ << ": a batch has run for longer than the context's timeout of "
+         << static_cast<double>(shared_.timeout_ns) * 1e-9 << " s; " << describe_own_work(false);
+    shared_.ending.set(Error(ErrorKind::device_timeout, text.str()), true);
   }
 }
 

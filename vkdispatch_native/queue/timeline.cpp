@@ -1,5 +1,6 @@
 #include "queue/timeline.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr std::chrono::microseconds kSpin{100};
 // A CPU driver needs the cores for the very work that is waited for: its threads go first, and not for long.
 constexpr std::chrono::microseconds kYield{40};
+constexpr std::chrono::milliseconds kRest{1};
+constexpr int kMostShortages = 5000;
 
 }  // namespace
 
@@ -33,9 +36,49 @@ Timeline::~Timeline() {
 
 uint64_t Timeline::completed() {
   uint64_t value = 0;
-  check(device_.fn().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &value),
-        "vkGetSemaphoreCounterValue");
-  saw(value);
+  const VkResult result = device_.fn().vkGetSemaphoreCounterValue(device_.handle(), semaphore_, &value);
+  if (is_shortage(result)) {
+    return completed_.load(std::memory_order_acquire);  // no news
+  }
+  check(result, "vkGetSemaphoreCounterValue");
+  saw(past_gap(value));
+  return completed_.load(std::memory_order_acquire);
+}
+
+void Timeline::skip(uint64_t value) noexcept {
+  std::lock_guard lock(gaps_mutex_);
+  if (!gaps_.empty() && gaps_.back().last + 1 == value) {
+    gaps_.back().last = value;
+    return;
+  }
+  const uint64_t done = completed_.load();
+  gaps_.erase(gaps_.begin(),
+              std::find_if(gaps_.begin(), gaps_.end(), [done](const Gap& gap) { return gap.last > done; }));
+  gaps_.push_back({value, value});
+  has_gaps_.store(true, std::memory_order_release);
+}
+
+uint64_t Timeline::past_gap(uint64_t value) noexcept {
+  if (has_gaps_.load(std::memory_order_acquire)) {
+    std::lock_guard lock(gaps_mutex_);
+    for (const Gap& gap : gaps_) {
+      if (gap.first <= value + 1 && value < gap.last) {
+        return gap.last;
+      }
+    }
+  }
+  return value;
+}
+
+uint64_t Timeline::signalled_for(uint64_t value) noexcept {
+  if (has_gaps_.load(std::memory_order_acquire)) {
+    std::lock_guard lock(gaps_mutex_);
+    for (const Gap& gap : gaps_) {
+      if (gap.first <= value && value <= gap.last) {
+        return gap.first - 1;
+      }
+    }
+  }
   return value;
 }
 
@@ -69,25 +112,36 @@ bool Timeline::wait(uint64_t value, uint64_t timeout_ns, bool eager) {
   if (passed(value) || watch(value, timeout_ns, eager)) {
     return true;
   }
+  const uint64_t signalled = signalled_for(value);
   VkSemaphoreWaitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore_;
-  info.pValues = &value;
+  info.pValues = &signalled;
   const VkResult result = device_.fn().vkWaitSemaphores(device_.handle(), &info, timeout_ns);
+  if (is_shortage(result)) {
+    return rest(value, timeout_ns);
+  }
   check(result, "vkWaitSemaphores");
   if (result == VK_SUCCESS) {
-    saw(value);
+    shortages_.store(0);
+    saw(past_gap(signalled));
   }
-  return result == VK_SUCCESS;
+  return completed_.load(std::memory_order_acquire) >= value;
 }
 
-void Timeline::signal(uint64_t value) {
-  VkSemaphoreSignalInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO;
-  info.semaphore = semaphore_;
-  info.value = value;
-  check(device_.fn().vkSignalSemaphore(device_.handle(), &info), "vkSignalSemaphore");
+// Where the driver has no memory to wait with: for a moment, then a look. Throws where that never ends.
+bool Timeline::rest(uint64_t value, uint64_t timeout_ns) {
+  if (shortages_.fetch_add(1) >= kMostShortages) {
+    throw Error(ErrorKind::device_lost, "the driver has had no memory to wait for the device for seconds");
+  }
+  std::this_thread::sleep_for(
+      std::min<std::chrono::nanoseconds>(kRest, std::chrono::nanoseconds(timeout_ns)));
+  const uint64_t before = completed_.load();
+  if (completed() > before) {
+    shortages_.store(0);
+  }
+  return passed(value);
 }
 
 }  // namespace vkd

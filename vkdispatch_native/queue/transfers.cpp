@@ -1,6 +1,7 @@
 // How a queue moves data between host memory and its buffers and images.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "libs/copy.hpp"
 #include "libs/ring.hpp"
@@ -10,7 +11,6 @@ namespace vkd {
 
 namespace {
 
-constexpr uint64_t kForever = ~uint64_t{0};
 constexpr size_t kCopiesUnderWay = 2;  // by the host's threads: they go from one to the next without a pause
 
 }  // namespace
@@ -19,6 +19,17 @@ void Queue::prepare(StagingRing& ring, VkDeviceSize total) {
   if (!ring.suits(total)) {
     wait(ring.busy_until(), kForever);
     ring.resize_for(total);
+  }
+}
+
+void Queue::free_idle(std::mutex& mutex, StagingRing& ring) noexcept {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  try {
+    if (lock.owns_lock() && timeline_.passed(ring.busy_until())) {
+      ring.free();
+    }
+  } catch (const Error&) {
+    return;  // a lost device: it stays until the engine is closed
   }
 }
 
@@ -38,7 +49,7 @@ void Queue::stream_up(const std::byte* data, VkDeviceSize total, Next next, Appe
     const uint64_t value = append(slice);
     upload_ring_.in_use(slice, value);
     if (total > upload_ring_.block_size()) {
-      flush(value);  // else the queue's thread does so, in its own time
+      push_out(value, Patience::caller);  // else the queue's thread does so, in its own time
     }
   };
   try {
@@ -73,11 +84,16 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
   };
   std::lock_guard lock(download_mutex_);
   prepare(download_ring_, total);
+  if (std::exchange(download_left_, false)) {  // copies that nobody waited for in the end may still fail
+    wait(download_ring_.busy_until(), kForever);
+  }
+  download_ring_.poison().clear();
   FixedRing<Piece, StagingRing::kBlocks> pieces;                       // asked for
   FixedRing<std::shared_ptr<CopyJob>, StagingRing::kBlocks + 1> jobs;  // being copied out
   auto finish_oldest = [&] { finish_copy(jobs.pop_front()); };
   auto copy_oldest = [&] {
     wait(pieces.front().value, kForever);
+    download_ring_.poison().check();
     const Piece piece = pieces.pop_front();
     jobs.push_back(start_copy(piece.target, piece.slice.mapped, piece.slice.size));
     while (jobs.size() > kCopiesUnderWay) {
@@ -99,7 +115,7 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
       const StagingSlice slice = download_ring_.take(size);
       const uint64_t value = append(slice);
       download_ring_.in_use(slice, value);
-      flush(value);
+      push_out(value, Patience::caller);
       pieces.push_back({slice, value, data});
       data += size;
     }
@@ -113,31 +129,27 @@ void Queue::stream_down(std::byte* data, VkDeviceSize total, Next next, Append a
     while (!jobs.empty()) {
       finish_oldest();  // nobody may be writing to `data` any more
     }
+    download_left_ = true;
     throw;
-  }
-}
-
-void Queue::wait_for_last(const Resource& resource, bool writes) {
-  auto last = [&](size_t slot) { return writes ? resource.last_write(slot) : resource.last_use(slot); };
-  wait(last(slot_), kForever);
-  for (const Peer& peer : peers_) {
-    if (peer.queue != nullptr) {
-      peer.queue->wait(last(peer.queue->slot_), kForever);
-    }
   }
 }
 
 uint64_t Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* data, VkDeviceSize size,
                        Pinned* pinned) {
   if (std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait_for_last(buffer, false);
     copy_bytes(mapped + offset, data, size);
+    if (offset == 0 && size == buffer.size()) {
+      buffer.poison(slot_).clear();
+    }
     return 0;
   }
   if (pinned != nullptr && &pinned->device() == &device_) {
     const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, true, pinned};
+    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, true, pinned, nullptr};
     return append_copy(copy);
+  }
+  if (offset == 0 && size == buffer.size()) {
+    append(Renewal{&buffer, ~uint32_t{0}, ~uint32_t{0}});
   }
   // Pieces are filled some way ahead of the commands that copy them.
   VkDeviceSize filled = 0, copied = 0;
@@ -151,21 +163,23 @@ uint64_t Queue::upload(Buffer& buffer, VkDeviceSize offset, const std::byte* dat
       [&](const StagingSlice& slice) {
         const VkDeviceSize start = offset + copied;
         copied += slice.size;
-        return append_copy(Copy{&buffer, start, slice.buffer, slice.offset, slice.size, true, nullptr});
+        return append_copy(
+            Copy{&buffer, start, slice.buffer, slice.offset, slice.size, true, nullptr, nullptr});
       });
   return 0;
 }
 
 void Queue::download(Buffer& buffer, VkDeviceSize offset, std::byte* data, VkDeviceSize size) {
   if (const std::byte* mapped = buffer.memory(index_).mapped()) {
-    wait_for_last(buffer, true);
+    buffer.poison(slot_).check();
     copy_bytes(data, mapped + offset, size);
     return;
   }
   stream_down(
       data, size, [&](VkDeviceSize most) { return std::min(most, size); },
       [&](const StagingSlice& slice) {
-        const Copy copy{&buffer, offset, slice.buffer, slice.offset, slice.size, false, nullptr};
+        const Copy copy{&buffer,    offset, slice.buffer, slice.offset,
+                        slice.size, false,  nullptr,      &download_ring_.poison()};
         offset += slice.size;
         size -= slice.size;
         return append_copy(copy);
@@ -179,7 +193,7 @@ Reading Queue::begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* da
   }
   if (pinned != nullptr && &pinned->device() == &device_) {
     const auto start = static_cast<VkDeviceSize>(data - pinned->data());
-    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, false, pinned};
+    const Copy copy{&buffer, offset, pinned->memory().handle(), start, size, false, pinned, nullptr};
     return {append_copy(copy), Landing::kNone, size};
   }
   const int part = size <= Landing::kPart ? landing_.take() : Landing::kNone;
@@ -187,7 +201,8 @@ Reading Queue::begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* da
     return {};
   }
   try {
-    const Copy copy{&buffer, offset, landing_.buffer(), Landing::offset(part), size, false, nullptr};
+    const Copy copy{&buffer, offset, landing_.buffer(), Landing::offset(part),
+                    size,    false,  nullptr,           &landing_.poison(part)};
     return {append_copy(copy), part, size};
   } catch (...) {
     landing_.give_back(part, 0);
@@ -195,18 +210,27 @@ Reading Queue::begin_download(Buffer& buffer, VkDeviceSize offset, std::byte* da
   }
 }
 
-void Queue::finish_download(const Reading& reading, std::byte* data) noexcept {
-  if (reading.part != Landing::kNone) {
+void Queue::finish_download(const Reading& reading, std::byte* data) {
+  if (reading.part == Landing::kNone) {
     if (data != nullptr) {
-      std::memcpy(data, landing_.mapped(reading.part), reading.size);
+      raise_failures(reading.value - 1, reading.value);
     }
-    landing_.give_back(reading.part, reading.value);
+    return;
+  }
+  const FailurePtr failure = data != nullptr ? landing_.poison(reading.part).failure() : nullptr;
+  if (data != nullptr && !failure) {
+    std::memcpy(data, landing_.mapped(reading.part), reading.size);
+  }
+  landing_.give_back(reading.part, reading.value);
+  if (failure) {
+    failure->raise();
   }
 }
 
 void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
   std::vector<ImageRegion> regions;
   size_t filled = 0, copied = 0;
+  append(Renewal{&image, uint32_t{1} << level, image.all_levels()});
   stream_up(
       data, image.level_size(level),
       [&](VkDeviceSize most) {
@@ -216,7 +240,8 @@ void Queue::upload(Image& image, uint32_t level, const std::byte* data) {
         return filled < regions.size() ? regions[filled++].size : 0;
       },
       [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[copied++], slice.buffer, slice.offset, true, nullptr});
+        return append_copy(
+            ImageCopy{&image, regions[copied++], slice.buffer, slice.offset, true, nullptr, nullptr});
       });
 }
 
@@ -232,7 +257,8 @@ void Queue::download(Image& image, uint32_t level, std::byte* data) {
         return i < regions.size() ? regions[i].size : 0;
       },
       [&](const StagingSlice& slice) {
-        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false, nullptr});
+        return append_copy(ImageCopy{&image, regions[i++], slice.buffer, slice.offset, false, nullptr,
+                                     &download_ring_.poison()});
       });
 }
 

@@ -65,6 +65,13 @@ void Batch::add(Image& image) {
   entries_.push_back(entry);
 }
 
+void Batch::add(const Renewal& renewal) {
+  Entry entry{};
+  entry.kind = Kind::renewal;
+  entry.renewal = renewal;
+  entries_.push_back(entry);
+}
+
 void Batch::add(Segment& segment) {
   Entry entry{};
   entry.kind = Kind::replay;

@@ -29,6 +29,8 @@ struct Binding {
   // Not bound, but reached by its address, which goes into the arguments at this offset.
   bool addressed;
   uint32_t address_offset;
+  // What a function makes: it fills all of it, from this command on, and reads nothing of it before.
+  bool renews;
 
   Data& data() const noexcept { return buffer != nullptr ? static_cast<Data&>(*buffer) : *image; }
 };
@@ -56,7 +58,8 @@ struct Copy {
   VkDeviceSize staging_offset;
   VkDeviceSize size;
   bool to_buffer;
-  Data* other;  // what the staging buffer belongs to; null: nobody else can be using it
+  Data* other;   // what the staging buffer belongs to; null: nobody else can be using it
+  Poison* side;  // of the staging buffer, where there is no `other`; null: nobody asks
 };
 
 // A copy between a part of a user's image and a staging block or a buffer.
@@ -67,6 +70,7 @@ struct ImageCopy {
   VkDeviceSize staging_offset;
   bool to_image;
   Data* other;  // as of a Copy
+  Poison* side;
 };
 
 // A copy of mip level 0 from one image to another of its shape.
@@ -145,6 +149,117 @@ bool host_reads(const AnyCommand& command, size_t queue) noexcept {
   return found;
 }
 
+template <typename AnyCommand, typename Visit>
+void visit_sources(const AnyCommand& command, size_t slot, Visit visit) {
+  for_each_access(command, [&](const Data& data, bool reads, bool) {
+    if (reads) {
+      visit(data.poison(slot));
+    }
+  });
+}
+template <typename AnyCommand, typename Visit>
+void visit_targets(const AnyCommand& command, size_t slot, Visit visit) {
+  for_each_access(command, [&](const Data& data, bool, bool writes) {
+    if (writes) {
+      visit(data.poison(slot));
+    }
+  });
+}
+
+// visit(poison) for all that a command reads.
+template <typename AnyCommand, typename Visit>
+void for_each_source(const AnyCommand& command, size_t slot, Visit visit) {
+  visit_sources(command, slot, visit);
+}
+template <typename Visit>
+void for_each_source(const Copy& copy, size_t slot, Visit visit) {
+  visit_sources(copy, slot, visit);
+  if (copy.side != nullptr && copy.to_buffer) {
+    visit(*copy.side);
+  }
+}
+
+// visit(poison) for all that a command leaves unwritten if it does not run.
+template <typename AnyCommand, typename Visit>
+void for_each_target(const AnyCommand& command, size_t slot, Visit visit) {
+  visit_targets(command, slot, visit);
+}
+template <typename Visit>
+void for_each_target(const Dispatch& dispatch, size_t slot, Visit visit) {
+  for_each_access(dispatch, [&](const Data& data, bool, bool writes) {
+    if (writes && !data.steady()) {
+      visit(data.poison(slot));
+    }
+  });
+}
+template <typename Visit>
+void for_each_target(const Copy& copy, size_t slot, Visit visit) {
+  visit_targets(copy, slot, visit);
+  if (copy.side != nullptr && !copy.to_buffer) {
+    visit(*copy.side);
+  }
+}
+template <typename Visit>
+void for_each_target(const ImageCopy& copy, size_t slot, Visit visit) {
+  visit_targets(copy, slot, visit);
+  if (copy.side != nullptr && !copy.to_image) {
+    visit(*copy.side);
+  }
+}
+
+// visit(renewal) for all that a command writes whole, or as the first of those that do so.
+struct Renewal {
+  Data* data;
+  uint32_t parts;  // of those of its poison
+  uint32_t all;
+};
+template <typename Visit>
+void for_each_renewal(const Dispatch& dispatch, Visit visit) {
+  for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
+    if (dispatch.bindings[i].renews) {
+      visit(Renewal{&dispatch.bindings[i].data(), ~uint32_t{0}, ~uint32_t{0}});
+    }
+  }
+}
+template <typename Visit>
+void for_each_renewal(const Copy& copy, Visit visit) {
+  Data* target = copy.to_buffer ? copy.buffer : copy.other;
+  const VkDeviceSize offset = copy.to_buffer ? copy.buffer_offset : copy.staging_offset;
+  if (target != nullptr && offset == 0 && copy.size == target->size()) {
+    visit(Renewal{target, ~uint32_t{0}, ~uint32_t{0}});
+  }
+}
+template <typename Visit>
+void for_each_renewal(const ImageCopy& copy, Visit visit) {
+  const uint32_t level = copy.region.level;
+  if (copy.to_image && copy.region.size == copy.image->level_size(level)) {
+    visit(Renewal{copy.image, uint32_t{1} << level, copy.image->all_levels()});
+  } else if (!copy.to_image && copy.other != nullptr && copy.staging_offset == 0 &&
+             copy.region.size == copy.other->size()) {
+    visit(Renewal{copy.other, ~uint32_t{0}, ~uint32_t{0}});
+  }
+}
+template <typename Visit>
+void for_each_renewal(const ImagePair& pair, Visit visit) {
+  visit(Renewal{pair.target, 1, pair.target->all_levels()});
+}
+template <typename Visit>
+void for_each_renewal(const FullBarrier&, Visit) {}
+template <typename Visit>
+void for_each_renewal(const Timestamp&, Visit) {}
+
+// The failure of what a command reads; null where there is none.
+template <typename AnyCommand>
+FailurePtr source_failure(const AnyCommand& command, size_t slot) {
+  FailurePtr failure;
+  for_each_source(command, slot, [&](const Poison& poison) {
+    if (!failure) {
+      failure = poison.failure();
+    }
+  });
+  return failure;
+}
+
 class Queue;
 class Segment;
 
@@ -159,6 +274,7 @@ class Batch {
     barrier,
     timestamp,
     image_start,
+    renewal,
     replay
   };
 
@@ -177,6 +293,7 @@ class Batch {
       ImagePair image_pair;
       Timestamp timestamp;
       Image* image;  // new: its contents start as anything
+      Renewal renewal;
       Segment* segment;
     };
   };
@@ -203,6 +320,7 @@ class Batch {
   void add(const FullBarrier& barrier);
   void add(const Timestamp& timestamp);
   void add(Image& image);
+  void add(const Renewal& renewal);
   void add(Segment& segment);
   Dispatch dispatch(const Entry& entry) const noexcept;
 

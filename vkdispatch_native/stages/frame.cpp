@@ -123,6 +123,7 @@ void Frame::reset() {
     check(device_.fn().vkResetDescriptorPool(device_.handle(), descriptor_pools_[i], 0),
           "vkResetDescriptorPool");
   }
+  marks_.clear();
   used_command_buffers_ = 0;
   used_descriptor_pools_ = 0;
   uniform_block_ = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "objects/memory.hpp"
+#include "stages/launches.hpp"
 #include "stages/timing.hpp"
 
 namespace vkd {
@@ -48,6 +49,7 @@ class Frame {
   Device& device() noexcept { return device_; }
   bool only_copies() const noexcept { return device_.only_copies(family_); }
   DescriptorScratch& scratch() noexcept { return scratch_; }
+  std::vector<Mark>& marks() noexcept { return marks_; }  // in order; none where the device leaves none
 
  private:
   Device& device_;
@@ -58,6 +60,7 @@ class Frame {
   std::vector<VkDescriptorPool> descriptor_pools_;
   size_t used_descriptor_pools_ = 0;
   DescriptorScratch scratch_;
+  std::vector<Mark> marks_;
   std::vector<Memory> uniform_blocks_;
   size_t uniform_block_ = 0;
   VkDeviceSize uniform_offset_ = 0;

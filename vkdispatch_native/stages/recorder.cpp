@@ -222,6 +222,12 @@ void Recorder::end_timing() {
   }
 }
 
+void Recorder::mark(const Plan& plan) {
+  if (const uint32_t number = checkpoints_->mark(commands_, queue_)) {
+    frame_.marks().push_back({number, &plan});
+  }
+}
+
 void Recorder::record(const Dispatch& d) {
   order(d, d.plan);
   const VolkDeviceTable& fn = frame_.device().fn();
@@ -234,6 +240,9 @@ void Recorder::record(const Dispatch& d) {
   bind_resources(d, pipeline);
   if (d.uniform_binding < 0 && d.argument_size > 0) {
     push_constants(d, pipeline);
+  }
+  if (checkpoints_ != nullptr) {
+    mark(*d.plan);
   }
   start_timing(d);
   fn.vkCmdDispatch(commands_, d.groups.x, d.groups.y, d.groups.z);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "context/ending.hpp"
 #include "stages/command.hpp"
 #include "stages/frame.hpp"
 #include "stages/hazards.hpp"
@@ -22,14 +23,23 @@ struct SharedState {
   bool debug = false;
   std::atomic<bool> barriers_enabled{true};  // off only to show that the checker notices
   std::atomic<uint64_t> barriers{0};
-  std::atomic<bool> lost{false};  // a device of the engine was lost
+  Ending ending;
+  std::atomic<const std::vector<Queue*>*> queues{nullptr};  // all, once they are there
+  uint64_t timeout_ns = 0;                                  // that a batch may take; 0: any
+  std::atomic<uint64_t> failures{0};                        // batches that did not run
+  std::atomic<uint64_t> unstarted_images{0};                // copies, see Image::unstarted
   TimingLog timings;
 };
 
 class Recorder {
  public:
   Recorder(size_t queue, Frame& frame, HazardTracker& hazards, SharedState& shared, HazardLog& log)
-      : queue_(queue), frame_(frame), hazards_(hazards), shared_(shared), log_(log) {}
+      : queue_(queue),
+        frame_(frame),
+        hazards_(hazards),
+        shared_(shared),
+        log_(log),
+        checkpoints_(frame.device().checkpoints()) {}
 
   void time() { stopwatch_ = &frame_.stopwatch(); }  // what is recorded from here on
   void begin(VkCommandBufferUsageFlags usage);
@@ -53,6 +63,7 @@ class Recorder {
   template <typename AnyCommand>
   void start_timing(const AnyCommand& command);
   void end_timing();
+  void mark(const Plan& plan);  // what comes next is a launch of it
   void unbind() noexcept;
   // These two leave out what the last dispatch has left as it is to be.
   void bind_resources(const Dispatch& dispatch, const Plan::Pipeline& pipeline);
@@ -68,6 +79,7 @@ class Recorder {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   const Plan* bound_plan_ = nullptr;
   Stopwatch* stopwatch_ = nullptr;  // null: nobody profiles
+  Checkpoints* const checkpoints_;  // null: the device leaves no marks
 };
 
 }  // namespace vkd

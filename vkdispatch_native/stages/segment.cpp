@@ -35,15 +35,23 @@ void reset_timestamps(const std::vector<Command>& commands, Recorder& recorder) 
 
 Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queue_family,
                  const std::vector<Command>& commands, bool last, SharedState& shared)
-    : Resource(queue_count), frame_(std::make_unique<Frame>(device, queue_family)), last_(last) {
+    : Resource(queue_count),
+      frame_(std::make_unique<Frame>(device, queue_family)),
+      launches_(launches_of(commands)),
+      last_(last) {
   std::unordered_set<Resource*> others;
   auto note = [&](const auto& command) {
     for_each_need(command, [&](Resource& resource) { others.insert(&resource); });
-    for_each_access(command, [&](Data& data, bool, bool writes) {
+    for_each_access(command, [&](Data& data, bool reads, bool writes) {
       Use& use = data_[data.id()];
       use.data = &data;
       use.writes |= writes;
+      use.needed |= reads && !use.renewed;
       host_reads_ |= writes && data.host_sees(queue);
+    });
+    for_each_renewal(command, [&](const Renewal& renewal) {
+      renewals_.push_back(renewal);
+      data_[renewal.data->id()].renewed |= renewal.parts == renewal.all;
     });
   };
   for (const Command& command : commands) {
@@ -65,6 +73,7 @@ Segment::Segment(size_t queue_count, size_t queue, Device& device, uint32_t queu
     recorder.host_barrier();
   }
   commands_ = recorder.end();
+  marks_ = std::move(frame_->marks());
   epochs_ = hazards.epoch;
 }
 

@@ -1,7 +1,9 @@
 // A stretch of commands recorded once and replayed as it is.
 #pragma once
 
+#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "stages/recorder.hpp"
 
@@ -18,10 +20,42 @@ class Segment final : public Resource {
 
   VkCommandBuffer commands() const noexcept { return commands_; }
   const HazardLog& log() const noexcept { return log_; }
+  const std::vector<Launch>& launches() const noexcept { return launches_; }
+  const std::vector<Mark>& marks() const noexcept { return marks_; }
   bool host_reads() const noexcept { return host_reads_; }  // what it writes, without a copy
   bool shows_host() const noexcept { return last_; }        // all that was written before it ends
   // The last command of a transfer queue that replaying this must not overtake.
   uint64_t transfers_before(size_t transfer_slot) const noexcept;
+
+  // The same three for all of it as for_each_source, for_each_target and for_each_renewal for a command.
+  template <typename Visit>
+  void visit_sources(size_t slot, Visit visit) const {
+    for (const auto& [id, use] : data_) {
+      if (use.needed) {
+        visit(use.data->poison(slot));
+      }
+    }
+  }
+  template <typename Visit>
+  void visit_targets(size_t slot, Visit visit) const {
+    for (const auto& [id, use] : data_) {
+      if (use.writes && !use.data->steady()) {
+        visit(use.data->poison(slot));
+      }
+    }
+  }
+  template <typename Visit>
+  void visit_renewals(Visit visit) const {
+    std::for_each(renewals_.begin(), renewals_.end(), visit);
+  }
+  template <typename Visit>
+  void visit_images(Visit visit) const {
+    for (const auto& [id, use] : data_) {
+      if (Image* image = dynamic_cast<Image*>(use.data)) {
+        visit(*image);
+      }
+    }
+  }
 
   // Notes on the queue's own tracker what replaying this does to each resource.
   void apply(HazardTracker& hazards);
@@ -34,17 +68,36 @@ class Segment final : public Resource {
     Data* data = nullptr;  // one of those with this memory
     HazardState state;
     bool writes = false;
+    bool needed = false;   // read as it was before
+    bool renewed = false;  // written whole before it is read
   };
   class LocalHazards;
 
   std::unique_ptr<Frame> frame_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   HazardLog log_;
+  std::vector<Launch> launches_;
+  std::vector<Mark> marks_;
   std::unordered_map<uint64_t, Use> data_;  // by Data::id()
   std::vector<Resource*> others_;           // that it needs
-  uint64_t epochs_ = 0;                     // barriers inside
+  std::vector<Renewal> renewals_;
+  uint64_t epochs_ = 0;  // barriers inside
   bool host_reads_ = false;
   bool last_;
 };
+
+// As for commands.
+template <typename Visit>
+void for_each_source(const Segment& segment, size_t slot, Visit visit) {
+  segment.visit_sources(slot, visit);
+}
+template <typename Visit>
+void for_each_target(const Segment& segment, size_t slot, Visit visit) {
+  segment.visit_targets(slot, visit);
+}
+template <typename Visit>
+void for_each_renewal(const Segment& segment, Visit visit) {
+  segment.visit_renewals(visit);
+}
 
 }  // namespace vkd

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "context/clock.hpp"
+#include "libs/error.hpp"
 #include "stages/command.hpp"
 
 namespace vkd {
@@ -66,6 +68,14 @@ struct TimingLog {
   std::mutex mutex;  // guards the rest
   std::vector<TimedCommand> commands;
   std::vector<TimedSubmit> submits;
+
+  // Of times that could not be read: whoever asks for them next is told.
+  void note_failure(const Error& error) {
+    std::lock_guard lock(mutex);
+    failure = std::make_unique<Error>(error);
+  }
+
+  std::unique_ptr<Error> failure;
 
   bool on() const noexcept { return users.load(std::memory_order_relaxed) > 0; }
 };

@@ -1,0 +1,338 @@
+"""Every function of Vulkan that the engine calls, made to fail in every way that the specification allows.
+
+    python -m tests.faults.sweep --count 3000 --seed 0 --jobs 2 --only eager,graphs
+
+Workloads (`workloads.py`) run in processes of their own, under a layer that makes chosen calls fail. A fault
+may be absorbed, with right results, or raise an exception of ours. Afterwards the same context works, or a
+new one where the device was lost, and nothing is left over. What is not so is listed with a command that
+repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import IO, Any, NamedTuple
+
+from tests.workers import drive
+
+from .building import ROOT, build, layer_environment
+from .layer_control import FOREVER, Fault
+from .results import DEVICE_LOST, NAMES, RESULTS
+from .workloads import WORKLOADS
+
+Case = dict[str, Any]
+CRASHED, HUNG, FAILED = "crashed", "hung", "FAILED"
+VERDICTS = ("absorbed", "raised", "unreached", FAILED, CRASHED, HUNG)
+_BAD = (FAILED, CRASHED, HUNG)
+_CASES = 150  # of a process
+_FRESH = ("vkCreateInstance", "vkEnumeratePhysicalDevices", "vkCreateDebugUtilsMessengerEXT")  # called once
+
+
+class Found(NamedTuple):
+    """What came of a case: failures by kind, which must not be, and errors that were raised."""
+
+    case: Case
+    verdict: str
+    failures: list[list[str]]
+    errors: list[str]
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {kind}: {text}" for kind, text in self.failures]
+        return "\n".join([*lines, *self.errors, command_of(self.case)])
+
+
+class Worker:
+    """A process that does cases, one at a time."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment = environment
+        self.task: Case | None = None
+        self.since = 0.0
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (for as long as the worker)
+        self.start()
+
+    def start(self) -> None:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.errors.seek(0)
+        self.errors.truncate()
+        self.process = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-m", "tests.faults.child"],
+            **pipes,
+            stderr=self.errors,
+            text=True,
+            bufsize=1,
+            env=self.environment,
+            cwd=ROOT,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.input: IO[str] = self.process.stdin
+        self.output: IO[str] = self.process.stdout
+        self.done = 0
+
+    def give(self, task: Case) -> None:
+        if self.done >= _CASES or (self.done and task["fresh"]):
+            self.end()
+            self.start()
+        self.done += 1
+        self.task, self.since = task, time.monotonic()
+        self.ask(task)
+
+    def ask(self, question: dict[str, Any]) -> None:
+        """Send a line; one that a process does not live to read is answered by its end."""
+        try:
+            self.input.write(json.dumps(question) + "\n")
+        except BrokenPipeError:
+            self.process.wait()
+            self.start()
+            self.input.write(json.dumps(question) + "\n")
+
+    def answer(self) -> Found:
+        """Read the answer that is there, or tell of a crash."""
+        assert self.task is not None
+        task, self.task = self.task, None
+        line = self.output.readline()
+        if line:
+            found = json.loads(line)
+            if found["verdict"] == FAILED or task["fresh"]:
+                self.end()  # nothing of it shall show in the next case
+                self.start()
+            return Found(task, found["verdict"], found["failures"], found["errors"])
+        status = self.process.wait()
+        text = self.said()
+        self.start()
+        return Found(task, CRASHED, [[f"exit status {status}", text]], [])
+
+    def give_up(self) -> Found:
+        assert self.task is not None
+        task, self.task = self.task, None
+        self.process.send_signal(signal.SIGABRT)  # faulthandler then says where it was
+        self.process.wait()
+        text = self.said()
+        self.start()
+        return Found(task, HUNG, [["no answer", text]], [])
+
+    def do(self, task: Case, timeout: float) -> Found:
+        """Do a case and return what came of it."""
+        self.give(task)
+        ready, _, _ = select.select([self.output], [], [], timeout)
+        return self.answer() if ready else self.give_up()
+
+    def said(self) -> str:
+        """Return the end of what the process wrote to stderr."""
+        self.errors.seek(0)
+        return self.errors.read()[-3000:]
+
+    def end(self) -> None:
+        self.input.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def environment_of(cache: str) -> dict[str, str]:
+    """Return the environment of the processes: the layer, and a cache of their own."""
+    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+    return {**os.environ, **layer_environment(build()), "VKDISPATCH_CACHE": cache, "PYTHONPATH": paths}
+
+
+def count_calls(worker: Worker, workload: str) -> dict[str, dict[str, int]]:
+    """Return how often a workload calls each function; see `child.count`."""
+    worker.end()
+    worker.start()
+    worker.ask({"count": workload})
+    line = worker.output.readline()
+    if not line:
+        raise SystemExit(f"{workload} does not run without any fault:\n{worker.said()}")
+    counts: dict[str, dict[str, int]] = json.loads(line)
+    worker.end()
+    worker.start()
+    return counts
+
+
+def places(calls: int, seed: random.Random) -> list[int]:
+    """Return calls spread over a run: the first, the last, and some in between."""
+    chosen = {1, 2, calls, max(1, calls - 1), max(1, calls // 2)}
+    chosen |= {seed.randint(1, max(1, calls)) for _ in range(2)}
+    return sorted(n for n in chosen if 1 <= n <= calls)
+
+
+def faults_of(function: str, calls: int, seed: random.Random) -> Iterator[Fault]:
+    """Return what can go wrong with a function that is called so often."""
+    for result in RESULTS[function]:
+        for n in places(calls, seed):
+            yield Fault(function, result, n)
+        if result >= 0:
+            yield Fault(function, result, 1, 3)
+            continue
+        for n in sorted({1, max(1, calls // 2), calls}):
+            yield Fault(function, result, n, FOREVER)
+        yield Fault(function, result, seed.randint(1, calls), 2)
+        if result == DEVICE_LOST:
+            for n, settles in itertools.product(places(calls, seed), (False, True)):
+                yield Fault(function, result, n, 1, True, settles)
+
+
+def cases_of(workload: str, counts: dict[str, dict[str, int]], seed: random.Random) -> list[Case]:
+    """Return all cases of a workload, in an order that spreads functions and results evenly."""
+    cases: list[Case] = []
+    for function in RESULTS:
+        fresh, run, ended = (counts[key].get(function, 0) for key in ("fresh", "run", "all"))
+        if function in _FRESH and fresh:
+            cases += [case_of(workload, fault, fresh=True) for fault in faults_of(function, fresh, seed)]
+            continue
+        if run:
+            cases += [case_of(workload, fault) for fault in faults_of(function, run, seed)]
+        if ended > run:
+            for fault in faults_of(function, ended - run, seed):
+                later = {**asdict(fault), "n": fault.n + run}
+                cases.append(case_of(workload, Fault(**later), closing=True))
+        elif run:
+            for result in RESULTS[function]:
+                if result < 0:
+                    cases.append(
+                        case_of(workload, Fault(function, result, max(1, run // 2), FOREVER), closing=True)
+                    )
+    seed.shuffle(cases)
+    return cases
+
+
+def case_of(workload: str, fault: Fault, *, closing: bool = False, fresh: bool = False) -> Case:
+    """Return a case as processes are given it; see `child.Case`."""
+    return {"workload": workload, "fault": asdict(fault), "closing": closing, "fresh": fresh}
+
+
+def command_of(case: Case) -> str:
+    """Return what repeats a case."""
+    return f"python -m tests.faults.sweep --one '{json.dumps(case)}'"
+
+
+def shown(case: Case) -> str:
+    """Return a case in words."""
+    fault = case["fault"]
+    how = (
+        "from then on"
+        if fault["times"] == FOREVER
+        else f"{fault['times']} times"
+        if fault["times"] > 1
+        else ""
+    )
+    more = [how, "the device stays lost" * fault["sticky"], "has stopped" * fault["settles"]]
+    more += ["closing too" * case["closing"], "new process" * case["fresh"]]
+    text = ", ".join(filter(None, more))
+    return f"{case['workload']}: call {fault['n']} of {fault['function']} gives {NAMES[fault['result']]}" + (
+        f" ({text})" if text else ""
+    )
+
+
+class Record:
+    """What came of the cases."""
+
+    def __init__(self, examples: int) -> None:
+        self.examples = examples
+        self.by_workload: Counter[tuple[str, str]] = Counter()
+        self.by_function: Counter[tuple[str, str]] = Counter()
+        self.causes: dict[str, list[Case]] = {}
+        self.start = time.monotonic()
+
+    def add(self, case: Case, verdict: str, failures: list[list[str]], errors: list[str]) -> None:
+        self.by_workload[case["workload"], verdict] += 1
+        self.by_function[case["fault"]["function"], verdict] += 1
+        for kind in dict.fromkeys(kind for kind, _ in failures):
+            cause = f"{verdict}: {kind}"
+            known = self.causes.setdefault(cause, [])
+            known.append(case)
+            if len(known) <= self.examples:
+                texts = [text for found, text in failures if found == kind][:3]
+                print(
+                    f"==== {cause}: {shown(case)}",
+                    *texts,
+                    *errors[:3],
+                    command_of(case),
+                    sep="\n    ",
+                    flush=True,
+                )
+
+    @property
+    def failures(self) -> int:
+        return sum(count for (_, verdict), count in self.by_workload.items() if verdict in _BAD)
+
+    @property
+    def count(self) -> int:
+        """How many faults were made."""
+        return sum(count for (_, verdict), count in self.by_workload.items() if verdict != "unreached")
+
+    def finish(self) -> None:
+        """Print tables, causes and the sum."""
+        for table in (self.by_function, self.by_workload):
+            print(f"\n{'':48}" + "".join(f"{verdict:>10}" for verdict in VERDICTS))
+            for name in [*sorted({name for name, _ in table}), "all"]:
+                row = [
+                    sum(n for (each, found), n in table.items() if found == verdict and name in (each, "all"))
+                    for verdict in VERDICTS
+                ]
+                print(f"{name[:47]:48}" + "".join(f"{n:10}" for n in row))
+        for cause, cases in sorted(self.causes.items(), key=lambda item: -len(item[1])):
+            functions = Counter(case["fault"]["function"] for case in cases)
+            print(f"{len(cases):5}  {cause}   {dict(functions.most_common(6))}")
+        if missing := sorted(RESULTS.keys() - {name for name, _ in self.by_function}):
+            print(f"\nnot made to fail, or never called: {', '.join(missing)}")
+        seconds = time.monotonic() - self.start
+        print(f"\n{self.count} faults in {seconds:.0f} s: {self.failures} must not be")
+
+
+def plan(workers: list[Worker], only: list[str], functions: list[str], seed: int) -> list[Case]:
+    """Return all cases, those of the workloads in turn."""
+    chances = random.Random(seed)
+    lists = [cases_of(name, count_calls(workers[0], name), chances) for name in only]
+    if functions:
+        lists = [[case for case in cases if case["fault"]["function"] in functions] for cases in lists]
+    return [case for row in itertools.zip_longest(*lists) for case in row if case is not None]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=3000, help="how many faults at most (0: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--only", default="", help="workloads, with commas between")
+    parser.add_argument("--function", default="", help="functions of Vulkan, with commas between")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for a case, after which it hangs")
+    parser.add_argument("--examples", type=int, default=2, help="cases to show for each cause")
+    parser.add_argument("--one", help="a case, as printed for a failure")
+    given = parser.parse_args()
+    only = given.only.split(",") if given.only else list(WORKLOADS)
+    unknown = sorted(set(only) - set(WORKLOADS))
+    if unknown:
+        parser.error(f"--only: no workloads {unknown}; there are {', '.join(WORKLOADS)}")
+    record = Record(given.examples)
+    with tempfile.TemporaryDirectory(prefix="vkdispatch-faults-") as cache:
+        workers = [Worker(environment_of(cache)) for _ in range(given.jobs)]
+        if given.one:
+            cases = [json.loads(given.one)]
+        else:
+            cases = plan(workers, only, given.function.split(",") if given.function else [], given.seed)
+        drive(cases[: given.count or None], workers, given.timeout, record.add)
+    record.finish()
+    return 1 if record.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,361 @@
+"""Faults of the driver, a few of them: `python -m tests.faults.sweep` and `make test-faults` make more."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import building
+from .layer_control import FOREVER, Fault
+from .results import DEVICE_LOST, FRAGMENTED_POOL, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, RESULTS
+from .sweep import FAILED, Worker, case_of, environment_of, shown
+from .workloads import WORKLOADS
+
+Run = Callable[[str], str]
+_EACH = 12
+_SECONDS = 120
+# Called before there is an instance, which layers like ours do not see.
+_BEFORE_INSTANCES = {"vkEnumerateInstanceVersion", "vkEnumerateInstanceLayerProperties"}
+# Most workloads call these; of the others few.
+_COMMON = (
+    "vkAllocateMemory",
+    "vkBindBufferMemory",
+    "vkCreateBuffer",
+    "vkCreateShaderModule",
+    "vkCreateComputePipelines",
+    "vkCreatePipelineLayout",
+    "vkCreateDescriptorSetLayout",
+    "vkCreateCommandPool",
+    "vkResetCommandPool",
+    "vkAllocateCommandBuffers",
+    "vkBeginCommandBuffer",
+    "vkEndCommandBuffer",
+    "vkCreateSemaphore",
+    "vkGetSemaphoreCounterValue",
+    "vkWaitSemaphores",
+    "vkQueueSubmit",
+    "vkDeviceWaitIdle",
+    "vkCreateDevice",
+)
+
+
+@pytest.fixture(scope="session")
+def layer() -> Path:
+    """Return the folder of the layer."""
+    try:
+        return building.build()
+    except RuntimeError as error:
+        pytest.skip(f"no layer: {error}")
+
+
+@pytest.fixture(scope="module")
+def worker(layer: Path) -> Iterator[Worker]:
+    """Yield a process that does cases."""
+    with tempfile.TemporaryDirectory() as cache:
+        made = Worker(environment_of(cache))
+        yield made
+        made.end()
+
+
+@pytest.fixture
+def run(layer: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]) -> Run:
+    """Return a function that runs code in a process that has the layer, and returns what it prints."""
+
+    def run_code(code: str) -> str:
+        done = run_python(f"{_BEGIN}\n{code}", **building.layer_environment(layer), PYTHONPATH=_paths())
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return run_code
+
+
+def _paths() -> str:
+    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(building.ROOT)]))
+
+
+_BEGIN = """
+import gc, threading
+import numpy as np, pytest
+import vkdispatch as vd
+from tests.faults.layer_control import FOREVER, Fault, Layer
+from tests.faults.results import *
+from tests.faults.workloads import X, Y, SIZE, saxpy, shift, brighten
+layer = Layer()
+context = vd.make_context()
+def raises(call, *kinds):
+    with pytest.raises(kinds or vd.VkDispatchError) as caught:
+        call()
+    return caught.value
+"""
+
+
+# -- the table
+
+
+def test_every_function_of_the_engine_can_fail() -> None:
+    """The table has what the sources name, and what VMA calls for them."""
+    headers = Path(building.prefix(), "include", "vulkan", "vulkan_core.h")
+    if not headers.is_file() or not (building.ROOT / "vkdispatch_native").is_dir():
+        pytest.skip("the sources are not beside the tests")
+    with_result = set(re.findall(r"VkResult VKAPI_CALL (vk\w+)\(", headers.read_text()))
+    native = building.ROOT / "vkdispatch_native"
+    # VkFFT's calls end in the file that has them
+    sources = [path for path in (*native.rglob("*.cpp"), *native.rglob("*.hpp")) if path.stem != "vkfft"]
+    called = {name for path in sources for name in re.findall(r"\bvk[A-Z]\w+", path.read_text())}
+    missing = (called & with_result) - RESULTS.keys() - _BEFORE_INSTANCES
+    assert not missing, f"tests/faults/results.py and the layer do not know {sorted(missing)}"
+
+
+def test_the_layer_knows_the_table(run: Run) -> None:
+    assert set(run("print(*layer.functions)").split()) == RESULTS.keys()
+
+
+# -- some of everything
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_sample(worker: Worker, workload: str) -> None:
+    """No wrong number, crash, hang, leak or exception that is not ours."""
+    for case in _sample(workload):
+        found = worker.do(case, _SECONDS)
+        assert found.verdict not in (FAILED, "crashed", "hung"), f"{shown(case)}\n{found}"
+
+
+def _sample(workload: str) -> Iterator[dict[str, Any]]:
+    chances = random.Random(workload)
+    for _ in range(_EACH):
+        function = chances.choice(_COMMON if chances.random() < 0.7 else list(RESULTS))
+        result = chances.choice(RESULTS[function])
+        times = 1 if result >= 0 else chances.choice((1, 1, 1, 2, FOREVER))
+        n = chances.choice((1, 1, 2, 3, 5))
+        sticky = result == DEVICE_LOST and chances.random() < 0.5
+        yield case_of(workload, Fault(function, result, n, times, sticky, sticky and chances.random() < 0.5))
+
+
+# -- what was wrong once (FINDINGS, E)
+
+
+@pytest.mark.parametrize("result", [OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY])
+def test_everyone_who_waits_is_told(run: Run, result: int) -> None:
+    """E1: a batch that fails is reported to each reader, each time, in each thread."""
+    run(f"""
+buffers = [vd.asbuffer(X + i) for i in range(3)]
+other = vd.asbuffer(Y)
+vd.queue_wait_idle()
+layer.arm(Fault("vkQueueSubmit", {result}, times=FOREVER))
+for buffer in buffers: shift(buffer, 1.0)
+raises(lambda: buffers[0].read(0), vd.OutOfDeviceMemoryError)
+layer.disarm()
+first = raises(lambda: buffers[0].read(0), vd.OutOfDeviceMemoryError)
+for buffer in buffers:
+    for _ in range(2):
+        assert str(raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)) == str(first)
+raises(lambda: buffers[1].read_async().result(), vd.OutOfDeviceMemoryError)
+raises(vd.queue_wait_idle, vd.OutOfDeviceMemoryError)
+told = []
+def read():
+    told.append(raises(lambda: buffers[2].read(0), vd.OutOfDeviceMemoryError))
+threads = [threading.Thread(target=read) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert len(told) == 3
+# nothing is made of it, and what has nothing to do with it is right
+raises(lambda: saxpy(other, buffers[0], 1.0), vd.OutOfDeviceMemoryError)
+assert (other.read(0) == Y).all()
+shift(other, 1.0)
+assert (other.read(0) == Y + 1).all()
+# a kernel of the user's clears nothing, and written anew all is well
+raises(lambda: shift(buffers[0], 1.0), vd.OutOfDeviceMemoryError)
+raises(lambda: buffers[0].read(0), vd.OutOfDeviceMemoryError)
+for buffer in buffers: buffer.write(X)
+for buffer in buffers: shift(buffer, 1.0)
+for buffer in buffers: assert (buffer.read(0) == X + 1).all()
+gc.collect()  # of a future, which has an exception that has it
+vd.queue_wait_idle()
+context.close()
+assert layer.live() == {{"vkCreateInstance": 1}}, layer.live()
+""")
+
+
+def test_what_is_made_of_lost_data_before_anyone_knows(run: Run) -> None:
+    """E1: work that was given before the failure is known raises where it is looked at."""
+    run("""
+for _ in range(5):
+    x, y, z = vd.asbuffer(X), vd.asbuffer(Y), vd.asbuffer(Y)
+    vd.queue_wait_idle()
+    layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, times=2))
+    for step in (lambda: shift(x, 1.0), lambda: saxpy(y, x, 1.0), lambda: saxpy(z, y, 1.0)):
+        try: step()
+        except vd.OutOfDeviceMemoryError: break
+    else:
+        for _ in range(2):
+            for buffer in (z, y, x): raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
+    layer.disarm()
+    for buffer in (x, y, z): buffer.write(X)
+    saxpy(z, y, 1.0)
+    assert (z.read(0) == 2 * X).all()
+    del x, y, z
+""")
+
+
+def test_every_pending_future_is_told(run: Run) -> None:
+    """E1: of three futures none returns what was there before."""
+    run("""
+buffers = [vd.asbuffer(X) for _ in range(3)]
+layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, times=FOREVER))
+futures = []
+for buffer in buffers:
+    shift(buffer, 1.0)
+    futures.append(buffer.read_async())
+for future in futures: raises(future.result, vd.OutOfDeviceMemoryError)
+layer.disarm()
+for future in futures: raises(future.result, vd.OutOfDeviceMemoryError)
+for buffer in buffers: raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
+""")
+
+
+@pytest.mark.parametrize("function", ["vkWaitSemaphores", "vkGetSemaphoreCounterValue", "vkDeviceWaitIdle"])
+@pytest.mark.parametrize("result", [OUT_OF_HOST_MEMORY, DEVICE_LOST])
+def test_nothing_is_destroyed_that_the_device_uses(run: Run, function: str, result: int) -> None:
+    """E2: a wait that fails while the context is closed."""
+    run(f"""
+for times in (1, 3, FOREVER):
+    context = vd.make_context()
+    buffer = vd.asbuffer(np.zeros(1 << 20, np.float32))
+    for _ in range(40): shift(buffer, 1.0)
+    layer.arm(Fault({function!r}, {result}, times=times))
+    try: context.close()
+    except vd.VkDispatchError: pass
+    layer.disarm()
+    assert layer.problems() == []
+    del buffer
+    after = vd.asbuffer(X)
+    shift(after, 1.0)
+    assert (after.read(0) == X + 1).all()
+    del after
+    vd.get_context().close()
+""")
+
+
+@pytest.mark.parametrize("function", ["vkBeginCommandBuffer", "vkAllocateCommandBuffers", "vkQueueSubmit"])
+def test_a_passing_shortage_is_no_loss(run: Run, function: str) -> None:
+    """E3: what fails once for want of memory is tried again, on the queue's own thread, too."""
+    run(f"""
+for _ in range(5):
+    context = vd.make_context()
+    buffer = vd.asbuffer(X)
+    layer.arm(Fault({function!r}, OUT_OF_HOST_MEMORY))
+    for _ in range(10): shift(buffer, 1.0)
+    assert (buffer.read(0) == X + 10).all()
+    assert not context.lost and layer.made == 1
+    layer.disarm()
+    context.close()
+""")
+
+
+def test_a_wait_that_has_no_memory_is_no_loss(run: Run) -> None:
+    """E3: nor is a wait that fails so."""
+    run("""
+for function in ("vkWaitSemaphores", "vkGetSemaphoreCounterValue"):
+    buffer = vd.asbuffer(X)
+    layer.arm(Fault(function, OUT_OF_HOST_MEMORY))
+    for _ in range(3):
+        shift(buffer, 1.0)
+        try: vd.queue_wait_idle()
+        except vd.OutOfDeviceMemoryError: pass
+    layer.disarm()
+    assert not context.lost
+    assert (buffer.read(0) == X + 3).all()
+""")
+
+
+def test_images_of_a_batch_that_failed_can_be_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E7: an image whose first batch failed is like new once it was written; its layout is for validation."""
+    monkeypatch.setenv("VKDISPATCH_DEBUG", "1")
+    run("""
+import vkdispatch_native as native
+texels = np.arange(16 * 8 * 4, dtype=np.float32).reshape(16, 8, 4)
+for function in ("vkQueueSubmit", "vkBeginCommandBuffer", "vkEndCommandBuffer"):
+    vd.queue_wait_idle()
+    layer.arm(Fault(function, OUT_OF_DEVICE_MEMORY, times=FOREVER))
+    image = vd.Image2D((16, 8), vd.float32, 4)
+    try: vd.queue_wait_idle()
+    except vd.OutOfDeviceMemoryError: pass
+    layer.disarm()
+    image.write(texels)
+    assert (image.read() == texels).all()
+    brighten(image)
+    assert (image.read() == texels + 1).all()
+    del image
+    try: vd.queue_wait_idle()
+    except vd.OutOfDeviceMemoryError: pass
+    assert native.take_messages() == []
+""")
+
+
+def test_a_frame_that_cannot_be_reset_does_not_take_the_next_batch_along(run: Run) -> None:
+    """E8: pools of frames that are done fail to be reset, each of them once, for ever."""
+    run("""
+buffer = vd.asbuffer(X)
+for n in range(1, 6):
+    layer.arm(Fault("vkResetCommandPool", OUT_OF_DEVICE_MEMORY, n))
+    for step in range(8):
+        shift(buffer, 1.0)
+        vd.queue_wait_idle()
+    layer.disarm()
+    assert (buffer.read(0) == X + 8 * n).all()
+""")
+
+
+@pytest.mark.parametrize("result", [FRAGMENTED_POOL, OUT_OF_HOST_MEMORY])
+def test_a_pool_without_room_is_a_shortage(run: Run, result: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E8: sets that cannot be had come from a new pool, or there is no memory: no other error."""
+    monkeypatch.setenv("VKDISPATCH_NO_PUSH_DESCRIPTORS", "1")
+    run(f"""
+buffer = vd.asbuffer(X)
+layer.arm(Fault("vkAllocateDescriptorSets", {result}))
+shift(buffer, 1.0)
+assert (buffer.read(0) == X + 1).all()
+layer.arm(Fault("vkAllocateDescriptorSets", {result}, times=FOREVER))
+shift(buffer, 1.0)
+raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
+layer.disarm()
+raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
+""")
+
+
+# -- the tools
+
+
+def test_the_layer_tells_of_what_is_left_over(run: Run) -> None:
+    run("""
+before = layer.live()
+buffer = vd.asbuffer(np.zeros(1 << 20, np.float32))
+assert layer.live()["vkCreateBuffer"] == before.get("vkCreateBuffer", 0) + 1
+context.close()
+assert layer.live() == {"vkCreateInstance": 1}
+assert layer.problems() == []
+assert layer.calls()["vkCreateBuffer"] > 0
+""")
+
+
+def test_wrong_numbers_are_found() -> None:
+    from .trial import Trial
+
+    trial = Trial()
+    item = trial.make("x", lambda: 3)
+    trial.check(item, lambda value: value, 3)
+    assert trial.faults == []
+    trial.check(item, lambda value: value, 4)
+    trial.check(item, lambda value: 1 // 0, 4)
+    assert [kind for kind, _ in trial.faults] == ["wrong", "foreign"]
+    trial.do(lambda value: 1 // 0, item, writes=[item])
+    assert not item.sure

@@ -1,0 +1,90 @@
+// Data that failed batches should have written. Whoever reads them gets the error of the first such batch,
+// until they are written whole.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "libs/error.hpp"
+
+namespace vkd {
+
+// Why a batch did not run.
+struct Failure {
+  explicit Failure(const Error& cause) : error(cause) {}
+
+  [[noreturn]] void raise() {
+    told.store(true);
+    throw Error(error);
+  }
+  // Whether there are data that it has left unwritten, or nobody knows of it.
+  bool unresolved() const noexcept { return poisoned.load() > 0 || !told.load(); }
+
+  const Error error;
+  std::atomic<int> poisoned{0};  // copies of data
+  std::atomic<bool> told{false};
+};
+
+using FailurePtr = std::shared_ptr<Failure>;
+
+// The state of one copy of data. Any thread may call.
+class Poison {
+ public:
+  // Where it is memory of the engine's own, of which no user knows, nothing stays unresolved for it.
+  explicit Poison(bool of_user = true) : of_user_(of_user) {}
+  ~Poison() {
+    if (failure_) {
+      clear();
+    }
+  }
+  Poison(const Poison&) = delete;
+  Poison& operator=(const Poison&) = delete;
+
+  // Whether anything at all is poisoned: what programs pay for all this while nothing fails.
+  static bool anywhere() noexcept { return count_.load(std::memory_order_relaxed) > 0; }
+
+  // The first failure stays.
+  void set(const FailurePtr& failure) noexcept {
+    std::lock_guard lock(mutex_);
+    parts_ = ~uint32_t{0};
+    if (!failure_) {
+      failure_ = failure;
+      failure->poisoned.fetch_add(of_user_ ? 1 : 0);
+      count_.fetch_add(1);
+    }
+  }
+  // These parts, of at most 32, were written: mip levels of an image; a buffer is all of them.
+  void clear(uint32_t parts = ~uint32_t{0}, uint32_t all = ~uint32_t{0}) noexcept {
+    std::lock_guard lock(mutex_);
+    parts_ &= ~parts;
+    if (failure_ && (parts_ & all) == 0) {
+      failure_->poisoned.fetch_sub(of_user_ ? 1 : 0);
+      count_.fetch_sub(1);
+      failure_.reset();
+    }
+  }
+  FailurePtr failure() const noexcept {
+    if (!anywhere()) {
+      return nullptr;
+    }
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
+  void check() const {
+    if (const FailurePtr found = failure()) {
+      found->raise();
+    }
+  }
+
+ private:
+  static inline std::atomic<int> count_{0};
+  static inline std::mutex mutex_;  // one for all: it is taken only where something has failed
+
+  const bool of_user_;
+  FailurePtr failure_;
+  uint32_t parts_ = 0;
+};
+
+}  // namespace vkd
