@@ -97,7 +97,10 @@ def raises(call, *kinds):
 @pytest.mark.usefixtures("layer")  # without headers there is none
 def test_every_function_of_the_engine_can_fail() -> None:
     """The table has what the sources name, and what VMA calls for them."""
-    headers = Path(building.prefix(), "include", "vulkan", "vulkan_core.h")
+    try:
+        headers = Path(building.prefix(), "include", "vulkan", "vulkan_core.h")
+    except RuntimeError as error:
+        pytest.skip(f"no headers: {error}")
     if not headers.is_file() or not (building.ROOT / "vkdispatch_native").is_dir():
         pytest.skip("the sources are not beside the tests")
     with_result = set(re.findall(r"VkResult VKAPI_CALL (vk\w+)\(", headers.read_text()))
