@@ -186,10 +186,10 @@ class WheelWithOrigins(bdist_wheel):
         super().write_wheelfile(wheelfile_base, **options)
         licenses = fetch_deps.prepare() / "licenses"
         shutil.copytree(licenses, Path(wheelfile_base, "licenses", "third_party"), dirs_exist_ok=True)
-        (module,) = Path(self.bdist_dir).glob("vkdispatch_native*.so")
-        path = Path(wheelfile_base, "sboms", "vkdispatch_native.cdx.json")  # where PEP 770 has it
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(sbom.as_json(sbom.document(ROOT, module, fetch_deps.look_up())))
+        for module in Path(self.bdist_dir).glob("vkdispatch_native*.so"):  # none in an editable install
+            path = Path(wheelfile_base, "sboms", "vkdispatch_native.cdx.json")  # where PEP 770 has it
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(sbom.as_json(sbom.document(ROOT, module, fetch_deps.look_up())))
 
 
 setup(

@@ -64,7 +64,8 @@ def compile_glsl(source: str, path: str = "", vulkan_minor: int = 2) -> bytes:
 
     `path` is that of its file: what messages call it, and what files that it includes are found beside.
     Without it nothing can be included. The SPIR-V is that of Vulkan 1.0 to 1.3; source
-    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3.
+    that asks for GL_NV_cooperative_matrix2 becomes that of 1.3. An interrupt ends the wait; the compiler
+    then comes to its end on its own thread.
     """
 
 def compiler_identity() -> str:
@@ -76,7 +77,7 @@ def compile_count() -> int:
 def prepare_compiler() -> None:
     """Have the compiler make its built-in tables, most of its first call's time, on a thread; once.
 
-    The process waits for that thread before it ends or forks.
+    The process waits for that thread before it ends or forks, as it does for a second for any other compiler.
     """
 
 def plan_fft(

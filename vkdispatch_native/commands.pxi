@@ -11,35 +11,38 @@ cdef class Plan:
     def __init__(self, Engine engine not None, bytes spirv not None, binding_types, uint32_t push_constant_size,
                  str name not None, str entry_point not None="main", specialization=(), cached=(),
                  str place not None=""):
-        cdef CppEngine* e = engine.open()
-        cdef vector[int] types = binding_types
-        cdef string text = name.encode()
-        cdef string entry = entry_point.encode()
+        engine.open()
+        cdef CppPlanRequest request
         cdef string where = place.encode("utf-8", "replace")
-        cdef CppSpecialization constants
         cdef VkSpecializationMapEntry constant
-        cdef vector[uint32_t] words
-        cdef vector[string] data = cached
+        request.binding_types = binding_types
+        request.push_constant_size = push_constant_size
+        request.name = name.encode()
+        request.entry_point = entry_point.encode()
+        request.cached = cached
         if self.ptr != NULL:
             raise RuntimeError("a plan is initialized once")
         if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
             raise ValueError("spirv: these bytes are no SPIR-V module")
-        words.resize(len(spirv) // 4)
-        memcpy(words.data(), <const char*>spirv, len(spirv))
+        request.spirv.resize(len(spirv) // 4)
+        memcpy(request.spirv.data(), <const char*>spirv, len(spirv))
         for number, value in specialization:
             if len(value) not in (1, 2, 4, 8):
                 raise ValueError(f"specialization: constant {number} takes {len(value)} bytes, 1, 2, 4 or 8 are possible")
             constant.constantID = number
-            constant.offset = <uint32_t>constants.data.size()
+            constant.offset = <uint32_t>request.specialization.data.size()
             constant.size = len(value)
-            constants.data.resize(constant.offset + constant.size)
-            memcpy(&constants.data[constant.offset], <const char*><bytes>value, constant.size)
-            constants.entries.push_back(constant)
+            request.specialization.data.resize(constant.offset + constant.size)
+            memcpy(&request.specialization.data[constant.offset], <const char*><bytes>value, constant.size)
+            request.specialization.entries.push_back(constant)
         self.engine = engine
         self.keep = engine.ptr
+        _expect_threads()
+        cdef shared_ptr[CppPlanCreation] creation = CppPlanCreation.start(engine.ptr, request)
         with nogil:
-            self.ptr = e.create_plan(words, types, push_constant_size, text, entry, constants, data)
-            self.ptr.set_place(where)
+            creation.get().wait()
+        self.ptr = creation.get().take()
+        self.ptr.set_place(where)
 
     def __dealloc__(self):
         if self.ptr != NULL:

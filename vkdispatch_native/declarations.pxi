@@ -154,15 +154,26 @@ cdef extern from "libs/allocations.hpp" namespace "vkd" nogil:
     uint64_t cpp_allocation_count "vkd::allocation_count"()
     cbool allocations_are_counted()
 
+cdef extern from "libs/leaving.hpp" namespace "vkd" nogil:
+    void end_process_quickly()
+
+cdef extern from "libs/background.hpp" namespace "vkd" nogil:
+    cdef cppclass CppBackground "vkd::Background":
+        void wait() except +raise_error
+    void forget_background()
+
 cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     cdef cppclass GlslOptions "vkd::GlslOptions":
         string path
         int vulkan_minor
-    vector[uint32_t] cpp_compile_glsl "vkd::compile_glsl"(const string& source, const GlslOptions& options) except +raise_error
+    cdef cppclass CppCompilation "vkd::Compilation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppCompilation] start(string source, GlslOptions options) except +raise_error
+        const vector[uint32_t]& spirv() except +raise_error
     string cpp_compiler_identity "vkd::compiler_identity"() except +raise_error
     uint64_t cpp_compile_count "vkd::compile_count"()
     void cpp_prepare_compiler "vkd::prepare_compiler"()
-    void cpp_finish_preparing "vkd::finish_preparing"()
+    cbool cpp_finish_compiling "vkd::finish_compiling"(uint64_t patience_ns)
 
 cdef extern from *:
     """
@@ -425,10 +436,6 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
-        CppPlan* create_plan(const vector[uint32_t]& spirv, const vector[int]& binding_types, uint32_t push_size,
-                             const string& name, const string& entry_point,
-                             const CppSpecialization& specialization,
-                             const vector[string]& cached) except +raise_error
         CppCommandList* create_command_list() except +raise_error
         void destroy(CppCommandList* commands)
         unsigned int hold()
@@ -482,6 +489,22 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppTimings timings(const vector[uint64_t]& since) except +raise_error
         void stop_timing()
         void set_barriers_enabled(cbool enabled)
+
+cdef extern from "plan_creation.hpp" namespace "vkd" nogil:
+    cdef cppclass CppPlanRequest "vkd::PlanCreation::Request":
+        vector[uint32_t] spirv
+        vector[int] binding_types
+        uint32_t push_constant_size
+        string name
+        string entry_point
+        CppSpecialization specialization
+        vector[string] cached
+    cdef cppclass CppPlanCreation "vkd::PlanCreation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppPlanCreation] start(shared_ptr[CppEngine] engine, CppPlanRequest request) except +raise_error
+        CppPlan* take() except +raise_error
+        @staticmethod
+        int running()
 
 DEF SAMPLED_IMAGE = 1  # VK_DESCRIPTOR_TYPE_*, with its sampler
 DEF STORAGE_IMAGE = 3

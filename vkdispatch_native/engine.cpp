@@ -125,6 +125,8 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
       queues_.back()->pair_with(twins);
     }
   }
+  for_each_queue([this](Queue& queue) { all_queues_.push_back(&queue); });
+  shared_.queues.store(&all_queues_);
 }
 
 Engine::~Engine() {
@@ -413,7 +415,7 @@ void Engine::flush(size_t slot, uint64_t value) {
 
 std::string Engine::describe_work(size_t slot) {
   const Use use(*this, true);
-  return queue_at(slot).describe_work(lost());
+  return queue_at(slot).describe_work(lost() && !hung());  // a device that hangs is not lost
 }
 
 size_t Engine::least_busy() {

@@ -200,6 +200,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::shared_ptr<Device>> devices_;  // pinned memory may outlive the engine
   std::vector<Device*> queue_devices_;            // the device of each queue
   std::vector<bool> slots_;                       // which of them have queues; never changes
+  std::vector<Queue*> all_queues_;                // twins too
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   Holds holds_;

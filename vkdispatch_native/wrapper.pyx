@@ -86,16 +86,22 @@ def _shutdown():
     patience = monotonic() + SECONDS_TO_MAKE
     while _making.load() > 0 and monotonic() < patience:
         sleep(0.001)
+    _finish_compiling()
+    cdef bint deserted = CppPlanCreation.running() > 0  # closing would wait for the driver's compiler
     interrupt = None
     for reference in _engines.data.copy():
         engine = reference()
-        if engine is not None:
-            try:
-                engine.close()
-            except BaseException as error:
-                interrupt = error
-                # Nobody wants to wait: the next one ends the process at once.
-                signal(SIGINT, SIG_DFL)
+        if engine is None:
+            continue
+        if deserted:
+            (<Engine>engine).abandon()
+            continue
+        try:
+            engine.close()
+        except BaseException as error:
+            interrupt = error
+            # Nobody wants to wait: the next one ends the process at once.
+            signal(SIGINT, SIG_DFL)
     CppInstance.destroy()
     if interrupt is not None:
         raise interrupt
@@ -229,14 +235,52 @@ cdef vector[string] _texts(names):
     return result
 
 
+# ---- the compiler
+
+FORK_PATIENCE_NS = EXIT_PATIENCE_NS = 1_000_000_000
+cdef bint _threaded = False
+
+
+cdef int _expect_threads() except -1:
+    """See to it that calls in the background disturb neither the end of the process nor forks."""
+    global _threaded
+    if not _threaded:
+        _threaded = True
+        atexit.register(_finish_compiling)
+        # A thread does not come along in a fork, and what it had locked would stay so.
+        os.register_at_fork(before=_finish_compiling_before_fork, after_in_child=_forget_background)
+    return 0
+
+
+def _finish_compiling():
+    cdef uint64_t patience_ns = EXIT_PATIENCE_NS
+    cdef cbool finished
+    with nogil:
+        finished = cpp_finish_compiling(patience_ns)
+    if not finished:
+        end_process_quickly()
+
+
+def _finish_compiling_before_fork():
+    cdef uint64_t patience_ns = FORK_PATIENCE_NS
+    with nogil:
+        cpp_finish_compiling(patience_ns)
+
+
+def _forget_background():
+    forget_background()
+
+
 def compile_glsl(str source not None, str path not None="", int vulkan_minor=2):
     cdef string text = source.encode()
     cdef GlslOptions options
     options.path = path.encode("utf-8", "surrogateescape")
     options.vulkan_minor = vulkan_minor
-    cdef vector[uint32_t] spirv
+    _expect_threads()
+    cdef shared_ptr[CppCompilation] compilation = CppCompilation.start(text, options)
     with nogil:
-        spirv = cpp_compile_glsl(text, options)
+        compilation.get().wait()
+    cdef const vector[uint32_t]* spirv = &compilation.get().spirv()
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
@@ -248,22 +292,9 @@ def compile_count():
     return cpp_compile_count()
 
 
-cdef bint _prepared = False
-
-
 def prepare_compiler():
-    global _prepared
-    if not _prepared:
-        _prepared = True
-        atexit.register(_finish_preparing)
-        # A thread does not come along in a fork, and what it had locked would stay so.
-        os.register_at_fork(before=_finish_preparing)
-        cpp_prepare_compiler()
-
-
-def _finish_preparing():
-    with nogil:
-        cpp_finish_preparing()
+    _expect_threads()
+    cpp_prepare_compiler()
 
 # ---- engine
 
@@ -475,11 +506,15 @@ cdef class Engine:
     def describe_work(self, int queue=-1):
         # Not open(): a lost device is what it is for.
         cdef CppEngine* engine = self.ptr.get()
-        cdef size_t q, slot, i
-        cdef size_t count = engine.queue_count()
+        cdef size_t q, slot, i, count
         cdef string text
+        if engine == NULL:
+            raise RuntimeError("the engine was not created")
+        count = engine.queue_count()
+        if queue != -1 and not 0 <= queue < <int>count:
+            raise ValueError(f"queue {queue} does not exist: the context has {count}")
         parts = []
-        for q in range(count) if queue < 0 else (queue,):
+        for q in range(count) if queue == -1 else (queue,):
             for i in range(SLOTS_PER_QUEUE):
                 slot = q + i * count
                 if engine.has_queue(slot):

@@ -52,8 +52,8 @@ class _SignalInfo(Structure):
 class Hold:
     """Holds back all that is given to a queue of a context from here on, until `open`.
 
-    The queue waits for a semaphore that only `open` signals: nothing that comes behind it is done before, however
-    long that takes. Used in a `with` statement it is opened at the end.
+    The queue waits for a semaphore that only `open` signals: nothing that comes behind it is done before,
+    however long that takes. Used in a `with` statement it is opened at the end.
     """
 
     def __init__(self, context: vd.Context, queue: int = 0) -> None:

@@ -1,8 +1,9 @@
-"""Programs that Ctrl-C reaches while they wait for a device that does not go on. The tests run this as a script."""
+"""Programs that Ctrl-C reaches while they wait for a device that does not go on; tests run this script."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -11,6 +12,8 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ from vkdispatch.codegen.abbreviations import Buff, Var, f32, u32
 
 # After so long a wait that no interrupt ends is let go, and the test fails.
 SAFETY_SECONDS = 60
-ROUNDS = 3
+ROUNDS = 2
 AHEAD = 65_536
 
 Array = np.ndarray[Any, Any]
@@ -56,32 +59,48 @@ def expect(found: Any, wanted: Any) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+def wait_until_asleep(thread: int) -> None:
+    """Wait until a thread sleeps in the system, where that can be seen, for a while at most.
+
+    A signal that comes right before a sleep ends no sleep in Python itself, such as that of asyncio's loop.
+    """
+    pause = threading.Event()
+    with contextlib.suppress(OSError):
+        for _ in range(2000):
+            if Path(f"/proc/self/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] == "S":
+                return
+            pause.wait(0.001)
+
+
 def interrupt(wait: Wait, hold: Hold) -> None:
     """Press Ctrl-C as soon as `wait` lets other threads run. It must end while the hold still stands."""
     begun, ended = threading.Event(), threading.Event()
 
     def press() -> None:
         begun.wait()
+        wait_until_asleep(main)
+        if ended.is_set():
+            return
         os.kill(os.getpid(), signal.SIGINT)
         if not ended.wait(SAFETY_SECONDS):
             hold.open()
 
+    main = threading.get_native_id()
     thread = threading.Thread(target=press)
     thread.start()
+    came = False
     try:
-        with (
-            unforced_switches()
-        ):  # the other thread runs where the wait gives Python's lock up, and not before
+        # The other thread runs where the wait gives Python's lock up, and not before.
+        with unforced_switches():
             wait(begun.set)
+            ended.set()  # in vain
     except KeyboardInterrupt:
         came = not hold.is_open()
-    else:
-        came = False
     finally:
-        begun.set()
         ended.set()
+        begun.set()
         thread.join()
-    assert came, "Ctrl-C did not end the wait"
+    assert came, "it did not wait, or Ctrl-C did not end that"
 
 
 def just(wait: Callable[[], object]) -> Wait:
@@ -94,7 +113,7 @@ def just(wait: Callable[[], object]) -> Wait:
     return begin_and_wait
 
 
-# ---- waits: what comes before the first yield is done before the hold, what comes after the last when it is open
+# ---- waits: what stands before the first yield is done before the hold, what stands after the last behind it
 
 
 def queue_wait_idle() -> Steps:
@@ -181,12 +200,12 @@ def buffer_read_of_a_part() -> Steps:
 
 
 def large_read() -> Steps:
-    data = vd.Buffer(64 << 20, u32)
-    data.write(np.arange(64 << 20, dtype=np.uint32))
+    data = vd.Buffer(16 << 20, u32)
+    data.write(np.arange(16 << 20, dtype=np.uint32))
     yield None
     add_one(data)
     yield just(lambda: data.read(0))
-    expect(data.read(0), np.arange(1, (64 << 20) + 1, dtype=np.uint32))
+    expect(data.read(0), np.arange(1, (16 << 20) + 1, dtype=np.uint32))
 
 
 def mapped_write() -> Steps:
@@ -211,22 +230,6 @@ def large_write() -> Steps:
     expect(data.read(0), values + 1)
 
 
-def large_writes_that_do_not_wait_for_the_device() -> Steps:
-    """So many that they wait for room after all."""
-    data = vd.Buffer(16 << 20, u32)
-    values = np.arange(16 << 20, dtype=np.uint32)
-    yield None
-    add_one(data)
-
-    def wait() -> None:
-        for _ in range(64):
-            data.write_async(values)
-
-    yield just(wait)
-    data.write(values)
-    expect(data.read(0), values)
-
-
 def pinned_write() -> Steps:
     data = vd.Buffer(1 << 20, u32)
     pinned = vd.empty_pinned((1 << 20,), np.uint32)
@@ -239,24 +242,6 @@ def pinned_write() -> Steps:
             data.write(pinned)
 
     yield just(wait)
-    data.write(pinned)
-    expect(data.read(0), 3)
-
-
-def pinned_writes_that_do_not_wait_for_the_device() -> Steps:
-    data = vd.Buffer(1 << 10, u32)
-    pinned = vd.empty_pinned((1 << 10,), np.uint32)
-    pinned[:] = 3
-    yield None
-    add_one(data)
-
-    def wait(begin: Begin) -> None:
-        for number in range(AHEAD + 1000):
-            if number == AHEAD - 10:
-                begin()
-            data.write_async(pinned)
-
-    yield wait
     data.write(pinned)
     expect(data.read(0), 3)
 
@@ -323,8 +308,12 @@ def eager_launches_of_two_threads() -> Steps:
     yield None
     count = 0
 
+    is_far = threading.Event()
+
     def launch() -> None:
-        for _ in range(AHEAD):
+        for number in range(AHEAD + 5000):
+            if number == AHEAD - 1000:
+                is_far.set()
             add_one(others)
 
     thread = threading.Thread(target=launch)
@@ -332,18 +321,18 @@ def eager_launches_of_two_threads() -> Steps:
     def wait(begin: Begin) -> None:
         nonlocal count
         thread.start()
-        for number in range(AHEAD + 10_000):
-            if number == AHEAD // 2:
-                begin()
+        is_far.wait()
+        begin()
+        for _ in range(10_000):
             add_one(mine)
             count += 1
 
     yield wait
-    thread.join()
+    thread.join()  # whom nobody interrupted
     found = mine.read(0)
     assert found[0] in (1 + count, 2 + count), (found[0], count)
     expect(found, found[0])
-    expect(others.read(0), AHEAD)
+    expect(others.read(0), AHEAD + 5000)
 
 
 def graph_submits_far_ahead() -> Steps:
@@ -351,22 +340,25 @@ def graph_submits_far_ahead() -> Steps:
     for _ in range(10):
         add(data, graph.bind_var("amount"), graph=graph)
     yield None
-    total = amount = 0
+    total = 0
+    amounts: list[int] = []
 
     def wait(begin: Begin) -> None:
-        nonlocal total, amount
-        for number in range(1, AHEAD // 1000 + 10):
+        nonlocal total, amounts
+        for number in range(AHEAD // 1000 + 10):
             if number == AHEAD // 1000 - 1:
                 begin()
-            amount = number  # another one each time: the same again would be replayed, and take no room
-            graph.set_var("amount", [number % 7 + place % 2 for place in range(100)])
+            # others each time: the same again would be replayed, and take no room
+            amounts = [number % 7 + place % 2 + 1 for place in range(100)]
+            graph.set_var("amount", amounts)
             graph.submit(100)
-            total += 10 * sum(number % 7 + place % 2 for place in range(100))
+            total += 10 * sum(amounts)
+            amounts = []
 
     yield wait
-    last = 10 * sum(amount % 7 + place % 2 for place in range(100))
     found = data.read(0)
-    assert found[0] in (total, total + last), (found[0], total, last)
+    # the submit that was interrupted took place, or its first instances did, or none
+    assert found[0] - total in [10 * amount for amount in accumulate(amounts, initial=0)], (found[0], total)
     expect(found, found[0])
     graph.set_var("amount", 1)
     graph.submit()
@@ -569,7 +561,6 @@ ONE_QUEUE: tuple[Callable[[], Steps], ...] = (
     large_read,
     mapped_write,
     pinned_write,
-    pinned_writes_that_do_not_wait_for_the_device,
     pinned_read,
     image_read,
     image_writes,
@@ -585,13 +576,32 @@ ONE_QUEUE: tuple[Callable[[], Steps], ...] = (
     order_wait,
     order_stop,
 )
-STAGED = (
-    *(step for step in ONE_QUEUE if step is not mapped_write),
+STAGED: tuple[Callable[[], Steps], ...] = (
+    future_result,
+    buffer_read,
+    buffer_read_of_a_part,
+    large_read,
     large_write,
-    large_writes_that_do_not_wait_for_the_device,
+    pinned_write,
+    pinned_read,
+    image_read,
+    image_writes,
+    kompute_eval,
+    size_of_a_result,
 )
 NAMES = {step: name for name, step in list(globals().items()) if step in ONE_QUEUE + STAGED + SEVERAL_QUEUES}
-GROUPS = {"one_queue": ONE_QUEUE, "staged": STAGED, "several_queues": SEVERAL_QUEUES}
+SEVERAL_DEVICES: tuple[Callable[[], Steps], ...] = (
+    copy_between_queues,
+    all_queues_idle,
+    event_of_all_queues,
+    all_queues_far_ahead,
+)
+GROUPS = {
+    "one_queue": ONE_QUEUE,
+    "staged": STAGED,
+    "several_queues": SEVERAL_QUEUES,
+    "several_devices": SEVERAL_DEVICES,
+}
 
 
 def perform(scenario: Callable[[], Steps]) -> None:
@@ -617,9 +627,10 @@ def objects() -> dict[str, int]:
     gc.collect()
     vd.queue_wait_idle()
     counts = vd.get_context()._native.statistics()
-    kept = ("live_objects", "waiting_frees", "device_memory", "pinned_blocks")
-    threads = {"threads": threading.active_count()}
-    return {name: counts[name] for name in kept} | threads
+    kept = ("live_objects", "waiting_frees", "pinned_blocks")
+    # Our own stay for some seconds.
+    threads = [thread for thread in threading.enumerate() if not thread.name.startswith("vkdispatch")]
+    return {name: counts[name] for name in kept} | {"threads": len(threads)}
 
 
 def check(scenario: Callable[[], Steps]) -> str:
@@ -637,6 +648,10 @@ def check(scenario: Callable[[], Steps]) -> str:
 
 def waits(*names: str) -> None:
     """Go through the scenarios of a group, or those with these names."""
+    if names[0] == "several_queues":
+        vd.make_context(queue_counts=2)
+    elif names[0] == "several_devices":
+        vd.make_context(multi_device=True, use_cpu=True)
     chosen = GROUPS.get(names[0]) or [step for step, name in NAMES.items() if name in names]
     for scenario in chosen:
         print(f"{NAMES[scenario]}: ", end="", flush=True)
@@ -712,11 +727,12 @@ def drop() -> None:
 
 def _press_when(is_time: Callable[[], bool]) -> None:
     """Press Ctrl-C once it is time, on a thread that goes on until the interpreter has ended."""
-    pause = threading.Event()
+    pause, main = threading.Event(), threading.get_native_id()
 
     def press() -> None:
         while not is_time():
             pause.wait(0.001)
+        wait_until_asleep(main)
         print("pressed", flush=True)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -724,13 +740,8 @@ def _press_when(is_time: Callable[[], bool]) -> None:
 
 
 def _is_ending() -> bool:
-    """Whether the main thread closes a context at the end of the interpreter."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    names = []
-    while frame is not None:
-        names.append(frame.f_code.co_name)
-        frame = frame.f_back
-    return "_at_exit" in names and "_end" in names
+    """Whether the main thread is in the module at the end of the interpreter: it has no frame of Python."""
+    return threading.main_thread().ident not in sys._current_frames()
 
 
 _last: Any = None
@@ -761,7 +772,7 @@ def end(how: str) -> None:
 
 
 def _press_often() -> None:
-    """Press Ctrl-C at the end of the interpreter, again and again: nobody sees when the module waits there."""
+    """Press Ctrl-C at the end of the interpreter, over and over: it does not show where the module waits."""
     import atexit
 
     ending = threading.Event()

@@ -299,6 +299,28 @@ def test_work_that_was_not_done_is_not_taken_for_done() -> None:
                 wait()
 
 
+def test_work_that_may_have_failed_before_the_close_is_not_taken_for_done() -> None:
+    class Failed(Stopped):
+        failures = 1
+
+    context = vd.Context([0], [[0]])
+    with vd.use_context(context):
+        buffer = vd.asbuffer(np.zeros(3, np.float32))
+        event, future = vd.record_event(), buffer.read_async()
+        known = vd.record_event()
+    known.wait()
+    engine = Failed(context._engine, False)
+    engine.lost = False
+    context._engine = engine  # type: ignore[assignment]
+    context.close()
+    for _ in range(2):
+        for wait in (event.wait, event.done, future.result, future.done):
+            with pytest.raises(vd.VulkanError, match="failed before it was closed"):
+                wait()
+    assert "failed" in repr(future)
+    assert known.done() and known.wait()
+
+
 def test_what_the_error_is() -> None:
     error = vd.DeviceTimeoutError("late")
     for kind in (vd.VkDispatchError, vd.DeviceLostError, vd.VulkanError, TimeoutError, RuntimeError):

@@ -79,6 +79,21 @@ def test_a_good_module() -> None:
     assert [(r.set, r.binding, r.name) for r in moved.resources] == [(0, 0, "result"), (0, 1, "A")]
 
 
+def test_instructions_of_extensions_are_let_through() -> None:
+    code = compile_glsl(
+        """#version 450
+        #extension GL_EXT_shader_atomic_float : enable
+        layout(local_size_x = 8) in;
+        layout(binding = 0) buffer A { float a[]; };
+        void main() { a[1] = atomicAdd(a[0], 1.0) * 2.0; }
+        """,
+        "test",
+    )
+    module = read_module(code)
+    assert max(instruction.opcode for instruction in module.instructions) > spirv.LAST_KNOWN
+    check_types(module)
+
+
 def test_byte_orders_and_containers() -> None:
     for code in (CODE, bytearray(CODE), memoryview(CODE.tobytes()), CODE.byteswap().tobytes()):
         assert (read_module(code).words == CODE).all()
@@ -148,6 +163,184 @@ def test_instructions_that_make_no_sense(opcode: int, operand: int, value: int, 
     words[instruction.at + 1 + operand] = value
     with pytest.raises(ValueError, match=text):
         check_types(read_module(words.tobytes()))
+
+
+Code = list[list[int]]
+
+
+def edited(edit: Callable[[Code, dict[str, int]], object]) -> bytes:
+    """Return the module with its instructions, lists of words, edited; identifiers go by name."""
+    words = CODE.tolist()
+    module = read_module(CODE.tobytes())
+    code = [words[i.at : i.at + (words[i.at] >> 16)] for i in module.instructions]
+    names = {spirv.text(i.operands[1:])[0]: i.operands[0] for i in module.of(spirv.NAME)}
+    edit(code, names)
+    return np.array([*words[:5], *(word for each in code for word in each)], np.uint32).tobytes()
+
+
+def find(code: Code, opcode: int, *operands: int) -> int:
+    """Return the place of the first instruction that has these last operands."""
+    return next(
+        at
+        for at, each in enumerate(code)
+        if each[0] & 0xFFFF == opcode and (not operands or tuple(each[-len(operands) :]) == operands)
+    )
+
+
+def built_in(code: Code, number: int) -> int:
+    return find(code, spirv.DECORATE, 11, number)
+
+
+EDITS: list[tuple[str, Callable[[Code, dict[str, int]], object], str]] = [
+    # the five that crashed Mesa's compiler
+    ("no BuiltIn", lambda code, _: code.pop(built_in(code, 28)), "input without a BuiltIn"),
+    (
+        "unknown BuiltIn",
+        lambda code, _: code[built_in(code, 28)].__setitem__(3, 4000),
+        "of another type, or not of compute",
+    ),
+    (
+        "BuiltIn of another type",
+        lambda code, _: code[built_in(code, 28)].__setitem__(3, 36),
+        "of another type",
+    ),
+    (
+        "BuiltIn twice",
+        lambda code, names: code[built_in(code, 29)].__setitem__(3, 28),
+        "once more, of another type",
+    ),
+    (
+        "BuiltIn of no input",
+        lambda code, names: code[built_in(code, 28)].__setitem__(1, names["main"]),
+        "cannot be built in",
+    ),
+    ("no block", lambda code, names: code.pop(find(code, spirv.DECORATE, names["P"], 2)), "no block"),
+    (
+        "no offset",
+        lambda code, names: code.pop(find(code, spirv.MEMBER_DECORATE, names["P"], 1, 35, 4)),
+        "without an offset",
+    ),
+    (
+        "a far offset",
+        lambda code, names: code[find(code, spirv.MEMBER_DECORATE, names["P"], 1, 35, 4)].__setitem__(
+            4, 0xFFFFFFFF
+        ),
+        "offset or stride of 4294967295",
+    ),
+    (
+        "a member too many",
+        lambda code, names: code[find(code, spirv.MEMBER_DECORATE, names["P"], 1, 35, 4)].__setitem__(2, 9),
+        "member that is not there",
+    ),
+    ("a short product", lambda code, _: shorten(code[find(code, 133)]), "too short"),
+    ("a short load", lambda code, _: shorten(code[find(code, 61)]), "too short"),
+    (
+        "a strange instruction",
+        lambda code, _: code[find(code, 133)].__setitem__(0, 5 << 16 | 303),
+        "none that a",
+    ),
+    (
+        "a constant in a function",
+        lambda code, _: code.insert(find(code, 254), code[find(code, spirv.CONSTANT)]),
+        "once more|where it cannot be",
+    ),
+    (
+        "used before it is defined",
+        lambda code, _: use_early(code),
+        "before it is defined",
+    ),
+    (
+        "a merge that no branch follows",
+        lambda code, _: code.insert(find(code, 247) + 1, [1 << 16]),
+        "not followed by the branch",
+    ),
+    (
+        "two merges into one block",
+        lambda code, _: merge_twice(code),
+        "end in one block|otherwise|two constructs",
+    ),
+    (
+        "an index beyond the end",
+        lambda code, _: beyond(code),
+        "beyond the end",
+    ),
+]
+
+
+def shorten(instruction: list[int]) -> None:
+    instruction.pop()
+    instruction[0] -= 1 << 16
+
+
+def use_early(code: Code) -> None:
+    """Exchange a load and the instruction after it that uses what is loaded."""
+    at = next(at for at, each in enumerate(code) if each[0] & 0xFFFF == 61 and each[2] in code[at + 1][1:])
+    code[at], code[at + 1] = code[at + 1], code[at]
+
+
+def merge_twice(code: Code) -> None:
+    first, second = [each for each in code if each[0] & 0xFFFF == 247][-2:]
+    second[1] = first[1]
+
+
+def beyond(code: Code) -> None:
+    """Have `pairs[3]` be `pairs[16]`, of eight."""
+    three, sixteen = (
+        {each[2] for each in code if each[0] & 0xFFFF == spirv.CONSTANT and each[3] == value}
+        for value in (3, 16)
+    )
+    chain = next(each for each in code if each[0] & 0xFFFF == 65 and three & {each[4]})
+    chain[4] = sixteen.pop()
+
+
+@pytest.mark.parametrize(("edit", "text"), [each[1:] for each in EDITS], ids=[each[0] for each in EDITS])
+def test_what_drivers_crash_on_is_refused(edit: Callable[[Code, dict[str, int]], object], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        check_types(read_module(edited(edit)))
+
+
+CALLS = """#version 450
+layout(binding = 0) buffer A {{ float a[]; }};
+float f0(float x) {{ return x; }}
+{functions}
+void main() {{ a[0] = f{count}(a[1]); }}
+"""
+
+
+def calling(count: int) -> str:
+    """Return GLSL with functions that each call the one before twice."""
+    lines = [f"float f{i}(float x) {{ return f{i - 1}(x) + f{i - 1}(x); }}" for i in range(1, count + 1)]
+    return CALLS.format(functions="\n".join(lines), count=count)
+
+
+def nested(depth: int) -> str:
+    """Return GLSL with structures in each other."""
+    lines = [f"struct S{i} {{ S{i - 1} s; }};" for i in range(1, depth)]
+    structures = "\n".join(["#version 450", "struct S0 { float s; };", *lines])
+    return (
+        f"{structures}\nlayout(binding = 0) buffer A {{ S{depth - 1} a[]; }};\nvoid main() {{ a[0] = a[1]; }}"
+    )
+
+
+def test_functions_that_call_themselves() -> None:
+    words = np.frombuffer(compile_glsl(calling(2), "test"), np.uint32).copy()
+    module = read_module(words.tobytes())
+    check_types(module)
+    names = {spirv.text(i.operands[1:])[0]: i.operands[0] for i in module.of(spirv.NAME)}
+    inner = next(i for i in module.of(spirv.FUNCTION_CALL) if i.operands[2] == names["f0(f1;"])
+    words[inner.at + 3] = names["f2(f1;"]
+    with pytest.raises(ValueError, match="calls a function that is under way"):
+        check_types(read_module(words.tobytes()))
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [(calling(40), "a function of .* instructions, with its calls"), (nested(300), "nested 256 deep")],
+    ids=["calls", "structures"],
+)
+def test_small_modules_that_become_large(source: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        check_types(read_module(compile_glsl(source, "test")))
 
 
 def test_random_modules_are_read_or_refused() -> None:

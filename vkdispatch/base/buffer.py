@@ -222,7 +222,10 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
     def signals(self) -> list[Signal]:
         """One signal per queue, for the last work given to it so far that writes this buffer."""
         self.require_alive()
-        return [Signal._of(self.context, self._native.last_write) for _ in range(self.context.queue_count)]
+        memory = self._native
+        return [
+            Signal._of(self.context, memory.last_write, memory.check) for _ in range(self.context.queue_count)
+        ]
 
     def copy_between_queues(self, source: int, target: int | None = None) -> None:
         """Copy what queue `source` has of this buffer to queue `target`, or with None to every other queue.
@@ -318,7 +321,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             There is no pinned memory left for the data.
         """
         queue = self._writable_queue(index)
-        return Event(self.context, self._native.write_async(queue, self._checked_bytes(data, casting)))
+        return Event._of(self.context, self._native.write_async(queue, self._checked_bytes(data, casting)))
 
     def _writable_queue(self, index: int | None) -> int:
         self.require_alive()

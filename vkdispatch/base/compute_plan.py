@@ -2,12 +2,16 @@
 
 import operator
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import vkdispatch_native as native
 from vkdispatch.base.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
+
+if TYPE_CHECKING:
+    from vkdispatch.base.spirv import Module
 
 _BINDING_TYPES = (1, 3, 4, 5)
 
@@ -39,6 +43,7 @@ class ComputePlan(Handle):
         shader_name: str = "shader",
         *,
         spirv: bytes | None = None,
+        checked: bool = False,
         entry_point: str = "main",
         specialization: Sequence[tuple[int, bytes]] = (),
         context: Context | None = None,
@@ -57,8 +62,9 @@ class ComputePlan(Handle):
         shader_name
             What tools and messages call the plan.
         spirv
-            The compiled code; `shader_source` is then only shown. It must be valid, as
-            `vkdispatch.base.spirv.read_module` finds out.
+            The compiled code; `shader_source` is then only shown.
+        checked
+            Whether `spirv` is known to be sound: it is not looked at again.
         entry_point
             The function of the code that is run.
         specialization
@@ -73,7 +79,8 @@ class ComputePlan(Handle):
         TypeError
             The source is no text.
         ValueError
-            A binding type is unknown, `pc_size` is negative, or the device takes less of either.
+            A binding type is unknown, `pc_size` is negative, or the device takes less of either; or `spirv`
+            is broken.
         ShaderBuildError
             The compiler refused the source; its log is in the message and in `compiler_log`.
         VulkanError
@@ -85,12 +92,17 @@ class ComputePlan(Handle):
         self.binding_list = [_checked_binding_type(kind) for kind in binding_type_list]
         self.pc_size = operator.index(pc_size)
         self.shader_name = str(shader_name)
-        if self.pc_size < 0:
-            raise ArgumentValueError(f"pc_size: expected bytes, 0 or more, got {pc_size}")
+        if not 0 <= self.pc_size < 1 << 32:
+            raise ArgumentValueError(f"pc_size: expected bytes, 0 or more and less than 4 GiB, got {pc_size}")
+        module: Module | None = None
         # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)
+        elif not checked:
+            module = _sound(spirv, f"{self.shader_name}: spirv")
         super().__init__(context)
+        if module is not None:
+            _check_limits(module, entry_point, specialization, f"{self.shader_name}: spirv", self.context)
         keys = pipeline_keys(
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
         )
@@ -115,6 +127,32 @@ class ComputePlan(Handle):
         pipeline = getattr(self, "_native", None)
         if pipeline is not None:
             pipeline.destroy()
+
+
+def _sound(spirv: bytes, argument: str) -> "Module":
+    # here, as few programs need them
+    from vkdispatch.base.spirv import NEWEST_OF_EXTENSIONS, read_module
+    from vkdispatch.base.spirv_types import check_types
+
+    module = read_module(spirv, argument, NEWEST_OF_EXTENSIONS)
+    check_types(module, argument)
+    return module
+
+
+def _check_limits(
+    module: "Module",
+    entry_point: str,
+    specialization: Sequence[tuple[int, bytes]],
+    argument: str,
+    context: Context,
+) -> None:
+    from vkdispatch.base.spirv_features import check_features, check_workgroup
+    from vkdispatch.base.spirv_reflection import reflect
+
+    interface = reflect(module, entry_point, argument=argument)
+    if not specialization:  # which sizes may follow from
+        check_features(argument, interface, context)
+        check_workgroup(argument, interface, context)
 
 
 def _checked_binding_type(kind: int) -> int:

@@ -22,6 +22,7 @@ from vkdispatch.base.errors import (
     DeviceTimeoutError,
     UsageError,
     VkDispatchError,
+    VulkanError,
 )
 from vkdispatch.base.init import (
     after_contexts,
@@ -314,11 +315,16 @@ class Context(Unshared, Listed):
 
     @internal
     def require_finished(self) -> None:
-        """Raise an error when this context, which has ended, was given up while it worked."""
+        """Raise an error when not all work of this context, which has ended, is known to have been done."""
         if self._left:
             raise UsageError("the context was closed, and its close interrupted, before the work was done")
         if self.lost:
             raise self._loss("run it again")
+        if self._engine is not None and self._engine.failures:
+            raise VulkanError(
+                "work of the context failed before it was closed: whether this was done is not known; wait "
+                "for work before the context is closed"
+            )
 
     def _loss(self, remedy: str) -> DeviceLostError:
         """Return the error of a context that is lost: what happened, and what would do."""

@@ -34,12 +34,13 @@ _IDLE_SECONDS = 1.0
 class _Moment(Unshared, Listed, Generic[_T]):
     """Work on the device that ends at some time, and what it leaves."""
 
+    # Whether its points are batches of its own: what failed before them is none of its business.
+    _alone = False
+
     def __init__(self, context: Context, points: "list[Point]") -> None:
         self._context = context
         self._points = points
         self._done = not points
-        # What went wrong before, and was told to somebody who could not pass it on.
-        self._failure: Exception | None = None
 
     def done(self) -> bool:
         """Return whether the work is done. Never waits."""
@@ -52,8 +53,8 @@ class _Moment(Unshared, Listed, Generic[_T]):
         ------
         TypeError, ValueError
             `timeout` is no number of seconds.
-        DeviceLostError
-            The device was lost before.
+        VkDispatchError
+            The work failed, such as with OutOfDeviceMemoryError or DeviceLostError.
         """
         return self._reached(checked_timeout(timeout))
 
@@ -61,8 +62,8 @@ class _Moment(Unshared, Listed, Generic[_T]):
         """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
 
         It is called at once, in this thread, if the work is done already. It must not wait: other callbacks
-        of the context come after it. What it raises is logged. A lost device calls back as well; what is
-        pending when the interpreter ends does not.
+        of the context come after it. What it raises is logged. Work that failed calls back as well; what
+        is pending when the interpreter ends does not.
         """
         if not callable(callback):
             raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
@@ -101,27 +102,22 @@ class _Moment(Unshared, Listed, Generic[_T]):
         raise NotImplementedError
 
     def _settled(self) -> bool:
-        """Whether it is done, or will never be; why not is kept for those who ask for the outcome."""
-        try:
-            return self.done()
-        except Exception as error:
-            self._failure = error
-            return True
+        """Whether it is done, or has failed; whoever asks for the outcome learns why."""
+        return self._state() != "pending"
 
     def _state(self) -> str:
-        settled = self._settled()
-        return "failed" if self._failure is not None else "done" if settled else "pending"
+        try:
+            return "done" if self.done() else "pending"
+        except Exception:
+            return "failed"
 
     def _reached(self, timeout: float | None) -> bool:
-        # The engine tells a failure once: whom it was told must not be the only one who knows.
-        if self._failure is not None:
-            raise self._failure
         if self._done:
             return True
         context = self._context
         try:
             if not context.closed:
-                self._done = context._native.wait_until(self._points, timeout)
+                self._done = context._native.wait_until(self._points, timeout, self._alone)
                 return self._done
         except RuntimeError:
             if not context.closed:
@@ -140,6 +136,13 @@ class Event(_Moment[None]):
 
     _instead = "record another one with vd.record_event()"
 
+    @classmethod
+    def _of(cls, context: Context, points: "list[Point]") -> "Event":
+        """Return an event for these batches alone, whatever has failed before."""
+        made = cls(context, points)
+        made._alone = True
+        return made
+
     def _outcome(self) -> None:
         self._reached(None)
 
@@ -151,6 +154,7 @@ class ReadFuture(_Moment[Array]):
     """The contents of a buffer on their way to an array, which `await future` gives in an asyncio program."""
 
     _instead = "take the array that future.result() returns"
+    _alone = True
 
     def __init__(
         self,
@@ -173,8 +177,8 @@ class ReadFuture(_Moment[Array]):
             A TimeoutError: the contents were not there in time. Ask again later.
         TypeError, ValueError
             `timeout` is no number of seconds.
-        DeviceLostError
-            The device was lost before.
+        VkDispatchError
+            The read failed, or what should have written the buffer; every call says so.
         """
         if not self.wait(timeout):
             raise WaitTimeoutError(
@@ -297,10 +301,8 @@ class _Watcher:
 
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
-    try:
+    with contextlib.suppress(Exception):  # whoever waits for it gets it, too
         moment._reached(_LOOK_SECONDS)
-    except Exception as error:
-        moment._failure = error
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()

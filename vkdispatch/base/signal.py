@@ -42,15 +42,17 @@ class Signal(Unshared):
         marks = [context._native.work_given(queue) for queue in range(context.queue_count)]
         self._follow(context, lambda queue: marks[queue])
 
-    def _follow(self, context: Context, use: Use) -> None:
+    def _follow(self, context: Context, use: Use, check: Callable[[int], None] | None = None) -> None:
         self._context = context
+        # Raises why the work of a queue was not done, where that is known apart from its other work.
+        self._check = check
         self._use: Use | None = use
 
     @classmethod
-    def _of(cls, context: Context, use: Use) -> Signal:
+    def _of(cls, context: Context, use: Use, check: Callable[[int], None]) -> Signal:
         """Return a signal for the work that `use` names."""
         signal = cls.__new__(cls)
-        signal._follow(context, use)
+        signal._follow(context, use, check)
         return signal
 
     def wait(self, wait_for_timestamp: bool = True, queue_index: int = 0) -> None:
@@ -82,7 +84,10 @@ class Signal(Unshared):
             for slot, value in points:
                 engine.flush(slot, value)
             return True
-        return engine.wait_until(points, None if block else 0.0)
+        done = engine.wait_until(points, None if block else 0.0, self._check is not None)
+        if done and self._check is not None:
+            self._check(queue)
+        return done
 
     def free(self) -> None:
         """Give the signal up. Idempotent."""

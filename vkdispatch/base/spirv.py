@@ -21,7 +21,7 @@ _MAX_BOUND = 1 << 22
 _VALIDATOR_SECONDS = 60
 
 # Opcodes.
-NOP, NAME, MEMBER_NAME = 0, 5, 6
+NOP, NAME, MEMBER_NAME, EXTENDED_INSTRUCTIONS = 0, 5, 6, 11
 ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 15, 16, 17, 331
 MEMORY_MODEL = 14
 TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
@@ -66,7 +66,7 @@ _MADE_OF_TYPES: dict[int, tuple[int, int | None]] = {
     **dict.fromkeys((_TENSOR_LAYOUT, _TENSOR_VIEW), (1, 0)),
 }
 # From here on come extensions, whose forms this module does not know.
-_LAST_KNOWN = 403
+LAST_KNOWN = 403
 _TERMINATORS = opcodes("249-255 4416 4448 4449 5294")
 _MODULE_LEVEL = opcodes("0-12 14-17 19-52 59 71-75 317 330-332")
 # Names, decorations, execution modes.
@@ -96,7 +96,12 @@ class Instruction:
 
 def has_type(opcode: int) -> bool:
     """Whether an instruction's first two operands are the type and the identifier of its result."""
-    return opcode <= _LAST_KNOWN and opcode not in _NO_RESULT and opcode not in _RESULT_ONLY
+    return opcode <= LAST_KNOWN and opcode not in _NO_RESULT and opcode not in _RESULT_ONLY
+
+
+def has_result(opcode: int) -> bool:
+    """Whether an instruction defines an identifier."""
+    return opcode <= LAST_KNOWN and opcode not in _NO_RESULT
 
 
 # Makes the error for an instruction.
@@ -222,7 +227,7 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
         elif in_function and not in_block:
             if opcode not in (FUNCTION_PARAMETER, 8, 317, NOP) or (blocks and opcode == FUNCTION_PARAMETER):
                 raise refuse(instruction, "lies outside the blocks of its function")
-        elif not in_function and opcode <= _LAST_KNOWN and opcode not in _MODULE_LEVEL:
+        elif not in_function and opcode <= LAST_KNOWN and opcode not in _MODULE_LEVEL:
             raise refuse(instruction, "lies outside of a function")
     if in_function:
         raise ArgumentValueError(f"{argument}: malformed SPIR-V: the last function has no end")
@@ -236,7 +241,7 @@ def _definitions(module: Module, bound: int, refuse: _Refuse) -> tuple[set[int],
     types: set[int] = set()
     for instruction in module.instructions:
         opcode, operands = instruction.opcode, instruction.operands
-        if opcode > _LAST_KNOWN:
+        if opcode > LAST_KNOWN:
             # Which words are identifiers is unknown: those that could be count as defined.
             defined.update(word for word in operands[:2] if 0 < word < bound)
             if opcode in _TYPES_OF_EXTENSIONS:
@@ -276,7 +281,7 @@ def _check_types(module: Module, types: set[int], refuse: _Refuse) -> None:
 
 def _check_identifiers(instruction: Instruction, defined: set[int], types: set[int], refuse: _Refuse) -> None:
     opcode, operands = instruction.opcode, instruction.operands
-    if opcode > _LAST_KNOWN:
+    if opcode > LAST_KNOWN:
         return
     skipped = 0 if opcode in _NO_RESULT else 1 if opcode in _RESULT_ONLY else 2
     if skipped == 2 and operands[0] not in types:

@@ -1,5 +1,7 @@
 """What a SPIR-V module asks of a device."""
 
+import math
+
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.spirv_reflection import Interface
@@ -38,4 +40,17 @@ def check_features(who: str, interface: Interface, context: Context) -> None:
         raise ArgumentValueError(
             f"{who}: its shared arrays take {interface.shared_bytes} bytes; a workgroup on this device has "
             f"{context.max_shared_memory}"
+        )
+
+
+def check_workgroup(who: str, interface: Interface, context: Context) -> None:
+    """Raise ValueError where a module's workgroups are more than the context's devices hold."""
+    size = interface.local_size
+    if size is None:
+        return
+    most, invocations = context.max_workgroup_size, context.max_workgroup_invocations
+    if any(given > limit for given, limit in zip(size, most, strict=True)) or math.prod(size) > invocations:
+        raise ArgumentValueError(
+            f"{who}: workgroups of {size} invocations are more than this device's hold: {most}, "
+            f"{invocations} in all"
         )

@@ -400,7 +400,9 @@ class _Reader:
             push_constants,
             self.spec_constants,
             shared,
-            frozenset(instruction.operands[0] for instruction in self.module.of(spirv.CAPABILITY)),
+            frozenset(
+                word for instruction in self.module.of(spirv.CAPABILITY) for word in instruction.operands
+            ),
         )
 
     def _entry(self, entry_point: str) -> int:

@@ -4,11 +4,17 @@ These are the rules that a slip in the bytes breaks most easily: operands of ari
 they point at, indices into structures, calls and returns, targets of branches. `spirv-val` knows all others.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from vkdispatch.base import spirv
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.spirv import Instruction, Module, opcodes
+from vkdispatch.base.spirv_declarations import check_declarations
+from vkdispatch.base.spirv_flow import check_flow
+from vkdispatch.base.spirv_grammar import misplaced, wrong_form
+from vkdispatch.base.spirv_images import ImageChecks
+from vkdispatch.base.spirv_operations import GLSL_NUMBERS, GLSL_OTHERS, RULES
+from vkdispatch.base.spirv_sharing import SharingChecks
 
 _INTEGER_ARITHMETIC = opcodes("126 128 130 132 134 135 137-139 194-200")
 _FLOAT_ARITHMETIC = opcodes("127 129 131 133 136 140 141")
@@ -20,38 +26,44 @@ _LOAD, _STORE, _ACCESS_CHAINS, _EXTRACT, _SHUFFLE, _CONSTRUCT = 61, 62, (65, 66)
 _SELECT, _PHI, _RETURN, _RETURN_VALUE = 169, 245, 253, 254
 _LABELS = {246: (0, 1), 247: (0,), 249: (0,), 250: (1, 2), 251: (1,)}
 _ANY_COMPONENT = 0xFFFFFFFF
-
-Shape = tuple[int, int, int]  # opcode of the component's type, its bits, components
+_EXTENDED, _ARRAY_LENGTH, _COPY, _BITCAST, _INSERT = 12, 68, 83, 124, 82
+_ATOMICS = opcodes("227-242")
+_BARRIERS = {224: (0, 1, 2), 225: (0, 1)}
+_SUBGROUP = opcodes("333-366")
+_MATRICES = opcodes("84 143-147")
+_MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
+_STORAGE_CLASSES = frozenset((*range(13), 5349))
+_ADDRESSED = 5349  # PhysicalStorageBuffer
+_IMAGES = opcodes("60 86-107")
+_OF_INVOCATIONS = (4, 6, 7)  # Workgroup, Private, Function
 
 
 def check_types(module: Module, argument: str = "spirv") -> None:
-    """Raise ValueError where instructions do not agree on their types."""
-    _Checker(module, argument).check()
+    """Raise ValueError where instructions are of no known form, or do not agree on their types."""
+
+    def refuse(instruction: Instruction, what: str) -> ArgumentValueError:
+        return ArgumentValueError(
+            f"{argument}: malformed SPIR-V: instruction {instruction.opcode} at word {instruction.at} {what}"
+        )
+
+    for instruction in module.instructions:
+        what = wrong_form(instruction)
+        if what is not None:
+            raise refuse(instruction, what)
+    stray = misplaced(module)
+    if stray is not None:
+        raise refuse(stray, "stands in a part of the module where it cannot be")
+    try:
+        check_declarations(module, refuse)
+        checker = _Checker(module, argument)
+        checker.check()
+        check_flow(module, checker.integer_widths(), refuse)
+    except (IndexError, KeyError):
+        raise ArgumentValueError(f"{argument}: malformed SPIR-V: its identifiers make no sense") from None
 
 
-class _Checker:
-    """What identifiers are, and a check for each kind of instruction."""
-
-    def __init__(self, module: Module, argument: str) -> None:
-        self.module = module
-        self.argument = argument
-        self.types: dict[int, Instruction] = {}
-        self.type_of: dict[int, int] = {}
-        self.integers: dict[int, int] = {}
-        self.functions: dict[int, Instruction] = {}
-        self.labels: set[int] = set()
-        for instruction in module.instructions:
-            opcode, operands = instruction.opcode, instruction.operands
-            if spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
-                self.types[operands[0]] = instruction
-            elif opcode == spirv.LABEL:
-                self.labels.add(operands[0])
-            elif spirv.has_type(opcode):
-                self.type_of[operands[1]] = operands[0]
-                if opcode == spirv.CONSTANT and len(operands) > 2:
-                    self.integers[operands[1]] = operands[2]
-                elif opcode == spirv.FUNCTION:
-                    self.functions[operands[1]] = instruction
+class _Checker(ImageChecks, SharingChecks):
+    """A check for each kind of instruction."""
 
     def check(self) -> None:
         """Look at every instruction."""
@@ -97,6 +109,12 @@ class _Checker:
             _SHUFFLE: self._check_shuffle,
             _CONSTRUCT: self._check_construct,
             spirv.CONSTANT_COMPOSITE: self._check_construct,
+            spirv.SPEC_CONSTANT_COMPOSITE: self._check_construct,
+            _EXTENDED: self._check_extended,
+            _ARRAY_LENGTH: self._check_length,
+            _COPY: self._check_copy,
+            _BITCAST: self._check_bitcast,
+            _INSERT: self._check_insert,
             spirv.FUNCTION_CALL: self._check_call,
             spirv.VARIABLE: self._check_variable,
             spirv.CONSTANT: self._check_constant,
@@ -106,6 +124,17 @@ class _Checker:
             special[opcode](instruction)
         elif opcode in _ACCESS_CHAINS:
             self._check_chain(instruction)
+        elif spirv.TYPE_VOID <= opcode <= spirv.TYPE_PIPE:
+            self._check_type(instruction)
+        elif opcode in _IMAGES:
+            self._check_image(instruction)
+        elif opcode in _ATOMICS:
+            self._check_atomic(instruction)
+        elif opcode in _BARRIERS:
+            self._check_constants(instruction, *_BARRIERS[opcode])
+        elif opcode in _SUBGROUP:
+            self._check_constants(instruction, 2)
+            self._check_subgroup(instruction)
         elif opcode in _LABELS:
             for position in _LABELS[opcode]:
                 known = instruction.operands[position] in self.labels
@@ -117,59 +146,173 @@ class _Checker:
         elif spirv.has_type(opcode):
             self._check_arithmetic(instruction)
 
-    # -- helpers
-
-    def _refuse(self, instruction: Instruction, what: str) -> ArgumentValueError:
-        return ArgumentValueError(
-            f"{self.argument}: malformed SPIR-V: instruction {instruction.opcode} at word {instruction.at} "
-            f"{what}"
-        )
-
-    def _require(self, instruction: Instruction, holds: bool, what: str) -> None:
-        if not holds:
-            raise self._refuse(instruction, what)
-
-    def _same(self, instruction: Instruction, first: int, second: int) -> None:
-        self._require(instruction, first == second, f"mixes the types {first} and {second}")
-
-    def _type(self, instruction: Instruction, position: int) -> int:
-        """Return the type of the value that is an operand."""
-        operands = instruction.operands
-        if position >= len(operands) or operands[position] not in self.type_of:
-            raise self._refuse(instruction, f"has no value as operand {position}")
-        return self.type_of[operands[position]]
-
-    def _is(self, kind: int, *wanted: int) -> bool:
-        return kind in self.types and self.types[kind].opcode in wanted
-
-    def _pointee(self, instruction: Instruction, kind: int) -> int:
-        self._require(instruction, self._is(kind, spirv.TYPE_POINTER), "has no pointer where it needs one")
-        return self.types[kind].operands[2]
-
-    def _shape(self, kind: int) -> Shape | None:
-        made = self.types.get(kind)
-        count = 1
-        if made is not None and made.opcode == spirv.TYPE_VECTOR:
-            count = made.operands[2]
-            made = self.types.get(made.operands[1])
-        if made is None or made.opcode not in (spirv.TYPE_BOOL, spirv.TYPE_INT, spirv.TYPE_FLOAT):
-            return None
-        return (made.opcode, made.operands[1] if len(made.operands) > 1 else 0, count)
-
-    def _signature(self, function: Instruction) -> Sequence[int]:
-        """Return the types of a function's result and parameters."""
-        operands = function.operands
-        known = len(operands) > 3 and self._is(operands[3], spirv.TYPE_FUNCTION)
-        self._require(function, known, "has no function type")
-        signature = self.types[operands[3]].operands[1:]
-        self._require(function, bool(signature), "has no function type")
-        self._same(function, operands[0], signature[0])
-        return signature
+    def integer_widths(self) -> dict[int, int]:
+        """Return the bits of each value that is an integer."""
+        widths = {
+            number: made.operands[1] for number, made in self.types.items() if made.opcode == spirv.TYPE_INT
+        }
+        return {value: widths[kind] for value, kind in self.type_of.items() if kind in widths}
 
     # -- one kind of instruction each
 
+    def _check_type(self, instruction: Instruction) -> None:
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode == spirv.TYPE_VECTOR:
+            scalar = self._is(operands[1], spirv.TYPE_BOOL, spirv.TYPE_INT, spirv.TYPE_FLOAT)
+            self._require(instruction, scalar and operands[2] in (2, 3, 4), "is no vector of 2 to 4 numbers")
+        elif opcode == spirv.TYPE_MATRIX:
+            shape = self._shape(operands[1])
+            fits = shape is not None and shape[0] == spirv.TYPE_FLOAT and shape[2] > 1
+            self._require(instruction, fits and operands[2] in (2, 3, 4), "is no matrix of 2 to 4 columns")
+        elif opcode in (spirv.TYPE_INT, spirv.TYPE_FLOAT):
+            self._require(instruction, operands[1] in (8, 16, 32, 64), f"is a number of {operands[1]} bits")
+        elif opcode == spirv.TYPE_POINTER:
+            self._require(instruction, operands[1] in _STORAGE_CLASSES, "points into no known storage class")
+        elif opcode in (spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY, spirv.TYPE_STRUCT):
+            members = operands[1:] if opcode == spirv.TYPE_STRUCT else operands[1:2]
+            unusable = any(self._is(member, spirv.TYPE_VOID, spirv.TYPE_FUNCTION) for member in members)
+            self._require(instruction, not unusable, "is made of what has no values")
+            endless = any(self._endless(member) for member in members[:-1])
+            if opcode != spirv.TYPE_STRUCT:
+                endless = self._endless(members[0])
+            self._require(instruction, not endless, "has something without an end before its own end")
+        if opcode == spirv.TYPE_ARRAY:
+            length = operands[2]
+            positive = self.integers.get(length, 1) > 0
+            integer = length in self.constants and self._is(self.type_of[length], spirv.TYPE_INT)
+            self._require(
+                instruction, integer and positive, "is an array whose length is no positive constant"
+            )
+
+    def _check_extended(self, instruction: Instruction) -> None:
+        operands = instruction.operands
+        if operands[2] not in self.glsl:
+            return
+        number, count = operands[3], len(operands) - 4
+        if number in GLSL_OTHERS:
+            self._require(instruction, GLSL_OTHERS[number] == count, f"has {count} operands")
+            self._check_other(instruction)
+            return
+        self._require(instruction, number in GLSL_NUMBERS, f"calls function {number}, which is none")
+        wanted, rule = GLSL_NUMBERS[number]
+        self._require(instruction, count == wanted, f"has {count} operands instead of {wanted}")
+        made = self._shape(operands[0])
+        given = [self._shape(self._type(instruction, at)) for at in range(4, len(operands))]
+        known = [shape for shape in given if shape is not None]
+        fits = made is not None and len(known) == count and rule(made, known)
+        self._require(instruction, fits, "calculates with types that do not fit")
+
+    def _check_other(self, instruction: Instruction) -> None:
+        """Look at a function of a matrix, or one with two results."""
+        operands = instruction.operands
+        number, kind = operands[3], self._type(instruction, 4)
+        if number in (33, 34):
+            self._require(instruction, self._is(kind, spirv.TYPE_MATRIX), "takes a matrix")
+            column = self._shape(self.types[kind].operands[1])
+            square = column is not None and column[2] == self.types[kind].operands[2]
+            made = self.types[kind].operands[1] if number == 33 else kind
+            wanted = self.types[made].operands[1] if number == 33 else kind
+            self._require(instruction, square and operands[0] == wanted, "does not fit its matrix")
+            return
+        shape = self._shape(kind)
+        self._require(instruction, shape is not None and shape[0] == spirv.TYPE_FLOAT, "takes no float")
+        if number in (35, 51):
+            self._same(instruction, operands[0], kind)
+            second = self._shape(self._pointee(instruction, self._type(instruction, 5)))
+        else:
+            made_of = self.types[operands[0]]
+            self._require(
+                instruction,
+                made_of.opcode == spirv.TYPE_STRUCT
+                and len(made_of.operands) == 3
+                and made_of.operands[1] == kind,
+                "gives no structure of two",
+            )
+            second = self._shape(made_of.operands[2])
+        wanted_kind = spirv.TYPE_FLOAT if number in (35, 36) else spirv.TYPE_INT
+        fits = shape is not None and second is not None and second[0] == wanted_kind and second[2] == shape[2]
+        self._require(instruction, fits, "has a second result that does not fit")
+
+    def _check_length(self, instruction: Instruction) -> None:
+        operands = instruction.operands
+        block = self._pointee(instruction, self._type(instruction, 2))
+        made = self.types[block]
+        fits = made.opcode == spirv.TYPE_STRUCT and operands[3] == len(made.operands) - 2
+        endless = fits and self._is(made.operands[-1], spirv.TYPE_RUNTIME_ARRAY)
+        self._require(instruction, endless, "asks the length of what has a fixed one")
+        self._require(instruction, self._shape(operands[0]) == (spirv.TYPE_INT, 32, 1), "gives no integer")
+
+    def _check_copy(self, instruction: Instruction) -> None:
+        self._same(instruction, self._type(instruction, 2), instruction.operands[0])
+
+    def _check_bitcast(self, instruction: Instruction) -> None:
+        kinds = instruction.operands[0], self._type(instruction, 2)
+        pointers = any(
+            self._is(kind, spirv.TYPE_POINTER) and self.types[kind].operands[1] == _ADDRESSED
+            for kind in kinds
+        )
+        made, given = (self._shape(kind) for kind in kinds)
+        fits = (
+            made is not None
+            and given is not None
+            and spirv.TYPE_BOOL not in (made[0], given[0])
+            and made[1] * made[2] == given[1] * given[2]
+        )
+        self._require(instruction, pointers or fits, "takes other bits than it gives")
+
+    def _check_insert(self, instruction: Instruction) -> None:
+        operands = instruction.operands
+        self._same(instruction, self._type(instruction, 3), operands[0])
+        kind = self._follow(instruction, operands[0], operands[4:])
+        self._same(instruction, kind, self._type(instruction, 2))
+
+    def _check_matrix(self, instruction: Instruction) -> None:
+        """Look at a product with a matrix, or at a transposition."""
+        opcode, operands = instruction.opcode, instruction.operands
+        made = self._extent(operands[0])
+        given = [self._extent(self._type(instruction, at)) for at in range(2, len(operands))]
+        if made is None or None in given:
+            raise self._refuse(instruction, "calculates with what is no matrix or vector of floats")
+        first, *rest = (extent for extent in given if extent is not None)
+        width, columns, rows = made
+        second = rest[0] if rest else first
+        fits = first[0] == second[0] == width
+        if opcode == 84:
+            fits = fits and first[1:] == (rows, columns)
+        elif opcode == 143:
+            fits = fits and first == made and second[1:] == (1, 1)
+        elif opcode == 144:  # vector times matrix
+            fits = fits and first[1] == columns == 1 and first[2] == second[2] and rows == second[1]
+        elif opcode == 145:  # matrix times vector
+            fits = fits and second[1] == columns == 1 and first[1] == second[2] and rows == first[2]
+        elif opcode == 146:
+            fits = fits and first[1] == second[2] and (columns, rows) == (second[1], first[2])
+        else:  # outer product
+            fits = fits and first[1] == second[1] == 1 and (columns, rows) == (second[2], first[2])
+        self._require(instruction, fits, "multiplies what does not fit")
+
+    def _extent(self, kind: int) -> tuple[int, int, int] | None:
+        """Return the bits, columns and rows of a matrix, vector or number of floats."""
+        made = self.types.get(kind)
+        columns = 1
+        if made is not None and made.opcode == spirv.TYPE_MATRIX:
+            columns, kind = made.operands[2], made.operands[1]
+        shape = self._shape(kind)
+        return (shape[1], columns, shape[2]) if shape and shape[0] == spirv.TYPE_FLOAT else None
+
     def _check_arithmetic(self, instruction: Instruction) -> None:
         opcode, operands = instruction.opcode, instruction.operands
+        if opcode in _MATRICES:
+            self._check_matrix(instruction)
+            return
+        rule = RULES.get(opcode)
+        if rule is not None:
+            made = self._shape(operands[0])
+            shapes = [self._shape(self._type(instruction, at)) for at in range(2, len(operands))]
+            known = [shape for shape in shapes if shape is not None]
+            fits = made is not None and len(known) == len(shapes) and rule(made, known)
+            self._require(instruction, fits, "calculates with types that do not fit")
+            return
         for group, result, of in (
             (_INTEGER_ARITHMETIC, spirv.TYPE_INT, spirv.TYPE_INT),
             (_FLOAT_ARITHMETIC, spirv.TYPE_FLOAT, spirv.TYPE_FLOAT),
@@ -199,8 +342,9 @@ class _Checker:
         )
 
     def _check_store(self, instruction: Instruction) -> None:
-        pointee = self._pointee(instruction, self._type(instruction, 0))
-        self._same(instruction, pointee, self._type(instruction, 1))
+        pointer = self._type(instruction, 0)
+        self._same(instruction, self._pointee(instruction, pointer), self._type(instruction, 1))
+        self._check_writable(instruction, pointer)
 
     def _check_variable(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -208,6 +352,13 @@ class _Checker:
         storage = self.types[operands[0]].operands[1]
         fits = len(operands) > 2 and storage == operands[2]
         self._require(instruction, fits, "lies elsewhere than its pointer says")
+        if storage in _OF_INVOCATIONS:
+            size = self._size(self._pointee(instruction, operands[0]))
+            self._require(instruction, size <= _MOST_BYTES, f"is a variable of {size} bytes")
+            endless = self._endless(self._pointee(instruction, operands[0]))
+            self._require(instruction, not endless, "is a variable without an end")
+        if len(operands) > 3:
+            self._same(instruction, self._type(instruction, 3), self._pointee(instruction, operands[0]))
 
     def _check_constant(self, instruction: Instruction) -> None:
         made = self.types[instruction.operands[0]]
@@ -240,30 +391,27 @@ class _Checker:
 
     def _check_chain(self, instruction: Instruction) -> None:
         operands = instruction.operands
-        kind = self._pointee(instruction, self._type(instruction, 2))
+        base = self._type(instruction, 2)
+        kind = self._pointee(instruction, base)
         for position in range(3, len(operands)):
             made = self.types[kind]
+            number = self.integers.get(operands[position], -1)
             if made.opcode == spirv.TYPE_STRUCT:
-                kind = self._member(instruction, made, self.integers.get(operands[position], -1))
+                kind = self._member(instruction, made, number)
                 continue
             shape = self._shape(self._type(instruction, position))
             fits = shape is not None and shape[0] == spirv.TYPE_INT and shape[2] == 1
             self._require(instruction, fits, "has an index that is no integer")
+            self._require(instruction, number < self._count(made), "has an index beyond the end")
             kind = self._element(instruction, made)
         self._same(instruction, kind, self._pointee(instruction, operands[0]))
+        self._same(instruction, self.types[base].operands[1], self.types[operands[0]].operands[1])
 
     def _check_extract(self, instruction: Instruction) -> None:
         operands = instruction.operands
-        kind = self._type(instruction, 2)
-        for index in operands[3:]:
-            made = self.types[kind]
-            if made.opcode == spirv.TYPE_STRUCT:
-                kind = self._member(instruction, made, index)
-                continue
-            kind = self._element(instruction, made)
-            bounded = made.opcode in (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX)
-            self._require(instruction, not bounded or index < made.operands[2], "has an index beyond the end")
-        self._same(instruction, kind, operands[0])
+        self._same(
+            instruction, self._follow(instruction, self._type(instruction, 2), operands[3:]), operands[0]
+        )
 
     def _check_construct(self, instruction: Instruction) -> None:
         operands = instruction.operands
@@ -279,7 +427,8 @@ class _Checker:
             self._require(instruction, fits and count == made.operands[2], "does not fill its vector")
         elif made.opcode in (spirv.TYPE_MATRIX, spirv.TYPE_ARRAY):
             fits = bool(given) and all(kind == made.operands[1] for kind in given)
-            filled = made.opcode == spirv.TYPE_ARRAY or len(given) == made.operands[2]
+            count = self._count(made)
+            filled = len(given) == count or count == 1 << 32
             self._require(instruction, fits and filled, "does not fill its matrix or array")
         else:
             raise self._refuse(instruction, "makes a composite of a type that is none")
@@ -293,13 +442,3 @@ class _Checker:
         inside = all(index < count or index == _ANY_COMPONENT for index in indices)
         filled = made is not None and len(indices) == made[2]
         self._require(instruction, fits and inside and filled, "does not fit the vectors that it shuffles")
-
-    def _member(self, instruction: Instruction, made: Instruction, index: int) -> int:
-        members = made.operands[1:]
-        self._require(instruction, 0 <= index < len(members), "names a member that is not there")
-        return members[index]
-
-    def _element(self, instruction: Instruction, made: Instruction) -> int:
-        composites = (spirv.TYPE_VECTOR, spirv.TYPE_MATRIX, spirv.TYPE_ARRAY, spirv.TYPE_RUNTIME_ARRAY)
-        self._require(instruction, made.opcode in composites, "looks into a type that has no elements")
-        return made.operands[1]

@@ -1,6 +1,5 @@
 """SPIR-V, GLSL and traced kernels made ready to be dispatched for an algorithm."""
 
-import math
 from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
@@ -13,7 +12,7 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import DeviceLostError, OutOfDeviceMemoryError, VkDispatchError
 from vkdispatch.base.spirv import Module, read_module, validate
-from vkdispatch.base.spirv_features import check_features
+from vkdispatch.base.spirv_features import check_features, check_workgroup
 from vkdispatch.base.spirv_reflection import Interface, Resource, Type, reflect
 from vkdispatch.base.spirv_repeat import MOST, repeated
 from vkdispatch.base.spirv_types import check_types
@@ -108,7 +107,7 @@ class SpirvDispatch:
         self.groups = checked_groups(context, groups)
         try:
             check_features("spirv", interface, context)
-            _check_local_size(context, interface)
+            check_workgroup("spirv", interface, context)
         except VkDispatchError as error:
             raise KomputeError(str(error)) from None
         by_binding = _resources(interface, memories)
@@ -129,6 +128,7 @@ class SpirvDispatch:
                 whole,
                 "algorithm",
                 spirv=self.spirv,
+                checked=True,
                 specialization=self.specialization,
                 context=context,
             )
@@ -180,6 +180,7 @@ class SpirvDispatch:
                 self.plan.pc_size,
                 f"{count} dispatches of an algorithm",
                 spirv=loop.spirv,
+                checked=True,
                 specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
                 context=context,
             )
@@ -243,19 +244,6 @@ def _specialized(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Inter
         return reflect(module, specialization=values, argument="spec_consts")
     except VkDispatchError as error:
         raise KomputeError(str(error)) from None
-
-
-def _check_local_size(context: Context, interface: Interface) -> None:
-    """Raise RuntimeError if the device has no workgroups of this size."""
-    size = interface.local_size
-    if size is None:
-        return
-    most, invocations = context.max_workgroup_size, context.max_workgroup_invocations
-    if any(given > limit for given, limit in zip(size, most, strict=True)) or math.prod(size) > invocations:
-        raise KomputeError(
-            f"spirv: workgroups of {size} invocations are more than this device's hold: {most}, "
-            f"{invocations} in all"
-        )
 
 
 def push_types(interface: Interface) -> frozenset[tuple[str, int]]:

@@ -386,7 +386,9 @@ def _compiled(
     try:
         types = description.binding_types(variant)
         spirv = compile_glsl(source.code, description.name, source.with_line_directives)
-        return ComputePlan(source.code, types, pc_size, description.name, spirv=spirv, place=place)
+        return ComputePlan(
+            source.code, types, pc_size, description.name, spirv=spirv, checked=True, place=place
+        )
     except ShaderBuildError as error:
         log = error.compiler_log or ""
         raise ShaderBuildError(

@@ -42,6 +42,8 @@ class RawCode:
         Workgroup size asked for, or None to take the code's.
     specialization
         Values of specialization constants by id.
+    untrusted
+        Whether a stranger wrote it.
     """
 
     name: str
@@ -51,6 +53,7 @@ class RawCode:
     arguments: tuple[RawArgument, ...]
     local_size: Extent | None
     specialization: Mapping[int, Value]
+    untrusted: bool = False
 
     @property
     def argument(self) -> str:
@@ -85,7 +88,7 @@ class RawKernel(ShaderFunction):
     def __reduce__(self) -> tuple[Any, ...]:
         code = self._code
         parts = code.name, code.glsl, code.module.words.tobytes(), code.entry_point, code.arguments
-        options = code.local_size, dict(code.specialization)
+        options = code.local_size, dict(code.specialization), code.untrusted
         return _restore, (parts, options, self.exec_size, self.workgroups, self._origin)
 
     def specialize(self, values: "Mapping[int | str, Value]") -> "RawKernel":
@@ -127,7 +130,7 @@ class RawKernel(ShaderFunction):
         check_local_size(who, local_size, context)
         check_features(who, self.interface, context)
         source = description.shader_source(local_size)
-        plan = _plan(who, self._code, self.interface, description, source)
+        plan = _plan(who, context, self._code, self.interface, description, source)
         return bind_kernel(
             context, plan, self._slots, description.arguments, description.uniform_binding, source
         )
@@ -141,6 +144,7 @@ def glsl_kernel(
     workgroups: Any = None,
     specialization: "Mapping[int | str, Value] | None" = None,
     name: str | None = None,
+    untrusted: bool = False,
 ) -> RawKernel:
     """Make a kernel of a GLSL compute shader. It is compiled here and now, which needs no device.
 
@@ -164,11 +168,15 @@ def glsl_kernel(
         Values of specialization constants, by id or name.
     name
         What messages and tools call it (default: "glsl_kernel").
+    untrusted
+        Whether the text comes from a stranger. It is then compiled in a child process with limits on time
+        and memory, what comes out is checked as in `spirv_kernel`, and the driver compiles that in a child
+        process first. The code that runs in the end is still theirs: see :doc:`raw`.
 
     Raises
     ------
     ShaderBuildError
-        The source does not compile.
+        The source does not compile, or, of an untrusted one, a compiler crashed or took more than it may.
     ValueError, TypeError
         Arguments, sizes or constants do not fit what the code declares; the message says where.
     """
@@ -177,8 +185,14 @@ def glsl_kernel(
     name = _checked_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = checked_local_size(local_size)
-    module = read_module(compile_glsl(source, name), f"{name}: source", NEWEST_OF_EXTENSIONS)
-    code = RawCode(name, source, module, "main", read, size, {})
+    if untrusted:
+        from vkdispatch.base.untrusted import compile_untrusted  # which few programs need
+
+        module = read_module(compile_untrusted(source, name), f"{name}: source", NEWEST_OF_EXTENSIONS)
+        check_types(module, f"{name}: source")
+    else:
+        module = read_module(compile_glsl(source, name), f"{name}: source", NEWEST_OF_EXTENSIONS)
+    code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
     return _kernel(code, exec_size, workgroups, specialization, _caller())
 
 
@@ -191,11 +205,12 @@ def spirv_kernel(
     specialization: "Mapping[int | str, Value] | None" = None,
     name: str | None = None,
     entry_point: str = "main",
+    untrusted: bool = False,
 ) -> RawKernel:
     """Make a kernel of a SPIR-V module, of SPIR-V 1.0 to 1.5.
 
-    A broken module can crash a driver. Its structure is checked here; all its rules are where the program
-    `spirv-val` is installed (Debian: spirv-tools), which is then asked.
+    A broken module can crash a driver. Its structure, blocks and types are checked here; all its rules are
+    where the program `spirv-val` is installed (Debian: spirv-tools), which is then asked.
 
     Parameters
     ----------
@@ -207,9 +222,15 @@ def spirv_kernel(
         What messages and tools call it (default: the entry point).
     entry_point
         The compute entry point to run.
+    untrusted
+        Whether the module comes from a stranger. The driver then compiles it in a child process first, with
+        limits on time and memory, which crashes in place of this one.
 
     Raises
     ------
+    ShaderBuildError
+        The driver refused the module when the kernel was built, or, of an untrusted one, crashed or took more
+        than it may.
     ValueError, TypeError
         The module is broken, or arguments, sizes or constants do not fit what it declares.
     """
@@ -221,7 +242,7 @@ def spirv_kernel(
     module = read_module(spirv, f"{name}: spirv")
     check_types(module, f"{name}: spirv")
     validate(module.words.tobytes(), f"{name}: spirv")
-    code = RawCode(name, None, module, entry_point, read, size, {})
+    code = RawCode(name, None, module, entry_point, read, size, {}, bool(untrusted))
     return _kernel(code, exec_size, workgroups, specialization, _caller())
 
 
@@ -326,19 +347,31 @@ def _specialized(code: RawCode) -> tuple[RawCode, Interface, Extent]:
 
 
 def _plan(
-    who: str, code: RawCode, interface: Interface, description: RawDescription, source: ShaderSource
+    who: str,
+    context: Context,
+    code: RawCode,
+    interface: Interface,
+    description: RawDescription,
+    source: ShaderSource,
 ) -> ComputePlan:
     constants = [
         (number, interface.spec_constants[number].pack(value))
         for number, value in sorted(code.specialization.items())
     ]
+    spirv = rebound(code.module, description.places, interface)
+    if code.untrusted:
+        from vkdispatch.base.untrusted import check_pipeline
+
+        types, size = description.binding_type_list, description.pc_size
+        check_pipeline(context, spirv, types, size, code.entry_point, constants, description.name)
     try:
         return ComputePlan(
             description.text,
             description.binding_type_list,
             description.pc_size,
             description.name,
-            spirv=rebound(code.module, description.places, interface),
+            spirv=spirv,
+            checked=True,
             entry_point=code.entry_point,
             specialization=constants,
         )

@@ -4,11 +4,8 @@
 #include <glslang/Public/ShaderLang.h>
 #include <glslang/SPIRV/GlslangToSpv.h>
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,8 +20,9 @@ namespace vkd {
 
 namespace {
 
-constexpr size_t kStackSize = size_t{1} << 30;      // address space; pages come as they are touched
-constexpr size_t kLongestSource = size_t{4} << 20;  // characters: what that stack is sure to suffice for
+// Characters: what the stack of a call in the background is sure to suffice for.
+constexpr size_t kLongestSource = size_t{4} << 20;
+constexpr size_t kMostIncluded = size_t{64} << 20;  // characters, of all files that one shader includes
 
 // glslang's built-in tables are made once and kept for the life of the process.
 void initialize_once() {
@@ -55,10 +53,14 @@ class Files final : public glslang::TShader::Includer {
     namespace fs = std::filesystem;
     std::error_code failure;
     const fs::path path = fs::path(from).parent_path() / name;
-    if (depth > kDeepest || !fs::is_regular_file(path, failure) ||
-        fs::file_size(path, failure) > kLongestSource) {
+    if (depth > kDeepest || !fs::is_regular_file(path, failure)) {
       return nullptr;  // glslang says which
     }
+    const auto size = fs::file_size(path, failure);
+    if (failure || size > kMostIncluded - included_) {
+      return nullptr;
+    }
+    included_ += size;
     std::ifstream file(path, std::ios::binary);
     auto text =
         std::make_unique<std::string>(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
@@ -79,6 +81,8 @@ class Files final : public glslang::TShader::Includer {
 
  private:
   static constexpr size_t kDeepest = 64;
+
+  size_t included_ = 0;
 };
 
 glslang::EShTargetClientVersion client_version(int vulkan_minor) {
@@ -133,28 +137,12 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   return spirv;
 }
 
-struct Task {
-  const std::string& source;
-  const GlslOptions& options;
-  std::vector<uint32_t> spirv;
-  std::exception_ptr error;
-};
-
-void* run_task(void* argument) {
-  Task& task = *static_cast<Task*>(argument);
-  try {
-    task.spirv = compile(task.source, task.options);
-  } catch (...) {
-    task.error = std::current_exception();
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-// glslang recurses as deep as the source nests: a thread with a stack of its own keeps that from ending the
-// process.
-std::vector<uint32_t> compile_glsl(const std::string& source, const GlslOptions& options) {
+Compilation::Compilation(std::string source, GlslOptions options)
+    : source_(std::move(source)), options_(std::move(options)) {}
+
+std::shared_ptr<Compilation> Compilation::start(std::string source, GlslOptions options) {
   if (source.size() > kLongestSource) {
     throw Error(ErrorKind::invalid_value, "the source has " + std::to_string(source.size()) +
                                               " characters, at most " + std::to_string(kLongestSource) +
@@ -165,21 +153,18 @@ std::vector<uint32_t> compile_glsl(const std::string& source, const GlslOptions&
     throw Error(ErrorKind::invalid_value,
                 "Vulkan 1." + std::to_string(options.vulkan_minor) + " is unknown: 1.0 to 1.3");
   }
-  Task task{source, options, {}, nullptr};
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStackSize);
-  pthread_t thread;
-  const int failure = pthread_create(&thread, &attributes, run_task, &task);
-  pthread_attr_destroy(&attributes);
-  if (failure != 0) {
-    throw Error(ErrorKind::out_of_memory, "no thread for the GLSL compiler could be started");
-  }
-  pthread_join(thread, nullptr);
-  if (task.error) {
-    std::rethrow_exception(task.error);
-  }
-  return std::move(task.spirv);
+  auto made = std::make_shared<Compilation>(std::move(source), std::move(options));
+  Background::start(made);
+  return made;
+}
+
+void Compilation::run() {
+  spirv_ = compile(source_, options_);
+}
+
+const std::vector<uint32_t>& Compilation::spirv() const {
+  check();
+  return spirv_;
 }
 
 std::string compiler_identity() {
@@ -214,12 +199,15 @@ void prepare_compiler() noexcept {
   }
 }
 
-void finish_preparing() noexcept {
+bool finish_compiling(uint64_t patience_ns) noexcept {
   Preparation& state = preparation();
-  std::lock_guard lock(state.mutex);
-  if (state.thread.joinable()) {
-    state.thread.join();
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.thread.joinable()) {
+      state.thread.join();
+    }
   }
+  return finish_background(patience_ns);
 }
 
 }  // namespace vkd

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "libs/background.hpp"
 
 namespace vkd {
 
@@ -14,8 +17,24 @@ struct GlslOptions {
   int vulkan_minor = 2;  // Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5
 };
 
-// Compiles a GLSL compute shader to SPIR-V. Throws Error(invalid_value) with glslang's log.
-std::vector<uint32_t> compile_glsl(const std::string& source, const GlslOptions& options = {});
+// A GLSL compute shader on its way to SPIR-V.
+class Compilation final : public Background {
+ public:
+  // Throws Error(invalid_value) where the source is too long or the version unknown.
+  static std::shared_ptr<Compilation> start(std::string source, GlslOptions options = {});
+
+  Compilation(std::string source, GlslOptions options);
+
+  // Once wait() returned. Throws Error(invalid_value) with glslang's log.
+  const std::vector<uint32_t>& spirv() const;
+
+ private:
+  void run() override;
+
+  std::string source_;
+  GlslOptions options_;
+  std::vector<uint32_t> spirv_;
+};
 
 // What SPIR-V follows from besides the source: glslang's version and how it is used.
 std::string compiler_identity();
@@ -27,7 +46,8 @@ uint64_t compile_count() noexcept;
 // Once in a process; later calls do nothing.
 void prepare_compiler() noexcept;
 
-// Waits for that thread, if it runs: before the process ends, and before it forks.
-void finish_preparing() noexcept;
+// Waits for that thread, if it runs, and at most `patience_ns` for all others: before the process ends, and
+// before it forks. Returns whether no call is left in the background.
+bool finish_compiling(uint64_t patience_ns) noexcept;
 
 }  // namespace vkd

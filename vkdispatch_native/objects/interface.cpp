@@ -11,6 +11,7 @@ namespace {
 
 // Numbers of the SPIR-V specification.
 enum Opcode : uint32_t {
+  kEntryPoint = 15,
   kTypeInt = 21,
   kTypeFloat = 22,
   kTypeImage = 25,
@@ -19,9 +20,10 @@ enum Opcode : uint32_t {
   kVariable = 59,
   kDecorate = 71,
 };
-enum Decoration : uint32_t { kBufferBlock = 3, kBinding = 33, kDescriptorSet = 34 };
-enum StorageClass : uint32_t { kUniformConstant = 0, kUniform = 2, kStorageBuffer = 12 };
-constexpr uint32_t kStored = 2;  // how OpTypeImage calls a storage image
+enum Decoration : uint32_t { kBufferBlock = 3, kBuiltIn = 11, kBinding = 33, kDescriptorSet = 34 };
+enum StorageClass : uint32_t { kUniformConstant = 0, kInput = 1, kUniform = 2, kStorageBuffer = 12 };
+constexpr uint32_t kCompute = 5;  // execution model
+constexpr uint32_t kStored = 2;   // how OpTypeImage calls a storage image
 constexpr size_t kHeaderWords = 5;
 
 constexpr VkFormat kNoFormatOfOurs = VK_FORMAT_MAX_ENUM;
@@ -125,6 +127,7 @@ class Reader {
       instruction(spirv[at] & 0xFFFF, &spirv[at] + 1, words - 1);
       at += words;
     }
+    check_inputs();
   }
 
   std::vector<DeclaredBinding> bindings() const {
@@ -142,6 +145,16 @@ class Reader {
   }
 
  private:
+  // Drivers crash where an input of a compute shader is not built in.
+  void check_inputs() const {
+    for (const uint32_t id : inputs_) {
+      if (only_compute_ && built_in_.count(id) == 0) {
+        throw Error(ErrorKind::invalid_value,
+                    "spirv: variable " + std::to_string(id) + " is an input without a BuiltIn decoration");
+      }
+    }
+  }
+
   void instruction(uint32_t opcode, const uint32_t* operands, uint32_t count) {
     if (opcode == kTypeInt && count >= 3) {
       scalars_[operands[0]] = operands[2] != 0 ? Numeric::signed_integer : Numeric::unsigned_integer;
@@ -160,6 +173,11 @@ class Reader {
       pointers_[operands[0]] = {operands[1], operands[2]};
     } else if (opcode == kVariable && count >= 3) {
       variables_.push_back({operands[0], operands[1]});
+      if (operands[2] == kInput) {
+        inputs_.push_back(operands[1]);
+      }
+    } else if (opcode == kEntryPoint && count >= 1) {
+      only_compute_ = only_compute_ && operands[0] == kCompute;
     } else if (opcode == kDecorate && count >= 2) {
       decorate(operands, count);
     }
@@ -168,6 +186,8 @@ class Reader {
   void decorate(const uint32_t* operands, uint32_t count) {
     if (operands[1] == kBufferBlock) {
       buffer_blocks_.insert(operands[0]);
+    } else if (operands[1] == kBuiltIn) {
+      built_in_.insert(operands[0]);
     } else if (operands[1] == kBinding && count >= 3) {
       places_[operands[0]].binding = operands[2];
       places_[operands[0]].bound = true;
@@ -204,6 +224,9 @@ class Reader {
   std::unordered_set<uint32_t> buffer_blocks_;
   std::unordered_map<uint32_t, Place> places_;
   std::vector<Variable> variables_;
+  std::vector<uint32_t> inputs_;
+  std::unordered_set<uint32_t> built_in_;
+  bool only_compute_ = true;
 };
 
 }  // namespace

@@ -355,9 +355,11 @@ void Queue::run() noexcept {
       wake_.wait_for(lock, kNap);
     }
     asleep_ = true;
-    while (!wake_.wait_for(lock, kLongSleep, awake)) {
+    const std::chrono::nanoseconds sleep = shared_.timeout_ns != 0 ? kSlice : kLongSleep;
+    while (!wake_.wait_for(lock, sleep, awake) && !shared_.ending.hung()) {
       lock.unlock();
       drop_spare_pages(kLongSleep);
+      watch_time();
       lock.lock();
     }
     asleep_ = false;

@@ -179,7 +179,8 @@ class Queue {
   void settle(std::unique_ptr<Batch> batch);  // submits it, or has it fail; under submit_mutex_
   void submit(std::unique_ptr<Batch>& batch);
   bool reach(uint64_t value, uint64_t timeout_ns, bool interruptible);  // what was submitted
-  void watch_time();
+  void watch_time() noexcept;
+  void end_if_late();
   void record(Batch& batch, Frame& frame, bool timed);
   template <typename AnyCommand>
   bool skip(const AnyCommand& command, uint64_t batch);
@@ -193,6 +194,7 @@ class Queue {
   void fail(const Batch& batch, const Error& error);
   void lose(const Error& error);
   std::string describe_own_work(bool lost);
+  std::string describe_loss() noexcept;
 
   const size_t index_;
   const size_t slot_;

@@ -1,8 +1,10 @@
 // How a queue records its batches and gives them to the device.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <new>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "context/instance.hpp"
@@ -404,10 +406,31 @@ void Queue::fail(const Batch& batch, const Error& error) {
 // Under submit_mutex_.
 void Queue::lose(const Error& error) {
   if (!shared_.ending.reached()) {
-    const std::string work = describe_own_work(true);
-    shared_.ending.set(Error(ErrorKind::device_lost, std::string("the device was lost: ") + error.what() +
-                                                         (work.empty() ? "" : "; " + work)),
-                       false);
+    const std::string text = std::string("the device was lost: ") + error.what();
+    shared_.ending.set(Error(ErrorKind::device_lost, text + describe_loss()), false);
+  }
+}
+
+// Under submit_mutex_, for the end of a message. The queue that sees the loss need not be the one that has
+// caused it.
+std::string Queue::describe_loss() noexcept {
+  constexpr int kTries = 20;
+  try {
+    std::string text;
+    const std::vector<Queue*>* queues = shared_.queues.load();
+    for (Queue* queue : queues != nullptr ? *queues : std::vector<Queue*>{this}) {
+      std::unique_lock lock(queue->submit_mutex_, std::defer_lock);
+      // Two queues that lose the device at once would wait for each other: one goes without the other's work.
+      for (int tries = 0; queue != this && !lock.try_lock() && tries < kTries; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      const std::string work = queue == this || lock.owns_lock() ? queue->describe_own_work(true) : "";
+      text += work.empty() ? "" : "; queue " + std::to_string(queue->index_) + ": " + work;
+    }
+    const std::string cause = describe_cause(device_, text.empty());
+    return cause.empty() ? text : text + "; " + cause;
+  } catch (...) {  // no memory for the text
+    return {};
   }
 }
 
@@ -434,14 +457,22 @@ std::string Queue::describe_own_work(bool lost) {
 }
 
 // A batch that has run for longer than the context allows: nothing will stop it.
-void Queue::watch_time() {
+void Queue::watch_time() noexcept {
   if (shared_.timeout_ns == 0) {
     return;
   }
   const std::unique_lock lock(submit_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    return;
+  if (lock.owns_lock()) {
+    try {
+      end_if_late();
+    } catch (const std::exception&) {
+      return;  // a lost device: whoever waits for it is told
+    }
   }
+}
+
+// Under submit_mutex_.
+void Queue::end_if_late() {
   const uint64_t done = timeline_.completed();
   const int64_t now = host_now();
   const Batch* next = nullptr;

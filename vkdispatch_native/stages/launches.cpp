@@ -197,11 +197,18 @@ std::string describe_work(Device& device, VkQueue handle, size_t queue, bool los
       append(text, "", describe_marks(checkpoints->read(handle, queue, lost), marks_of(pending)));
     }
     append(text, "not finished: ", describe_launches(pending));
-    if (lost) {
-      append(text, "the driver says: ", describe_fault(device));
-    }
+    return text;
+  } catch (...) {  // no memory for the text
+    return {};
+  }
+}
+
+std::string describe_cause(const Device& device, bool idle) noexcept {
+  try {
+    std::string text;
+    append(text, "the driver says: ", describe_fault(device));
     const Diagnosis& diagnosis = device.diagnosis();
-    if (lost && !text.empty() && diagnosis.marks != diagnosis.possible) {
+    if (!idle && diagnosis.marks != diagnosis.possible) {
       append(text, "", "VKDISPATCH_CHECKPOINTS=1 finds out which kernel it was");
     }
     return text;

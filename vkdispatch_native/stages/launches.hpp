@@ -37,11 +37,14 @@ std::string describe_launches(const std::vector<Launch>& launches);
 std::string describe_launches(const Batch& batch);
 std::string describe_launches(const std::vector<Pending>& pending);
 
-// All that is known of what one of the device's queues did when it was lost, or, with `lost` false, does now:
-// how far it has come, what it was given and has not finished, and what the driver says. Beginning with a
-// small letter, for the end of a message; "" where nothing is known. `handle`, `queue`: as the Recorder had
-// them. What the batches refer to must stay alive meanwhile.
+// What one of the device's queues did when it was lost, or, with `lost` false, does now: how far it has come,
+// and what it was given and has not finished. Both begin with a small letter, for the end of a message; "":
+// nothing is known. `handle`, `queue`: as the Recorder had them. What the batches refer to must stay alive
+// meanwhile.
 std::string describe_work(Device& device, VkQueue handle, size_t queue, bool lost,
                           const std::vector<Pending>& pending) noexcept;
+
+// What the driver of a lost device says, and what would say more, unless the device was idle.
+std::string describe_cause(const Device& device, bool idle) noexcept;
 
 }  // namespace vkd
