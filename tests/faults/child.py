@@ -199,6 +199,7 @@ class Run:
         _drain()
         again = Trial()
         _rewrite_all(again, self.trial.items)
+        self.contexts += [each.value for each in self.trial.items if isinstance(each.value, vd.Context)]
         self.trial.items.clear()
         again.items.clear()
         gc.collect()
@@ -210,6 +211,7 @@ class Run:
 
     def _close_all(self) -> None:
         if hasattr(self, "trial"):
+            self.contexts += [each.value for each in self.trial.items if isinstance(each.value, vd.Context)]
             self.trial.items.clear()
         gc.collect()
         if is_context_initialized():

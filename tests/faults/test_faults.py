@@ -152,10 +152,9 @@ layer.arm(Fault("vkQueueSubmit", {result}, times=FOREVER))
 for buffer in buffers: shift(buffer, 1.0)
 raises(lambda: buffers[0].read(0), vd.OutOfDeviceMemoryError)
 layer.disarm()
-first = raises(lambda: buffers[0].read(0), vd.OutOfDeviceMemoryError)
 for buffer in buffers:
-    for _ in range(2):
-        assert str(raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)) == str(first)
+    texts = {{str(raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)) for _ in range(3)}}
+    assert len(texts) == 1 and "vkQueueSubmit" in texts.pop()
 raises(lambda: buffers[1].read_async().result(), vd.OutOfDeviceMemoryError)
 raises(vd.queue_wait_idle, vd.OutOfDeviceMemoryError)
 told = []
