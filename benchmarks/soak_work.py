@@ -18,7 +18,8 @@ from vkdispatch.codegen.abbreviations import Buff, Const, Img2, SImg2, Var, f32,
 SIZE = 1000
 KEYS = (np.arange(3 * SIZE) * 7919 % (3 * SIZE)).astype(np.int32)  # each number once
 SIGNAL = np.exp(np.arange(SIZE) * 1j).astype(np.complex64)
-TEXELS = np.arange(16 * 24, dtype=np.float32).reshape(16, 24)
+# Large enough that all blocks of staging memory are there within some rounds.
+TEXELS = np.arange(128 * 192, dtype=np.float32).reshape(128, 192)
 NEW_KERNELS = 32  # texts of kernels, one after the other: what is cached of them is bounded
 THREADS = 4
 

@@ -414,8 +414,8 @@ void Engine::flush(size_t slot, uint64_t value) {
 }
 
 std::string Engine::describe_work(size_t slot) {
-  const Use use(*this);
-  return queue_at(slot).describe_work();
+  const Use use(*this, true);
+  return queue_at(slot).describe_work(lost() && !hung());  // a device that hangs is not lost
 }
 
 size_t Engine::least_busy() {

@@ -506,11 +506,15 @@ cdef class Engine:
     def describe_work(self, int queue=-1):
         # Not open(): a lost device is what it is for.
         cdef CppEngine* engine = self.ptr.get()
-        cdef size_t q, slot, i
-        cdef size_t count = engine.queue_count()
+        cdef size_t q, slot, i, count
         cdef string text
+        if engine == NULL:
+            raise RuntimeError("the engine was not created")
+        count = engine.queue_count()
+        if queue != -1 and not 0 <= queue < <int>count:
+            raise ValueError(f"queue {queue} does not exist: the context has {count}")
         parts = []
-        for q in range(count) if queue < 0 else (queue,):
+        for q in range(count) if queue == -1 else (queue,):
             for i in range(SLOTS_PER_QUEUE):
                 slot = q + i * count
                 if engine.has_queue(slot):

@@ -286,6 +286,34 @@ def _bytes(buffer: Any) -> Any:
     return np.frombuffer(np.ascontiguousarray(buffer.read(0)).tobytes(), np.uint8)
 
 
+def run_code(layer: Layer, code: str) -> Outcome:
+    """Run code of a test, to which `layer` is given.
+
+    Nothing may be left over when its context was closed, unless it sets `given_up`.
+    """
+    before = layer.live()
+    layer.problems()
+    failures = []
+    namespace: dict[str, Any] = {"layer": layer}
+    try:
+        exec(code, namespace)
+    except BaseException as error:  # pytest's are no Exception
+        failures.append(("raised", "".join(traceback.format_exception(error))))
+    layer.disarm()
+    given_up = namespace.get("given_up", False)
+    namespace.clear()
+    gc.collect()
+    if is_context_initialized():
+        with contextlib.suppress(vd.VkDispatchError):
+            vd.get_context().close()
+    gc.collect()
+    if not failures and not given_up and layer.live() != before:
+        failures.append(("leak", f"{layer.live()} in place of {before}"))
+    failures += [("misuse", text) for text in layer.problems()]
+    failures += [("foreign, uncaught", text) for text in _overheard.take()]
+    return Outcome(FAILED if failures else ABSORBED, failures)
+
+
 def answer_tasks() -> None:
     """Do what comes in, one JSON line each; answer likewise."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -296,10 +324,9 @@ def answer_tasks() -> None:
         if "count" in task:
             print(json.dumps(count(layer, task["count"])), file=answers, flush=True)
             continue
-        case = Case.of(task)
-        if not case.fresh:
+        if not task.get("fresh"):
             vd.get_devices()
-        outcome = Run(layer, case).go()
+        outcome = run_code(layer, task["code"]) if "code" in task else Run(layer, Case.of(task)).go()
         answer = {"verdict": outcome.verdict, "failures": outcome.failures, "errors": outcome.errors}
         print(json.dumps(answer), file=answers, flush=True)
 

@@ -38,7 +38,8 @@ CRASHED, HUNG, FAILED = "crashed", "hung", "FAILED"
 VERDICTS = ("absorbed", "raised", "unreached", FAILED, CRASHED, HUNG)
 _BAD = (FAILED, CRASHED, HUNG)
 _CASES = 150  # of a process
-_FRESH = ("vkCreateInstance", "vkEnumeratePhysicalDevices", "vkCreateDebugUtilsMessengerEXT")  # called once
+# called once
+_FRESH = {"vkCreateInstance", "vkEnumeratePhysicalDevices", "vkCreateDebugUtilsMessengerEXT"}
 
 
 class Found(NamedTuple):
@@ -84,7 +85,7 @@ class Worker:
         self.done = 0
 
     def give(self, task: Case) -> None:
-        if self.done >= _CASES or (self.done and task["fresh"]):
+        if self.done >= _CASES or (self.done and task.get("fresh")):
             self.end()
             self.start()
         self.done += 1
@@ -107,7 +108,7 @@ class Worker:
         line = self.output.readline()
         if line:
             found = json.loads(line)
-            if found["verdict"] == FAILED or task["fresh"]:
+            if found["verdict"] == FAILED or task.get("fresh"):
                 self.end()  # nothing of it shall show in the next case
                 self.start()
             return Found(task, found["verdict"], found["failures"], found["errors"])
@@ -151,17 +152,16 @@ def environment_of(cache: str) -> dict[str, str]:
     return {**os.environ, **layer_environment(build()), "VKDISPATCH_CACHE": cache, "PYTHONPATH": paths}
 
 
-def count_calls(worker: Worker, workload: str) -> dict[str, dict[str, int]]:
+Counts = dict[str, dict[str, int]]
+
+
+def count_calls(worker: Worker, workload: str) -> Counts:
     """Return how often a workload calls each function; see `child.count`."""
-    worker.end()
-    worker.start()
     worker.ask({"count": workload})
     line = worker.output.readline()
     if not line:
         raise SystemExit(f"{workload} does not run without any fault:\n{worker.said()}")
-    counts: dict[str, dict[str, int]] = json.loads(line)
-    worker.end()
-    worker.start()
+    counts: Counts = json.loads(line)
     return counts
 
 
@@ -174,7 +174,7 @@ def places(calls: int, seed: random.Random) -> list[int]:
 
 def faults_of(function: str, calls: int, seed: random.Random) -> Iterator[Fault]:
     """Return what can go wrong with a function that is called so often."""
-    for result in RESULTS[function]:
+    for result in RESULTS[function] if calls else ():
         for n in places(calls, seed):
             yield Fault(function, result, n)
         if result >= 0:
@@ -188,14 +188,11 @@ def faults_of(function: str, calls: int, seed: random.Random) -> Iterator[Fault]
                 yield Fault(function, result, n, 1, True, settles)
 
 
-def cases_of(workload: str, counts: dict[str, dict[str, int]], seed: random.Random) -> list[Case]:
+def cases_of(workload: str, counts: Counts, seed: random.Random) -> list[Case]:
     """Return all cases of a workload, in an order that spreads functions and results evenly."""
     cases: list[Case] = []
-    for function in RESULTS:
-        fresh, run, ended = (counts[key].get(function, 0) for key in ("fresh", "run", "all"))
-        if function in _FRESH and fresh:
-            cases += [case_of(workload, fault, fresh=True) for fault in faults_of(function, fresh, seed)]
-            continue
+    for function in [name for name in RESULTS if name not in _FRESH]:
+        run, ended = (counts[key].get(function, 0) for key in ("run", "all"))
         if run:
             cases += [case_of(workload, fault) for fault in faults_of(function, run, seed)]
         if ended > run:
@@ -205,11 +202,19 @@ def cases_of(workload: str, counts: dict[str, dict[str, int]], seed: random.Rand
         elif run:
             for result in RESULTS[function]:
                 if result < 0:
-                    cases.append(
-                        case_of(workload, Fault(function, result, max(1, run // 2), FOREVER), closing=True)
-                    )
+                    fault = Fault(function, result, max(1, run // 2), FOREVER)
+                    cases.append(case_of(workload, fault, closing=True))
     seed.shuffle(cases)
     return cases
+
+
+def fresh_cases(workload: str, counts: Counts, seed: random.Random) -> list[Case]:
+    """Return the cases of what a process calls once; each takes one of its own."""
+    return [
+        case_of(workload, fault, fresh=True)
+        for function in sorted(_FRESH)
+        for fault in faults_of(function, counts["fresh"][function], seed)
+    ]
 
 
 def case_of(workload: str, fault: Fault, *, closing: bool = False, fresh: bool = False) -> Case:
@@ -253,6 +258,9 @@ class Record:
     def add(self, case: Case, verdict: str, failures: list[list[str]], errors: list[str]) -> None:
         self.by_workload[case["workload"], verdict] += 1
         self.by_function[case["fault"]["function"], verdict] += 1
+        done = sum(self.by_workload.values())
+        if done % 500 == 0:
+            print(f"{done} cases in {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
         for kind in dict.fromkeys(kind for kind, _ in failures):
             cause = f"{verdict}: {kind}"
             known = self.causes.setdefault(cause, [])
@@ -299,7 +307,10 @@ class Record:
 def plan(workers: list[Worker], only: list[str], functions: list[str], seed: int) -> list[Case]:
     """Return all cases, those of the workloads in turn."""
     chances = random.Random(seed)
-    lists = [cases_of(name, count_calls(workers[0], name), chances) for name in only]
+    counts = {name: count_calls(workers[0], name) for name in only}
+    workers[0].done = _CASES  # cases get new processes
+    lists = [fresh_cases(only[0], counts[only[0]], chances)]
+    lists += [cases_of(name, counts[name], chances) for name in only]
     if functions:
         lists = [[case for case in cases if case["fault"]["function"] in functions] for cases in lists]
     return [case for row in itertools.zip_longest(*lists) for case in row if case is not None]

@@ -19,8 +19,8 @@ from .results import DEVICE_LOST, FRAGMENTED_POOL, OUT_OF_DEVICE_MEMORY, OUT_OF_
 from .sweep import FAILED, Worker, case_of, environment_of, shown
 from .workloads import WORKLOADS
 
-Run = Callable[[str], str]
-_EACH = 12
+Run = Callable[[str], None]
+_EACH = 6
 _SECONDS = 120
 # Called before there is an instance, which layers like ours do not see.
 _BEFORE_INSTANCES = {"vkEnumerateInstanceVersion", "vkEnumerateInstanceLayerProperties"}
@@ -66,29 +66,23 @@ def worker(layer: Path) -> Iterator[Worker]:
 
 
 @pytest.fixture
-def run(layer: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]) -> Run:
-    """Return a function that runs code in a process that has the layer, and returns what it prints."""
+def run(worker: Worker) -> Run:
+    """Return a function that runs code in that process, on a new context."""
 
-    def run_code(code: str) -> str:
-        done = run_python(f"{_BEGIN}\n{code}", **building.layer_environment(layer), PYTHONPATH=_paths())
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
+    def run_code(code: str) -> None:
+        found = worker.do({"code": _BEGIN + code}, _SECONDS)
+        assert not found.failures, "\n".join(text for _, text in found.failures)
 
     return run_code
-
-
-def _paths() -> str:
-    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(building.ROOT)]))
 
 
 _BEGIN = """
 import gc, threading
 import numpy as np, pytest
 import vkdispatch as vd
-from tests.faults.layer_control import FOREVER, Fault, Layer
+from tests.faults.layer_control import FOREVER, Fault
 from tests.faults.results import *
 from tests.faults.workloads import X, Y, SIZE, saxpy, shift, brighten
-layer = Layer()
 context = vd.make_context()
 def raises(call, *kinds):
     with pytest.raises(kinds or vd.VkDispatchError) as caught:
@@ -100,9 +94,13 @@ def raises(call, *kinds):
 # -- the table
 
 
+@pytest.mark.usefixtures("layer")  # without headers there is none
 def test_every_function_of_the_engine_can_fail() -> None:
     """The table has what the sources name, and what VMA calls for them."""
-    headers = Path(building.prefix(), "include", "vulkan", "vulkan_core.h")
+    try:
+        headers = Path(building.prefix(), "include", "vulkan", "vulkan_core.h")
+    except RuntimeError as error:
+        pytest.skip(f"no headers: {error}")
     if not headers.is_file() or not (building.ROOT / "vkdispatch_native").is_dir():
         pytest.skip("the sources are not beside the tests")
     with_result = set(re.findall(r"VkResult VKAPI_CALL (vk\w+)\(", headers.read_text()))
@@ -115,7 +113,7 @@ def test_every_function_of_the_engine_can_fail() -> None:
 
 
 def test_the_layer_knows_the_table(run: Run) -> None:
-    assert set(run("print(*layer.functions)").split()) == RESULTS.keys()
+    run("assert set(layer.functions) == set(RESULTS)")
 
 
 # -- some of everything
@@ -180,8 +178,6 @@ for buffer in buffers: shift(buffer, 1.0)
 for buffer in buffers: assert (buffer.read(0) == X + 1).all()
 gc.collect()  # of a future, which has an exception that has it
 vd.queue_wait_idle()
-context.close()
-assert layer.live() == {{"vkCreateInstance": 1}}, layer.live()
 """)
 
 
@@ -227,6 +223,7 @@ for buffer in buffers: raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 def test_nothing_is_destroyed_that_the_device_uses(run: Run, function: str, result: int) -> None:
     """E2: a wait that fails while the context is closed."""
     run(f"""
+given_up = False
 for times in (1, 3, FOREVER):
     context = vd.make_context()
     buffer = vd.asbuffer(np.zeros(1 << 20, np.float32))
@@ -236,6 +233,9 @@ for times in (1, 3, FOREVER):
     except vd.VkDispatchError: pass
     layer.disarm()
     assert layer.problems() == []
+    if context._engine.abandoned:  # nobody could tell that the device was idle
+        assert times == FOREVER
+        given_up = True
     del buffer
     after = vd.asbuffer(X)
     shift(after, 1.0)
@@ -277,11 +277,14 @@ for function in ("vkWaitSemaphores", "vkGetSemaphoreCounterValue"):
 """)
 
 
-def test_images_of_a_batch_that_failed_can_be_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_of_a_batch_that_failed_can_be_used(
+    layer: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     """E7: an image whose first batch failed is like new once it was written; its layout is for validation."""
-    monkeypatch.setenv("VKDISPATCH_DEBUG", "1")
-    run("""
+    code = """
 import vkdispatch_native as native
+from tests.faults.layer_control import Layer
+layer = Layer()
 texels = np.arange(16 * 8 * 4, dtype=np.float32).reshape(16, 8, 4)
 for function in ("vkQueueSubmit", "vkBeginCommandBuffer", "vkEndCommandBuffer"):
     vd.queue_wait_idle()
@@ -298,7 +301,11 @@ for function in ("vkQueueSubmit", "vkBeginCommandBuffer", "vkEndCommandBuffer"):
     try: vd.queue_wait_idle()
     except vd.OutOfDeviceMemoryError: pass
     assert native.take_messages() == []
-""")
+"""
+    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(building.ROOT)]))
+    environment = {**building.layer_environment(layer), "PYTHONPATH": paths, "VKDISPATCH_DEBUG": "1"}
+    done = run_python(_BEGIN + code, **environment)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_a_frame_that_cannot_be_reset_does_not_take_the_next_batch_along(run: Run) -> None:
@@ -318,8 +325,12 @@ for n in range(1, 6):
 @pytest.mark.parametrize("result", [FRAGMENTED_POOL, OUT_OF_HOST_MEMORY])
 def test_a_pool_without_room_is_a_shortage(run: Run, result: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """E8: sets that cannot be had come from a new pool, or there is no memory: no other error."""
-    monkeypatch.setenv("VKDISPATCH_NO_PUSH_DESCRIPTORS", "1")
     run(f"""
+import os
+context.close()
+os.environ["VKDISPATCH_NO_PUSH_DESCRIPTORS"] = "1"
+try: vd.make_context()
+finally: del os.environ["VKDISPATCH_NO_PUSH_DESCRIPTORS"]
 buffer = vd.asbuffer(X)
 layer.arm(Fault("vkAllocateDescriptorSets", {result}))
 shift(buffer, 1.0)
@@ -337,14 +348,15 @@ raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 
 def test_the_layer_tells_of_what_is_left_over(run: Run) -> None:
     run("""
-before = layer.live()
+count = layer.live().get("vkCreateBuffer", 0)
 buffer = vd.asbuffer(np.zeros(1 << 20, np.float32))
-assert layer.live()["vkCreateBuffer"] == before.get("vkCreateBuffer", 0) + 1
+assert layer.live()["vkCreateBuffer"] == count + 1
 context.close()
-assert layer.live() == {"vkCreateInstance": 1}
-assert layer.problems() == []
+assert layer.live().get("vkCreateBuffer", 0) == count
 assert layer.calls()["vkCreateBuffer"] > 0
 """)
+    with pytest.raises(AssertionError, match="vkCreateDevice"):
+        run("left = vd.Context([0], [[0]]); layer.left = left")
 
 
 def test_wrong_numbers_are_found() -> None:

@@ -262,6 +262,7 @@ try:
     engine.wait_for(1, engine.last_value(1), True)
 except vkdispatch.DeviceLostError as error:
     print("text:", error)
+print("asked:", engine.describe_work())  # the same as the error says
 layer.diagnosis_lose(0)
 """
     lines = diagnose(code, "")
@@ -269,3 +270,4 @@ layer.diagnosis_lose(0)
         "; queue 0: not finished: a launch of 'hold'; queue 1: not finished: a launch of 'k1'"
         in lines["text"]
     )
+    assert lines["asked"] in lines["text"]

@@ -55,6 +55,8 @@ def interrupted(call):
     watcher.join()
 
 good = native.compile_glsl(SMALL)
+while threads():  # it is called idle soon
+    time.sleep(0.001)
 """
 )
 COMPILE = "interrupted(lambda: native.compile_glsl(bomb({doublings})))\n"

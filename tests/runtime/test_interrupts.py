@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ TIMEOUT = 1200
 
 
 def _run(run_python: RunPython, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    path = ":".join(filter(None, [ROOT, environment.pop("PYTHONPATH", "")]))
+    path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     return run_python(None, SCRIPT, *arguments, timeout=TIMEOUT, PYTHONPATH=path, **environment)
 
 

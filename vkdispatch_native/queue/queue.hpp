@@ -89,7 +89,7 @@ class Queue {
   uint64_t backlog();          // batches that the device has not finished
   // What it was given and has not finished, and more where the device is lost; "": nothing. See
   // stages/launches.hpp.
-  std::string describe_work();
+  std::string describe_work(bool lost);
 
   // Copy between host memory and the queue's copy of a buffer, after the work already given to the queue.
   // `pinned`: the block that the host memory is part of, if it is. The value that upload() returns is to be

@@ -434,9 +434,9 @@ std::string Queue::describe_loss() noexcept {
   }
 }
 
-std::string Queue::describe_work() {
+std::string Queue::describe_work(bool lost) {
   std::lock_guard lock(submit_mutex_);
-  return describe_own_work(false);
+  return describe_own_work(lost);
 }
 
 // Under submit_mutex_.
