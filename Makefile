@@ -76,6 +76,7 @@ test-faults:
 test-faults-asan:
 	@$(SETUP) asan
 	@$(SAY) "faults under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@$(BIN)/python -m tests.faults.building >/dev/null
 	@$(SETUP) run-asan env PYTHONPATH=build/asan:. $(BIN)/python -m tests.faults.sweep --count $(FAULTS) --jobs $$(nproc) --timeout 300
 
 lint:

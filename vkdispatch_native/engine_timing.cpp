@@ -62,6 +62,7 @@ std::vector<uint64_t> Engine::start_timing() {
     std::lock_guard log_lock(log.mutex);
     log.commands.clear();
     log.submits.clear();
+    log.failure.reset();
   }
   log.users.fetch_add(1);
   return before;

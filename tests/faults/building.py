@@ -81,3 +81,7 @@ def layer_environment(folder: Path) -> dict[str, str]:
     if os.environ.get("VK_LAYER_PATH"):  # which hides the other one from some loaders
         environment["VK_LAYER_PATH"] = f"{os.environ['VK_LAYER_PATH']}:{folder}"
     return {**environment, "VKDISPATCH_FAULT_LAYER": str(layer_library(folder))}
+
+
+if __name__ == "__main__":
+    print(build())

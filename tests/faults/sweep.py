@@ -340,6 +340,7 @@ def main() -> int:
             cases = [json.loads(given.one)]
         else:
             cases = plan(workers, only, given.function.split(",") if given.function else [], given.seed)
+        print(f"{len(cases)} cases, of which {given.count or len(cases)} at most", file=sys.stderr)
         drive(cases[: given.count or None], workers, given.timeout, record.add)
     record.finish()
     return 1 if record.failures else 0

@@ -28,11 +28,7 @@ std::unique_ptr<Frame> Queue::take_frame() {
   while (!in_flight_.empty() && timeline_.passed(in_flight_.front().batch->value)) {
     InFlight done = std::move(in_flight_.front());
     in_flight_.pop_front();
-    try {
-      collect(done);
-    } catch (const Error& error) {
-      shared_.timings.note_failure(error);
-    }
+    collect(done);
     try {
       done.frame->reset();
       spare_frames_.push_back(std::move(done.frame));
@@ -54,7 +50,15 @@ void Queue::collect(InFlight& done) {
   if (!done.frame->timed()) {
     return;
   }
-  std::vector<TimedCommand> commands = done.frame->stopwatch().collect(slot_, done.batch->value, clock_);
+  std::vector<TimedCommand> commands;
+  try {
+    commands = done.frame->stopwatch().collect(slot_, done.batch->value, clock_);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::device_lost) {
+      lose(error);
+    }
+    shared_.timings.note_failure(error);  // for who asks for the times
+  }
   for (TimedCommand& command : commands) {
     // A barrier holds back the command but not the timestamp before it.
     if (command.epoch != std::exchange(timed_epoch_, command.epoch)) {
