@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,8 @@ def expect(use, kind=vd.DeviceTimeoutError):
 
 
 def _run(run_python: RunPython, code: str, **environment: str) -> None:
-    done = run_python(BEGIN + code + "\nprint('good')", timeout=600, PYTHONPATH=ROOT, **environment)
+    path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+    done = run_python(BEGIN + code + "\nprint('good')", timeout=600, PYTHONPATH=path, **environment)
     assert (done.stdout.splitlines()[-1:], done.returncode) == (["good"], 0), (done.stdout, done.stderr)
 
 
