@@ -66,7 +66,7 @@ test-tsan:
 	@$(SETUP) run-tsan $(BIN)/pytest -q tests/native/test_threads.py tests/native/test_engine.py tests/native/test_misuse.py
 
 # Calls of Vulkan that fail, by a layer of ours: workloads in processes of their own (tests/faults). FAULTS is how many.
-FAULTS ?= 3000
+FAULTS ?= 5000
 test-faults:
 	@$(SETUP) dev
 	@$(SAY) "faults"
