@@ -472,7 +472,7 @@ def test_python_code_inside_a_call(engine: native.Engine) -> None:
     class Drops:
         def __index__(self) -> int:
             picture._native = None  # type: ignore[assignment]
-            gc.collect()
+            gc.collect(0)
             return 1
 
     for _ in range(50):
