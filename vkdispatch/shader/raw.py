@@ -171,7 +171,7 @@ def glsl_kernel(
     untrusted
         Whether the text comes from a stranger. It is then compiled in a child process with limits on time
         and memory, what comes out is checked as in `spirv_kernel`, and the driver compiles that in a child
-        process first. The code that runs in the end is still theirs: see :doc:`raw`.
+        process first. The code that runs in the end is still theirs: see :doc:`/raw`.
 
     Raises
     ------
