@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
-from typing import IO, Any
+from typing import Any
 
-from tests.workers import drive
+from tests.workers import Worker, drive
 
 from .choices import Choices
 from .surface import FAMILIES, writers
@@ -27,7 +26,6 @@ from .surface import FAMILIES, writers
 Task = tuple[int, str, str]
 CRASHED, HUNG = "crashed", "hung"
 _BAD = ("failed", CRASHED, HUNG)
-_CALLS = 400  # of a process, whose kernels take memory
 
 
 def tasks_of(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
@@ -82,66 +80,23 @@ def answer_tasks(examples: int, seconds: float) -> None:
             return
 
 
-class Worker:
-    """A process that makes calls, one at a time."""
+class Calls(Worker):
+    """A process that makes calls."""
+
+    most = 400  # its kernels take memory
 
     def __init__(self, options: list[str]) -> None:
-        self.command = [sys.executable, "-m", "tests.calls.random_calls", "--worker", *options]
-        self.task: Task | None = None
-        self.since = 0.0
-        self.left = _CALLS
-        self.start()
+        super().__init__([sys.executable, "-m", "tests.calls.random_calls", "--worker", *options])
 
-    def start(self) -> None:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(
-            self.command, **pipes, stderr=subprocess.DEVNULL, text=True, bufsize=1
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.left = _CALLS
-        self.input: IO[str] = self.process.stdin
-        self.output: IO[str] = self.process.stdout
+    def judge(self, task: Task, answer: Any) -> tuple[Task, str, str, str]:
+        verdict, cause, text, _, _ = answer
+        return task, verdict, cause, text
 
-    def give(self, task: Task) -> None:
-        self.left -= 1
-        if self.left < 0:
-            self.end()
-            self.start()
-        self.task, self.since = task, time.monotonic()
-        try:
-            self.input.write(json.dumps(task) + "\n")
-        except BrokenPipeError:
-            self.process.wait()
-            self.start()
-            self.input.write(json.dumps(task) + "\n")
+    def judge_crash(self, task: Task, status: str) -> tuple[Task, str, str, str]:
+        return task, CRASHED, f"{task[2]}: crash, {status}", shown(task)
 
-    def answer(self) -> tuple[Task, str, str, str]:
-        """Read the answer that is there, or tell of a crash."""
-        assert self.task is not None
-        task, self.task = self.task, None
-        line = self.output.readline()
-        if line:
-            verdict, cause, text, _, _ = json.loads(line)
-            return task, verdict, cause, text
-        status = self.process.wait()
-        self.start()
-        return task, CRASHED, f"{task[2]}: crash, exit status {status}", shown(task)
-
-    def give_up(self) -> tuple[Task, str, str, str]:
-        assert self.task is not None
-        task, self.task = self.task, None
-        self.process.kill()
-        self.process.wait()
-        self.start()
+    def judge_hang(self, task: Task) -> tuple[Task, str, str, str]:
         return task, HUNG, f"{task[2]}: hangs", shown(task)
-
-    def end(self) -> None:
-        self.input.close()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
 
 
 def shown(task: Task) -> str:
@@ -230,7 +185,7 @@ def main() -> int:
         return 0
     record = Record(given.examples, given.lines)
     options = [f"--examples={given.examples}", f"--shrink={given.shrink}"]
-    workers = [Worker(options) for _ in range(min(given.jobs, max(1, len(tasks))))]
+    workers = [Calls(options) for _ in range(min(given.jobs, max(1, len(tasks))))]
     drive(tasks, workers, given.timeout, record.add)
     record.finish(given.count)
     return 1 if record.failures else 0

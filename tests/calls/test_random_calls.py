@@ -12,7 +12,7 @@ import vkdispatch as vd
 
 from . import running
 from .choices import Choices, shrink
-from .random_calls import CRASHED, Worker, tasks_of, write
+from .random_calls import CRASHED, Calls, tasks_of, write
 from .surface import FAMILIES, LEFT_OUT, public_functions, writers
 
 _EACH = 15
@@ -154,7 +154,7 @@ def test_the_same_choices_make_the_same_call() -> None:
 
 
 def test_a_crash_is_told() -> None:
-    worker = Worker([])
+    worker = Calls([])
     worker.process.kill()
     worker.process.wait()
     worker.command = [sys.executable, "-c", "import os, sys; sys.stdin.readline(); os.abort()"]

@@ -17,16 +17,15 @@ import os
 import random
 import select
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tests.workers import drive
+from tests.workers import Worker, drive
 
 from .building import ROOT, build, layer_environment
 from .layer_control import FOREVER, Fault
@@ -37,7 +36,6 @@ Case = dict[str, Any]
 CRASHED, HUNG, FAILED = "crashed", "hung", "FAILED"
 VERDICTS = ("absorbed", "raised", "unreached", FAILED, CRASHED, HUNG)
 _BAD = (FAILED, CRASHED, HUNG)
-_CASES = 150  # of a process
 # called once
 _FRESH = {"vkCreateInstance", "vkEnumeratePhysicalDevices", "vkCreateDebugUtilsMessengerEXT"}
 
@@ -55,95 +53,48 @@ class Found(NamedTuple):
         return "\n".join([*lines, *self.errors, command_of(self.case)])
 
 
-class Worker:
-    """A process that does cases, one at a time."""
+class Cases(Worker):
+    """A process that does cases."""
+
+    most = 150
+    ending = signal.SIGABRT  # faulthandler then says where it was
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = environment
-        self.task: Case | None = None
-        self.since = 0.0
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (for as long as the worker)
-        self.start()
+        command = [sys.executable, "-X", "faulthandler", "-m", "tests.faults.child"]
+        super().__init__(command, stderr=self.errors, env=environment, cwd=ROOT)
 
     def start(self) -> None:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.errors.seek(0)
         self.errors.truncate()
-        self.process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", "tests.faults.child"],
-            **pipes,
-            stderr=self.errors,
-            text=True,
-            bufsize=1,
-            env=self.environment,
-            cwd=ROOT,
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.input: IO[str] = self.process.stdin
-        self.output: IO[str] = self.process.stdout
-        self.done = 0
+        super().start()
 
     def give(self, task: Case) -> None:
-        if self.done >= _CASES or (self.done and task.get("fresh")):
-            self.end()
-            self.start()
-        self.done += 1
-        self.task, self.since = task, time.monotonic()
-        self.ask(task)
+        if self.done and task.get("fresh"):
+            self.restart()
+        super().give(task)
 
-    def ask(self, question: dict[str, Any]) -> None:
-        """Send a line; one that a process does not live to read is answered by its end."""
-        try:
-            self.input.write(json.dumps(question) + "\n")
-        except BrokenPipeError:
-            self.process.wait()
-            self.start()
-            self.input.write(json.dumps(question) + "\n")
+    def judge(self, task: Case, answer: dict[str, Any]) -> Found:
+        if answer["verdict"] == FAILED or task.get("fresh"):
+            self.restart()  # nothing of it shall show in the next case
+        return Found(task, answer["verdict"], answer["failures"], answer["errors"])
 
-    def answer(self) -> Found:
-        """Read the answer that is there, or tell of a crash."""
-        assert self.task is not None
-        task, self.task = self.task, None
-        line = self.output.readline()
-        if line:
-            found = json.loads(line)
-            if found["verdict"] == FAILED or task.get("fresh"):
-                self.end()  # nothing of it shall show in the next case
-                self.start()
-            return Found(task, found["verdict"], found["failures"], found["errors"])
-        status = self.process.wait()
-        text = self.said()
-        self.start()
-        return Found(task, CRASHED, [[f"exit status {status}", text]], [])
+    def judge_crash(self, task: Case, status: str) -> Found:
+        return Found(task, CRASHED, [[status, self.said()]], [])
 
-    def give_up(self) -> Found:
-        assert self.task is not None
-        task, self.task = self.task, None
-        self.process.send_signal(signal.SIGABRT)  # faulthandler then says where it was
-        self.process.wait()
-        text = self.said()
-        self.start()
-        return Found(task, HUNG, [["no answer", text]], [])
+    def judge_hang(self, task: Case) -> Found:
+        return Found(task, HUNG, [["no answer", self.said()]], [])
 
     def do(self, task: Case, timeout: float) -> Found:
         """Do a case and return what came of it."""
         self.give(task)
         ready, _, _ = select.select([self.output], [], [], timeout)
-        return self.answer() if ready else self.give_up()
+        return Found(*(self.answer() if ready else self.give_up()))
 
     def said(self) -> str:
         """Return the end of what the process wrote to stderr."""
         self.errors.seek(0)
         return self.errors.read()[-3000:]
-
-    def end(self) -> None:
-        self.input.close()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def environment_of(cache: str) -> dict[str, str]:
@@ -155,7 +106,7 @@ def environment_of(cache: str) -> dict[str, str]:
 Counts = dict[str, dict[str, int]]
 
 
-def count_calls(worker: Worker, workload: str) -> Counts:
+def count_calls(worker: Cases, workload: str) -> Counts:
     """Return how often a workload calls each function; see `child.count`."""
     worker.ask({"count": workload})
     line = worker.output.readline()
@@ -304,11 +255,11 @@ class Record:
         print(f"\n{self.count} faults in {seconds:.0f} s: {self.failures} must not be")
 
 
-def plan(workers: list[Worker], only: list[str], functions: list[str], seed: int) -> list[Case]:
+def plan(workers: list[Cases], only: list[str], functions: list[str], seed: int) -> list[Case]:
     """Return all cases, those of the workloads in turn."""
     chances = random.Random(seed)
     counts = {name: count_calls(workers[0], name) for name in only}
-    workers[0].done = _CASES  # cases get new processes
+    workers[0].restart()  # cases get new processes
     lists = [fresh_cases(only[0], counts[only[0]], chances)]
     lists += [cases_of(name, counts[name], chances) for name in only]
     if functions:
@@ -335,7 +286,7 @@ def main() -> int:
         parser.error(f"--only: no workloads {unknown}; there are {', '.join(WORKLOADS)}")
     record = Record(given.examples)
     with tempfile.TemporaryDirectory(prefix="vkdispatch-faults-") as cache:
-        workers = [Worker(environment_of(cache)) for _ in range(given.jobs)]
+        workers = [Cases(environment_of(cache)) for _ in range(given.jobs)]
         if given.one:
             cases = [json.loads(given.one)]
         else:

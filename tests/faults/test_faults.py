@@ -16,7 +16,7 @@ import pytest
 from . import building
 from .layer_control import FOREVER, Fault
 from .results import DEVICE_LOST, FRAGMENTED_POOL, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, RESULTS
-from .sweep import FAILED, Worker, case_of, environment_of, shown
+from .sweep import FAILED, Cases, case_of, environment_of, shown
 from .workloads import WORKLOADS
 
 Run = Callable[[str], None]
@@ -57,16 +57,16 @@ def layer() -> Path:
 
 
 @pytest.fixture(scope="module")
-def worker(layer: Path) -> Iterator[Worker]:
+def worker(layer: Path) -> Iterator[Cases]:
     """Yield a process that does cases."""
     with tempfile.TemporaryDirectory() as cache:
-        made = Worker(environment_of(cache))
+        made = Cases(environment_of(cache))
         yield made
         made.end()
 
 
 @pytest.fixture
-def run(worker: Worker) -> Run:
+def run(worker: Cases) -> Run:
     """Return a function that runs code in that process, on a new context."""
 
     def run_code(code: str) -> None:
@@ -120,7 +120,7 @@ def test_the_layer_knows_the_table(run: Run) -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_a_sample(worker: Worker, workload: str) -> None:
+def test_a_sample(worker: Cases, workload: str) -> None:
     """No wrong number, crash, hang, leak or exception that is not ours."""
     for case in _sample(workload):
         found = worker.do(case, _SECONDS)

@@ -4,73 +4,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import IO, Any
 
-from tests.workers import drive
+from tests.workers import Worker, drive
 
 CRASHED, HUNG = "crash", "hang"
-_MUTANTS = 500  # of one process, so that what it leaks, and what it breaks, is seen with it
 
 
-class Worker:
+class Mutants(Worker):
     """A process that tries mutants."""
 
+    most = 500
+
     def __init__(self, module: str) -> None:
-        self.command = [sys.executable, "-m", module, "--worker"]
-        self.task: tuple[int] | None = None
-        self.since = 0.0
-        self.start()
+        super().__init__([sys.executable, "-m", module, "--worker"])
 
-    def start(self) -> None:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(
-            self.command, **pipes, stderr=subprocess.DEVNULL, text=True, bufsize=1
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.left = _MUTANTS
-        self.input: IO[str] = self.process.stdin
-        self.output: IO[str] = self.process.stdout
+    def judge(self, task: tuple[int], answer: str) -> tuple[int, str]:
+        return task[0], answer
 
-    def give(self, task: tuple[int]) -> None:
-        if not self.left:
-            self.end()
-            self.start()
-        self.left -= 1
-        self.task, self.since = task, time.monotonic()
-        self.input.write(f"{task[0]}\n")
+    def judge_crash(self, task: tuple[int], status: str) -> tuple[int, str]:
+        return task[0], f"{CRASHED}: {status}"
 
-    def answer(self) -> tuple[int, str]:
-        """Read the verdict that is there, or tell of a crash."""
-        assert self.task is not None
-        (seed,), self.task = self.task, None
-        line = self.output.readline()
-        if line:
-            return seed, json.loads(line)
-        status = self.process.wait()
-        self.start()
-        return seed, f"{CRASHED}: exit status {status}"
-
-    def give_up(self) -> tuple[int, str]:
-        assert self.task is not None
-        (seed,), self.task = self.task, None
-        self.process.kill()
-        self.process.wait()
-        self.start()
-        return seed, HUNG
-
-    def end(self) -> None:
-        self.input.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def judge_hang(self, task: tuple[int]) -> tuple[int, str]:
+        return task[0], HUNG
 
 
 def work(attempt: Callable[[int], str]) -> None:
@@ -78,7 +37,7 @@ def work(attempt: Callable[[int], str]) -> None:
     answers = sys.stdout
     sys.stdout = sys.stderr
     for line in sys.stdin:
-        print(json.dumps(attempt(int(line))), file=answers, flush=True)
+        print(json.dumps(attempt(*json.loads(line))), file=answers, flush=True)
 
 
 def run(module: str, seeds: Sequence[int], jobs: int, timeout: float) -> tuple[Counter[str], dict[int, str]]:
@@ -92,7 +51,7 @@ def run(module: str, seeds: Sequence[int], jobs: int, timeout: float) -> tuple[C
             failures[seed] = verdict
             print(f"seed {seed}: {verdict}", file=sys.stderr, flush=True)
 
-    drive([(seed,) for seed in seeds], [Worker(module) for _ in range(jobs)], timeout, record)
+    drive([(seed,) for seed in seeds], [Mutants(module) for _ in range(jobs)], timeout, record)
     return verdicts, failures
 
 

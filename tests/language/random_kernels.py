@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
-from typing import IO, Any
+from typing import Any
 
-from tests.workers import drive
+from tests.workers import Worker, drive
 
 from .random_sources import FEATURES, write
 from .source_running import Difference, check, masked
@@ -51,52 +50,21 @@ def answer_tasks(examples: int, **ways: bool) -> None:
         print(json.dumps(answer), flush=True)
 
 
-class Worker:
-    """A process that runs programs, one at a time."""
+class Programs(Worker):
+    """A process that runs programs."""
 
     def __init__(self, options: list[str]) -> None:
-        self.command = [sys.executable, "-m", "tests.language.random_kernels", "--worker", *options]
-        self.task: Task | None = None
-        self.since = 0.0
-        self.start()
+        super().__init__([sys.executable, "-m", "tests.language.random_kernels", "--worker", *options])
 
-    def start(self) -> None:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(
-            self.command, **pipes, stderr=subprocess.DEVNULL, text=True, bufsize=1
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.input: IO[str] = self.process.stdin
-        self.output: IO[str] = self.process.stdout
+    def judge(self, task: Task, answer: Any) -> tuple[Task, str, str]:
+        cause, text = answer
+        return task, cause, text
 
-    def give(self, task: Task) -> None:
-        self.task, self.since = task, time.monotonic()
-        self.input.write(json.dumps(task) + "\n")
+    def judge_crash(self, task: Task, status: str) -> tuple[Task, str, str]:
+        return task, f"crash: {status}", ""
 
-    def answer(self) -> tuple[Task, str, str]:
-        """Read the answer that is there, or tell of a crash."""
-        assert self.task is not None
-        task, self.task = self.task, None
-        line = self.output.readline()
-        if line:
-            cause, text = json.loads(line)
-            return task, cause, text
-        status = self.process.wait()
-        self.start()
-        return task, f"crash: exit status {status}", ""
-
-    def give_up(self) -> tuple[Task, str, str]:
-        assert self.task is not None
-        task, self.task = self.task, None
-        self.process.kill()
-        self.process.wait()
-        self.start()
+    def judge_hang(self, task: Task) -> tuple[Task, str, str]:
         return task, "hang", ""
-
-    def end(self) -> None:
-        self.input.close()
-        self.process.wait()
 
 
 class Record:
@@ -166,7 +134,7 @@ def main() -> int:
     options = [f"--{flag.replace('_', '-')}" for flag in flags if getattr(given, flag)]
     options.append(f"--examples={given.examples}")
     record = Record(given.examples, given.lines)
-    drive(tasks, [Worker(options) for _ in range(given.jobs)], given.timeout, record.add)
+    drive(tasks, [Programs(options) for _ in range(given.jobs)], given.timeout, record.add)
     record.finish(given.count)
     return 1 if record.causes else 0
 
