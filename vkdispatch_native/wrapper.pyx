@@ -56,9 +56,21 @@ include "declarations.pxi"
 
 cdef extern from "Python.h":
     int check_signals "PyErr_CheckSignals"()  # leaves its exception where it is
+    unsigned long thread_number "PyThread_get_thread_ident"() nogil
+
+# The thread that ends the process, once it does. Where the interpreter ends, asking for its lock ends the thread,
+# which must not happen inside of C++: others ask no more.
+cdef atomic[unsigned long] _ending_thread
 
 
-cdef cbool _was_interrupted() noexcept with gil:
+cdef cbool _was_interrupted() noexcept nogil:
+    cdef unsigned long ending = _ending_thread.load()
+    if ending != 0 and ending != thread_number():
+        return False
+    return _check_signals()
+
+
+cdef cbool _check_signals() noexcept with gil:
     return check_signals() != 0
 
 
@@ -83,6 +95,7 @@ SECONDS_TO_MAKE = 20
 def _shutdown():
     global _ending
     _ending = True
+    _ending_thread.store(thread_number())
     patience = monotonic() + SECONDS_TO_MAKE
     while _making.load() > 0 and monotonic() < patience:
         sleep(0.001)
