@@ -220,7 +220,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def compressed(data: bytes, suffix: str) -> bytes:
+def compress(data: bytes, suffix: str) -> bytes:
     if suffix == ".zst":
         if shutil.which("zstd") is None:
             pytest.skip("there is no program zstd")
@@ -229,7 +229,7 @@ def compressed(data: bytes, suffix: str) -> bytes:
 
 
 def deb_of(suffix: str, data: bytes) -> bytes:
-    packed = compressed(data, suffix)
+    packed = compress(data, suffix)
     header = f"{'data.tar' + suffix:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(packed):<10}`\n".encode()
     return b"!<arch>\n" + header + packed + b"\n" * (len(packed) % 2)
 
@@ -247,7 +247,7 @@ def test_plain_files_are_unpacked(tmp_path: Path, suffix: str, pack: Callable[..
     if pack is deb_of:
         unpack(tmp_path, "thing.deb", deb_of(suffix, tar), keep)
     else:
-        unpack(tmp_path, f"thing.tar{suffix}", compressed(tar, suffix), keep)
+        unpack(tmp_path, f"thing.tar{suffix}", compress(tar, suffix), keep)
     expected = {"include/thing/a.h": b"one", "licenses/thing.txt": b"a licence"}
     assert files_in(tmp_path / "prefix") == expected
 
@@ -284,15 +284,15 @@ def test_an_archive_that_grows_too_large_is_refused(
 ) -> None:
     monkeypatch.setattr(fetch_deps, "UNPACKED_BYTES", 1 << 20)
     tar = tar_of((member("usr/include/a.h"), b"fits"))
-    unpack(tmp_path, f"thing.tar{suffix}", compressed(tar, suffix))
+    unpack(tmp_path, f"thing.tar{suffix}", compress(tar, suffix))
     tar = tar_of((member("usr/include/a.h"), b"fits"), (member("left/out"), bytes(1 << 20)))
     with pytest.raises(fetch_deps.DepsError, match="more than 1048576 bytes"):
-        unpack(tmp_path, f"thing.tar{suffix}", compressed(tar, suffix), ("usr/include/*",))
+        unpack(tmp_path, f"thing.tar{suffix}", compress(tar, suffix), ("usr/include/*",))
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
 def test_a_damaged_archive_is_refused(tmp_path: Path, suffix: str) -> None:
-    data = compressed(tar_of((member("usr/include/a.h"), bytes(range(256)) * 100)), suffix)
+    data = compress(tar_of((member("usr/include/a.h"), bytes(range(256)) * 100)), suffix)
     with pytest.raises(fetch_deps.DepsError, match="cannot be unpacked"):
         unpack(tmp_path, f"thing.tar{suffix}", data[: len(data) // 2])
 

@@ -79,7 +79,7 @@ class Trial:
         try:
             found = read(item.value)
         except vd.VkDispatchError as error:
-            self._raised(f"read {item.name}", error)
+            self._note_error(f"read {item.name}", error)
             return
         except Exception as error:
             self._foreign(f"read {item.name}", error)
@@ -115,7 +115,7 @@ class Trial:
         try:
             value = work(*(each.value if isinstance(each, Item) else each for each in arguments))
         except vd.VkDispatchError as error:
-            self._raised(name, error)
+            self._note_error(name, error)
             return self._unsure(writes)
         except Exception as error:
             self._foreign(name, error)
@@ -133,7 +133,7 @@ class Trial:
             each.sure = False
         return False
 
-    def _raised(self, step: str, error: Exception) -> None:
+    def _note_error(self, step: str, error: Exception) -> None:
         self.errors.append(f"{step}: {type(error).__name__}: {error}")
 
     def _foreign(self, step: str, error: Exception) -> None:

@@ -442,15 +442,18 @@ def test_timestamps(engine: native.Engine, queues: int) -> None:
     assert (commands.length, commands.instance_size) == (7, 12)
     data, last = struct.pack("3I", *rounds), 0
     lengths = []
-    for _ in range(4):  # streamed, recorded, replayed
+    for turn in range(1_000):  # streamed, recorded, replayed
         assert engine.wait_until([(queue, commands.submit(queue, data, 1))], None)
         ticks = commands.timestamps(queue)
         assert len(ticks) == 4
         assert last < ticks[0] < ticks[1] < ticks[2] < ticks[3]
         lengths.append(np.diff(np.array(ticks, np.int64)))
         last = ticks[3]
-    short, long, other = np.min(lengths, axis=0)  # the least: other processes make any of them longer
-    assert long > 3 * max(short, other)
+        short, long, other = np.min(lengths, axis=0)  # the least: other processes make any of them longer
+        if turn >= 3 and long > 3 * max(short, other):
+            break
+    else:
+        pytest.fail(f"1,000 times the rounds took {long} ticks, next to {short} and {other}")
     commands.submit(queue, data * 2, 2)
     engine.wait_idle()
     assert commands.timestamps(queue)[0] > last

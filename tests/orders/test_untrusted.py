@@ -34,7 +34,7 @@ def _run(value: int) -> int:
 
 
 @functools.cache
-def _planted() -> tuple[str, bytes]:
+def _plant_library() -> tuple[str, bytes]:
     """Return the key of the library of the order of 4, and the library of the order of 666."""
     made: list[tuple[str, bytes]] = []
     with pytest.MonkeyPatch.context() as context:
@@ -54,7 +54,7 @@ def test_a_planted_library(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(disk_cache, "_warned", False)
-    key, content = _planted()
+    key, content = _plant_library()
     disk_cache.store("orders", key, content)
     root = tmp_path / "cache"
     (entry,) = (root / "orders").iterdir()

@@ -280,21 +280,28 @@ def image_writes() -> Steps:
     expect(image.read(0).reshape(2048, 2048), values)
 
 
+class FarAhead:
+    """A wait: more launches than there is room for. `count` is how many have returned."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.count = 0
+
+    def __call__(self, begin: Begin) -> None:
+        for number in range(AHEAD + 10_000):
+            if number == AHEAD - 10:
+                begin()
+            add_one(self.data)
+            self.count += 1
+
+
 def eager_launches_far_ahead() -> Steps:
     data = zeros()
     add_one(data)
     yield None
-    count = 0
-
-    def wait(begin: Begin) -> None:
-        nonlocal count
-        for number in range(AHEAD + 10_000):
-            if number == AHEAD - 10:
-                begin()
-            add_one(data)
-            count += 1
-
-    yield wait
+    far_ahead = FarAhead(data)
+    yield far_ahead
+    count = far_ahead.count
     assert count >= AHEAD - 10, count
     found = data.read(0)
     # the call that was interrupted took place, or it did not
@@ -525,17 +532,9 @@ def all_queues_far_ahead() -> Steps:
     data = zeros()
     add_one(data)
     yield None
-    count = 0
-
-    def wait(begin: Begin) -> None:
-        nonlocal count
-        for number in range(AHEAD + 10_000):
-            if number == AHEAD - 10:
-                begin()
-            add_one(data)
-            count += 1
-
-    yield wait
+    far_ahead = FarAhead(data)
+    yield far_ahead
+    count = far_ahead.count
     for found in data.read():
         assert found[0] in (1 + count, 2 + count), (found[0], count)
         expect(found, found[0])

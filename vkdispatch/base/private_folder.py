@@ -89,7 +89,7 @@ class PrivateFolder:
                 raise
             _make_folders(path)
             descriptor = os.open(path, _FOLDER)
-        return cls._checked(path, descriptor, True)
+        return cls._check_opened(path, descriptor, True)
 
     def subfolder(self, name: str, make: bool = False) -> "PrivateFolder":
         """Open a folder in this one; with `make`, make it where it is missing. Raises as `open` does."""
@@ -104,7 +104,7 @@ class PrivateFolder:
             with suppress(FileExistsError):  # another process has just made it
                 os.mkdir(name, 0o700, dir_fd=self._descriptor)
             descriptor = self._open_subfolder(name, path)
-        return self._checked(path, descriptor, False)
+        return self._check_opened(path, descriptor, False)
 
     def open_file(self, name: str, flags: int) -> int:
         """Open a file, made for the user alone if the flags say so, and return its descriptor.
@@ -194,7 +194,7 @@ class PrivateFolder:
             raise error
 
     @classmethod
-    def _checked(cls, path: str, descriptor: int, first: bool) -> "PrivateFolder":
+    def _check_opened(cls, path: str, descriptor: int, first: bool) -> "PrivateFolder":
         try:
             status = os.fstat(descriptor)
             _check(status, path)

@@ -54,10 +54,10 @@ def check_flow(module: Module, widths: dict[int, int], refuse: Refuse) -> None:
         if instruction.opcode == spirv.FUNCTION:
             functions.append([])
             everywhere.add(instruction.operands[1])
-        if functions and not _ended(functions):
+        if functions and not _all_end(functions):
             functions[-1].append(instruction)
         elif not functions:
-            everywhere.update(_defined(instruction))
+            everywhere.update(_definitions(instruction))
     _check_calls(functions, refuse)
     for function in functions:
         _Function(function, everywhere, widths, refuse).check()
@@ -94,11 +94,11 @@ def _check_calls(functions: list[list[Instruction]], refuse: Refuse) -> None:
                 begun.add(call.operands[2])
 
 
-def _ended(functions: list[list[Instruction]]) -> bool:
+def _all_end(functions: list[list[Instruction]]) -> bool:
     return bool(functions[-1]) and functions[-1][-1].opcode == spirv.FUNCTION_END
 
 
-def _defined(instruction: Instruction) -> Sequence[int]:
+def _definitions(instruction: Instruction) -> Sequence[int]:
     """Return the identifier that an instruction defines, as a sequence."""
     opcode, operands = instruction.opcode, instruction.operands
     if opcode > spirv.LAST_KNOWN:
@@ -241,7 +241,7 @@ class _Function:
         where: dict[int, tuple[int, int]] = {}
         for block in self.blocks.values():
             for place, instruction in enumerate(block.code):
-                for result in _defined(instruction):
+                for result in _definitions(instruction):
                     where.setdefault(result, (block.number, place))  # what extensions define is a guess
         for block in self.blocks.values():
             for place, instruction in enumerate(block.code):

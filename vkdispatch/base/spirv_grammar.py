@@ -129,7 +129,7 @@ def identifiers(instruction: Instruction) -> Sequence[int]:
     return operands[begin:] if form[2] < 0 else operands[begin : begin + form[2]]
 
 
-def misplaced(module: Module) -> Instruction | None:
+def find_misplaced(module: Module) -> Instruction | None:
     """Return the first instruction that stands in the wrong part of the module, or None."""
     part, inside = 0, False
     for instruction in module.instructions:

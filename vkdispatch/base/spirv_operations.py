@@ -32,7 +32,7 @@ def _inserted_bits(made: Shape, given: Sequence[Shape]) -> bool:
     return _bits_of(made, [given[0], *given[2:]]) and given[1] == made
 
 
-def _counted(made: Shape, given: Sequence[Shape]) -> bool:
+def _has_count(made: Shape, given: Sequence[Shape]) -> bool:
     return made[0] == given[0][0] == _INT and made[2] == given[0][2]
 
 
@@ -55,7 +55,7 @@ def _asks_floats(made: Shape, given: Sequence[Shape]) -> bool:
     return made[0] == _BOOL and all(shape[0] == _FLOAT and shape[2] == made[2] for shape in given)
 
 
-def _scaled(made: Shape, given: Sequence[Shape]) -> bool:
+def _is_scaling(made: Shape, given: Sequence[Shape]) -> bool:
     return made[0] == _FLOAT and made == given[0] and given[1] == (*made[:2], 1)
 
 
@@ -79,26 +79,26 @@ RULES: dict[int, _Rule] = {
     **dict.fromkeys((113, 114), _from(_INT, _INT)),
     115: _from(_FLOAT, _FLOAT),
     116: _floats,
-    142: _scaled,
+    142: _is_scaling,
     148: _dot,
     **dict.fromkeys((154, 155), _asks_vector),
     **dict.fromkeys(range(156, 164), _asks_floats),
     201: _inserted_bits,
     **dict.fromkeys((202, 203), _bits_of),
     204: _integers,
-    205: _counted,
+    205: _has_count,
     **dict.fromkeys((207, 208, 209, 210, 211, 212, 213, 214, 215), _floats),
 }
 
 
-def _packed(bits: int, count: int, width: int = 32) -> _Rule:
+def _packing(bits: int, count: int, width: int = 32) -> _Rule:
     def packs(made: Shape, given: Sequence[Shape]) -> bool:
         return given[0] == (_FLOAT if width == 32 else _INT, 32, count) and made[2] == 1 and made[1] == bits
 
     return packs
 
 
-def _unpacked(bits: int, count: int, width: int = 32) -> _Rule:
+def _unpacking(bits: int, count: int, width: int = 32) -> _Rule:
     def unpacks(made: Shape, given: Sequence[Shape]) -> bool:
         return made == (_FLOAT if width == 32 else _INT, 32, count) and given[0][1:] == (bits, 1)
 
@@ -138,12 +138,12 @@ _NUMBERS: tuple[tuple[str, int, _Rule], ...] = (
     ("44 45", 3, _integers_of_a_width),
     ("73-75", 1, _found_bit),
     ("53", 2, _scaled_by_power),
-    ("54 55", 1, _packed(32, 4)),
-    ("56-58", 1, _packed(32, 2)),
-    ("59", 1, _packed(64, 2, 0)),
-    ("60-62", 1, _unpacked(32, 2)),
-    ("63 64", 1, _unpacked(32, 4)),
-    ("65", 1, _unpacked(64, 2, 0)),
+    ("54 55", 1, _packing(32, 4)),
+    ("56-58", 1, _packing(32, 2)),
+    ("59", 1, _packing(64, 2, 0)),
+    ("60-62", 1, _unpacking(32, 2)),
+    ("63 64", 1, _unpacking(32, 4)),
+    ("65", 1, _unpacking(64, 2, 0)),
     ("66", 1, _length),
     ("67", 2, _length),
     ("68", 2, _cross),

@@ -11,7 +11,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.spirv import Instruction, Module, opcodes
 from vkdispatch.base.spirv_declarations import check_declarations
 from vkdispatch.base.spirv_flow import check_flow
-from vkdispatch.base.spirv_grammar import misplaced, wrong_form
+from vkdispatch.base.spirv_grammar import find_misplaced, wrong_form
 from vkdispatch.base.spirv_images import ImageChecks
 from vkdispatch.base.spirv_operations import GLSL_NUMBERS, GLSL_OTHERS, RULES
 from vkdispatch.base.spirv_sharing import SharingChecks
@@ -50,7 +50,7 @@ def check_types(module: Module, argument: str = "spirv") -> None:
         what = wrong_form(instruction)
         if what is not None:
             raise refuse(instruction, what)
-    stray = misplaced(module)
+    stray = find_misplaced(module)
     if stray is not None:
         raise refuse(stray, "stands in a part of the module where it cannot be")
     try:

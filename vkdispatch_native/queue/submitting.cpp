@@ -370,36 +370,13 @@ void Queue::fail(const Batch& batch, const Error& error) {
   const std::string work = describe_launches(batch);
   const auto failure = std::make_shared<Failure>(
       Error(error.kind(), where + error.what() + (work.empty() ? "" : "; not run: " + work)));
-  auto poison = [&](const auto& command) {
-    for_each_target(command, slot_, [&](Poison& each) { each.set(failure); });
-  };
+  batch.for_each_command([&](const auto& command) {
+    for_each_target(command, slot_, [&](Poison& poison) { poison.set(failure); });
+  });
   for (const Batch::Entry& entry : batch.entries()) {
-    switch (entry.kind) {
-      case Batch::Kind::dispatch:
-        poison(batch.dispatch(entry));
-        break;
-      case Batch::Kind::copy:
-        poison(entry.copy);
-        break;
-      case Batch::Kind::image_copy:
-        poison(entry.image_copy);
-        break;
-      case Batch::Kind::image_pair:
-        poison(entry.image_pair);
-        break;
-      case Batch::Kind::replay:
-        poison(*entry.segment);
-        break;
-      case Batch::Kind::image_start:
-        if (!entry.image->unstarted(index_)) {
-          entry.image->set_unstarted(index_, true);
-          shared_.unstarted_images.fetch_add(1);
-        }
-        break;
-      case Batch::Kind::barrier:
-      case Batch::Kind::timestamp:
-      case Batch::Kind::renewal:
-        break;
+    if (entry.kind == Batch::Kind::image_start && !entry.image->unstarted(index_)) {
+      entry.image->set_unstarted(index_, true);
+      shared_.unstarted_images.fetch_add(1);
     }
   }
   shared_.failures.fetch_add(1);

@@ -323,6 +323,38 @@ class Batch {
   void add(const Renewal& renewal);
   void add(Segment& segment);
   Dispatch dispatch(const Entry& entry) const noexcept;
+  // visit(command) for what a command list may have, and visit(segment) for what it replays, in order.
+  template <typename Visit>
+  void for_each_command(Visit visit) const {
+    for (const Entry& entry : entries_) {
+      switch (entry.kind) {
+        case Kind::dispatch:
+          visit(dispatch(entry));
+          break;
+        case Kind::copy:
+          visit(entry.copy);
+          break;
+        case Kind::image_copy:
+          visit(entry.image_copy);
+          break;
+        case Kind::image_pair:
+          visit(entry.image_pair);
+          break;
+        case Kind::barrier:
+          visit(FullBarrier{});
+          break;
+        case Kind::timestamp:
+          visit(entry.timestamp);
+          break;
+        case Kind::replay:
+          visit(*entry.segment);
+          break;
+        case Kind::image_start:
+        case Kind::renewal:
+          break;
+      }
+    }
+  }
 
  private:
   std::vector<Entry> entries_;

@@ -27,33 +27,11 @@ void add(std::vector<Launch>& launches, const ImagePair&) {
 void add(std::vector<Launch>&, const FullBarrier&) {}
 void add(std::vector<Launch>&, const Timestamp&) {}
 
+void add(std::vector<Launch>& launches, const Segment& segment) {
+  launches.insert(launches.end(), segment.launches().begin(), segment.launches().end());
+}
 void add(std::vector<Launch>& launches, const Batch& batch) {
-  for (const Batch::Entry& entry : batch.entries()) {
-    switch (entry.kind) {
-      case Batch::Kind::dispatch:
-        launches.push_back({entry.dispatch.plan, 0});
-        break;
-      case Batch::Kind::copy:
-        add(launches, entry.copy);
-        break;
-      case Batch::Kind::image_copy:
-        add(launches, entry.image_copy);
-        break;
-      case Batch::Kind::image_pair:
-        add(launches, entry.image_pair);
-        break;
-      case Batch::Kind::replay: {
-        const std::vector<Launch>& replayed = entry.segment->launches();
-        launches.insert(launches.end(), replayed.begin(), replayed.end());
-        break;
-      }
-      case Batch::Kind::barrier:
-      case Batch::Kind::timestamp:
-      case Batch::Kind::image_start:
-      case Batch::Kind::renewal:
-        break;
-    }
-  }
+  batch.for_each_command([&](const auto& command) { add(launches, command); });
 }
 
 struct Item {
