@@ -235,7 +235,7 @@ def deb_of(suffix: str, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-@pytest.mark.parametrize("pack", [compressed, deb_of])
+@pytest.mark.parametrize("pack", [compress, deb_of])
 def test_plain_files_are_unpacked(tmp_path: Path, suffix: str, pack: Callable[..., bytes]) -> None:
     tar = tar_of(
         (member("./usr", tarfile.DIRTYPE), b""),
