@@ -425,6 +425,8 @@ cdef class Launcher:
         try:
             if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
                 return False
+            if call_recorder != NULL:
+                (<CallRecorder>call_recorder).note_launch(self, arguments, dispatch, queue)
             if engine.queue_count() == 1:
                 crowded = engine.append(dispatch, first, last)
             else:  # whoever shares memory between queues may be waiting with the lock for it
@@ -447,6 +449,7 @@ cdef class Launcher:
         cdef unsigned int hold
         cdef bint done = False
         commands.open()
+        mark_unfit()
         if commands.engine is not self.engine:
             return None
         engine = self.engine.open()
