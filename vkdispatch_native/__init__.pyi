@@ -541,6 +541,49 @@ def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool =
     have 64 bits.
     """
 
+class CallRecorder:
+    """Notes what a call of a function on arrays gives to the queues, in the thread that enters it.
+
+    arguments: the buffers among the call's arguments, in order.
+    """
+
+    arguments: list[Any]
+
+    def __enter__(self) -> CallRecorder: ...
+    def __exit__(self, *_: object) -> None: ...
+    def keep(self, results: Sequence[Buffer], finish: Callable[[list[Any], list[Buffer]], Any]) -> bool:
+        """Have equal calls do the same from now on; False: the call cannot be repeated so.
+
+        results: the buffers made in the call that it returns.
+        finish: makes what an equal call returns, of its `arguments` and its new buffers.
+        """
+
+    def drop(self) -> None:
+        """End: new buffers refer to the recorder for as long as they live, and it refers to nothing."""
+
+def repeat(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any] | CallRecorder | None:
+    """Do what an equal call came to, and return its result in a tuple.
+
+    A recorder: it was not made yet, and is to be made while the recorder is entered. None: it cannot be
+    repeated, and is to be made as any call.
+    """
+
+def forbid_repeating() -> None:
+    """Have the call that this thread records be no pattern for others: something of it differs each time."""
+
+def refuse_repeating(recorder: CallRecorder) -> None:
+    """The same for a call that is over."""
+
+def set_repeated_types(buffer: type, arrays: Sequence[type], plain: Sequence[type]) -> None:
+    """Say which arguments calls can be told apart by.
+
+    buffer: the class of buffers.
+    arrays: classes with a `mapping`, by which they are equal, and `arguments`.
+    plain: classes whose objects are equal where calls are.
+    """
+
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 

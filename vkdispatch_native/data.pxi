@@ -230,7 +230,8 @@ cdef class Buffer(Data):
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
         cdef uint64_t value
-        mark_unfit()
+        if call_recorder != NULL:
+            (<CallRecorder>call_recorder).note_written(self, queue)
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")

@@ -13,6 +13,7 @@ cdef extern from "<stdlib.h>" nogil:
     char* getenv(const char* name)
 
 DEF MOST_BOUND_CALLS = 1024  # of an engine; the oldest goes first
+DEF MOST_CONSTANT_BYTES = 1 << 20  # of what a call writes from the host
 DEF MOST_TRIES = 4  # recordings of a call that cannot be bound
 
 cdef enum StepKind:
@@ -65,6 +66,29 @@ cdef class BoundCall:
             if (<Plan>plan).ptr == NULL:
                 return False
         return True
+
+    cdef int leave_out(self, size_t slot) except -1:
+        """Have a buffer be there, instead of being made."""
+        cdef size_t i
+        for i in range(self.steps.size()):
+            if self.steps[i].kind == CREATE_STEP and self.steps[i].slot == slot:
+                self.steps[i].kind = NO_STEP
+        return 0
+
+    cdef int copy_at_first(self, size_t slot, size_t source) except -1:
+        """Have a buffer begin with what another one holds."""
+        cdef vector[Step] steps
+        cdef Step copy
+        for i in range(self.steps.size()):
+            steps.push_back(self.steps[i])
+            if self.steps[i].kind == CREATE_STEP and self.steps[i].slot == slot:
+                memset(&copy, 0, sizeof(copy))
+                copy.kind = COPY_STEP
+                copy.slot = slot
+                copy.source = source
+                steps.push_back(copy)
+        self.steps = steps
+        return 0
 
     cdef list run(self, Engine owner, list given):
         """Do the call with these Buffers. Return the new ones, or None where something is not there any more."""
@@ -149,6 +173,7 @@ cdef class CallRecorder:
     cdef BoundCall call
     cdef dict slots  # Buffer -> slot, but those made in the call, which know theirs
     cdef list made  # weak references by slot; None: not made in the call
+    cdef dict constants  # slot -> Buffer: made in the call, and written from the host
     cdef size_t argument_count
     cdef bint unfit
     cdef readonly list arguments  # the buffers given, as Python has them, each as often as it was given
@@ -237,6 +262,43 @@ cdef class CallRecorder:
             self.call.plans.append(launcher.plan)
         return 0
 
+    cdef int note_written(self, Buffer buffer, int queue) except -1:
+        """The bytes come of what calls are equal by: they are the same each time, and stay on the device."""
+        if buffer.recorder is self and queue in (-1, -2) and buffer.ptr.size() <= MOST_CONSTANT_BYTES:
+            self.constants[buffer.recorded_slot] = buffer
+        else:
+            self.unfit = True
+        return 0
+
+    cdef bint keep_constants(self, list returned) except -1:
+        """Whether what the host wrote is only read; it is kept then."""
+        cdef BoundCall call = self.call
+        cdef size_t i, slot, other
+        cdef Step* step
+        cdef Buffer buffer, copy
+        for i in range(call.steps.size()):
+            step = &call.steps[i]
+            if step.kind == COPY_STEP and step.slot in self.constants:
+                return False
+        for i in range(call.bindings.size()):
+            if call.bindings[i].writes and call.binding_slots[i] in self.constants:
+                return False
+        for slot, buffer in self.constants.items():
+            if buffer.ptr == NULL or buffer.doomed.load():
+                return False
+            if slot not in returned:
+                call.fixed.append((slot, buffer))
+                call.leave_out(slot)
+                continue
+            # whoever gets it may change it
+            copy = Buffer(self.engine, buffer.ptr.size())
+            copy.copy_from(buffer)
+            other = len(self.made)
+            self.made.append(None)
+            call.fixed.append((other, copy))
+            call.copy_at_first(slot, other)
+        return True
+
     cdef int note_copy(self, Buffer target, Buffer source, int queue) except -1:
         if queue not in (-1, -2) or target.engine is not self.engine:
             self.unfit = True
@@ -259,17 +321,15 @@ cdef class CallRecorder:
                     self.unfit = True
                     break
                 returned.append(buffer.recorded_slot)
-        if self.unfit:
+        if self.unfit or not self.keep_constants(returned):
             _keep_call(self.calls, self.key, _tries(self.calls, self.key) + 1)
             return False
         for slot in range(len(self.made)):
             buffer = None if self.made[slot] is None else self.made[slot]()
-            if buffer is None or buffer.doomed.load() or slot in returned:
+            if buffer is None or buffer.doomed.load() or slot in returned or slot in self.constants:
                 continue
             # it outlives the call: the context has it
-            for i in range(call.steps.size()):
-                if call.steps[i].kind == CREATE_STEP and call.steps[i].slot == slot:
-                    call.steps[i].kind = NO_STEP
+            call.leave_out(slot)
             call.fixed.append((slot, buffer))
         call.argument_count = self.argument_count
         call.slot_count = len(self.made)
@@ -280,7 +340,8 @@ cdef class CallRecorder:
 
     def drop(self):
         """Refer to nothing any more: new buffers refer to the recorder for as long as they live."""
-        self.calls = self.key = self.call = self.slots = self.made = self.arguments = None
+        self.calls = self.key = self.call = self.slots = self.made = None
+        self.arguments = self.constants = None
 
 
 cdef int _keep_call(dict calls, object key, object call) except -1:
@@ -433,6 +494,7 @@ cdef CallRecorder _recorder(Engine engine, dict calls, object key, list buffers,
     made.argument_count = len(natives)
     made.slots = {native: slot for slot, native in enumerate(natives)}
     made.made = [None] * len(natives)
+    made.constants = {}
     made.call = BoundCall.__new__(BoundCall)
     made.call.fixed = []
     made.call.plans = []

@@ -39,9 +39,7 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        result: _R = call_repeatedly(
-            check_and_call, args, kwargs, current.chosen is not None or is_tracing()
-        )
+        result: _R = call_repeatedly(check_and_call, args, kwargs, current.chosen is not None or is_tracing())
         return result
 
     return call

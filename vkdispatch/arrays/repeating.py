@@ -16,9 +16,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 
 Finish = Callable[[list[Any], list[Any]], Any]
 
-native.set_repeated_types(
-    Buffer, (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32)))
-)
+native.set_repeated_types(Buffer, (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32))))
 
 
 def call_repeatedly(
