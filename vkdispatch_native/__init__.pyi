@@ -545,36 +545,50 @@ class CallRecorder:
     """Notes what a call of a function on arrays gives to the queues, in the thread that enters it.
 
     arguments: the buffers among the call's arguments, in order.
+    parameters: what the call is made with in place of its parameters; kernels have to get all of them.
     """
 
     arguments: list[Any]
+    parameters: tuple[Any, ...]
 
     def __enter__(self) -> CallRecorder: ...
     def __exit__(self, *_: object) -> None: ...
-    def keep(self, results: Sequence[Buffer], finish: Callable[[list[Any], list[Buffer]], Any]) -> bool:
+    def keep(self, results: Sequence[Buffer], finish: Callable[[Any, list[Any], list[Any]], Any]) -> bool:
         """Have equal calls do the same from now on; False: the call cannot be repeated so.
 
         results: the buffers made in the call that it returns.
-        finish: makes what an equal call returns, of its `arguments` and its new buffers.
+        finish: makes what an equal call returns, of the context, its `arguments` and its new buffers.
         """
 
     def drop(self) -> None:
         """End: new buffers refer to the recorder for as long as they live, and it refers to nothing."""
 
 def repeat(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    parameters: tuple[int, ...] = (),
+    context: Any = None,
 ) -> tuple[Any] | CallRecorder | None:
-    """Do what an equal call came to, and return its result in a tuple.
+    """Do what an equal call came to, and return its result in a tuple. Equal calls may differ in parameters.
 
     A recorder: it was not made yet, and is to be made while the recorder is entered. None: it cannot be
     repeated, and is to be made as any call.
+
+    context: where the call is made, if none of its arguments says so.
+    """
+
+def repeated_parameter(make: Callable[[], int]) -> int:
+    """Return `make()`, which is called anew for each equal call where this one is recorded.
+
+    The number must go to kernels as it is.
     """
 
 def forbid_repeating() -> None:
     """Have the call that this thread records be no pattern for others: something of it differs each time."""
 
 def refuse_repeating(recorder: CallRecorder) -> None:
-    """The same for a call that is over."""
+    """Do the same for a call that is over."""
 
 def set_repeated_types(buffer: type, arrays: Sequence[type], plain: Sequence[type]) -> None:
     """Say which arguments calls can be told apart by.

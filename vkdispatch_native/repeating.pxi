@@ -35,6 +35,16 @@ cdef struct Step:
     int32_t uniform_binding
 
 
+cdef struct Patch:
+    size_t offset  # in the arguments of all launches
+    char code  # struct format character
+    size_t number  # of the parameter
+
+
+class Parameter(int):
+    """A number of a recorded call that is another one in equal calls: it goes to kernels as it is."""
+
+
 cdef class BoundCall:
     """What a call comes to: steps on buffers by slot. First come the arguments, each memory once."""
 
@@ -42,12 +52,14 @@ cdef class BoundCall:
     cdef vector[CppBinding] bindings
     cdef vector[size_t] binding_slots
     cdef vector[byte] arguments
+    cdef vector[Patch] patches
     cdef size_t argument_count
     cdef size_t slot_count
     cdef list fixed  # (slot, Buffer): what lies in the context, such as counters
     cdef list plans
     cdef tuple results  # slots of new buffers that are returned
     cdef object finish
+    cdef list sources  # of the parameters after those that calls are made with: functions
 
     cdef bint find_buffers(self, list given, vector[CppBuffer*]& buffers) except -1:
         """Whether all that the call uses is there."""
@@ -90,14 +102,17 @@ cdef class BoundCall:
         self.steps = steps
         return 0
 
-    cdef list run(self, Engine owner, list given):
-        """Do the call with these Buffers. Return the new ones, or None where something is not there any more."""
+    cdef list run(self, Engine owner, list given, tuple parameters):
+        """Do the call with these Buffers and numbers. Return the new ones; None: something is not there any more."""
         cdef CppEngine* engine = owner.open()
         cdef vector[CppBuffer*] buffers
         cdef vector[CppBuffer*] made
         cdef vector[CppBinding] bindings
+        cdef vector[byte] arguments
+        cdef const byte* block = self.arguments.data()
         cdef CppDispatch dispatch
         cdef Step* step
+        cdef Patch* patch
         cdef CppBuffer* buffer
         cdef size_t i, j
         cdef size_t last = engine.queue_count()
@@ -108,6 +123,13 @@ cdef class BoundCall:
         buffers.resize(self.slot_count)
         made.resize(self.slot_count)
         bindings = self.bindings
+        if not self.patches.empty():
+            arguments = self.arguments
+            block = arguments.data()
+            for i in range(self.patches.size()):
+                patch = &self.patches[i]
+                if not _pack_scalar(patch.code, <char*>&arguments[patch.offset], parameters[patch.number]):
+                    return None
         hold = engine.hold()
         try:
             if not self.find_buffers(given, buffers):
@@ -121,7 +143,7 @@ cdef class BoundCall:
                     dispatch.groups = step.groups
                     dispatch.bindings = bindings.data() + step.first_binding
                     dispatch.binding_count = step.binding_count
-                    dispatch.arguments = self.arguments.data() + step.first_argument
+                    dispatch.arguments = block + step.first_argument
                     dispatch.argument_size = step.argument_size
                     dispatch.uniform_binding = step.uniform_binding
                     if alone:
@@ -175,6 +197,7 @@ cdef class CallRecorder:
     cdef list made  # weak references by slot; None: not made in the call
     cdef dict constants  # slot -> Buffer: made in the call, and written from the host
     cdef size_t argument_count
+    cdef readonly tuple parameters  # what the call is made with
     cdef bint unfit
     cdef readonly list arguments  # the buffers given, as Python has them, each as often as it was given
 
@@ -233,6 +256,7 @@ cdef class CallRecorder:
 
     cdef int note_launch(self, Launcher launcher, tuple arguments, const CppDispatch& dispatch, int queue) except -1:
         cdef Step* step
+        cdef Patch patch
         cdef size_t i
         cdef uint32_t count = 0
         if launcher.engine is not self.engine or queue != -2:
@@ -245,6 +269,11 @@ cdef class CallRecorder:
             elif launcher.slots[i].kind in (SAMPLER_SLOT, IMAGE_SLOT):
                 self.unfit = True
                 return 0
+            elif type(arguments[i]) is Parameter:
+                patch.offset = self.call.arguments.size() + launcher.slots[i].offset
+                patch.code = launcher.slots[i].code
+                patch.number = arguments[i].number
+                self.call.patches.push_back(patch)
         step = self.add(LAUNCH_STEP, 0)
         step.plan = dispatch.plan
         step.groups = dispatch.groups
@@ -269,6 +298,14 @@ cdef class CallRecorder:
         else:
             self.unfit = True
         return 0
+
+    cdef bint finds_parameters(self) except -1:
+        """Whether each parameter went to a kernel as it is."""
+        cdef set numbers = set()
+        cdef size_t i
+        for i in range(self.call.patches.size()):
+            numbers.add(self.call.patches[i].number)
+        return len(numbers) == len(self.parameters)
 
     cdef bint keep_constants(self, list returned) except -1:
         """Whether what the host wrote is only read; it is kept then."""
@@ -309,7 +346,7 @@ cdef class CallRecorder:
     def keep(self, results, finish):
         """Bind the call: results are the native Buffers that it returns; False: it cannot be bound.
 
-        `finish(arguments, new buffers)` makes of them what the function returns.
+        `finish(context, arguments, new buffers)` makes of them what the function returns.
         """
         cdef BoundCall call = self.call
         cdef size_t slot, i
@@ -321,7 +358,7 @@ cdef class CallRecorder:
                     self.unfit = True
                     break
                 returned.append(buffer.recorded_slot)
-        if self.unfit or not self.keep_constants(returned):
+        if self.unfit or not self.finds_parameters() or not self.keep_constants(returned):
             _keep_call(self.calls, self.key, _tries(self.calls, self.key) + 1)
             return False
         for slot in range(len(self.made)):
@@ -341,7 +378,7 @@ cdef class CallRecorder:
     def drop(self):
         """Refer to nothing any more: new buffers refer to the recorder for as long as they live."""
         self.calls = self.key = self.call = self.slots = self.made = None
-        self.arguments = self.constants = None
+        self.arguments = self.constants = self.parameters = None
 
 
 cdef int _keep_call(dict calls, object key, object call) except -1:
@@ -364,6 +401,18 @@ cdef inline int mark_unfit() except -1:
     if call_recorder != NULL:
         (<CallRecorder>call_recorder).unfit = True
     return 0
+
+
+def repeated_parameter(make):
+    cdef CallRecorder recorder
+    if call_recorder == NULL:
+        return make()
+    recorder = <CallRecorder>call_recorder
+    parameter = Parameter(make())
+    parameter.number = len(recorder.parameters)
+    recorder.parameters += (parameter,)
+    recorder.call.sources.append(make)
+    return parameter
 
 
 def forbid_repeating():
@@ -437,7 +486,7 @@ cdef bint _describe(object value, list key, list buffers) except -1:
     return False
 
 
-def repeat(function, tuple args not None, dict kwargs not None):
+def repeat(function, tuple args not None, dict kwargs not None, tuple parameters not None=(), context=None):
     cdef list key = [function]
     cdef list buffers = []
     cdef list natives
@@ -455,9 +504,11 @@ def repeat(function, tuple args not None, dict kwargs not None):
         key.append(name)
         if not _describe(item, key, buffers):
             return None
-    if not buffers:
+    if buffers:
+        context = buffers[0].context
+    elif context is None:
         return None
-    engine = (<Buffer>buffers[0]._native).engine
+    engine = context._native
     natives = []
     for item in buffers:
         buffer = <Buffer>item._native
@@ -470,23 +521,32 @@ def repeat(function, tuple args not None, dict kwargs not None):
     checks = getenv(b"VKDISPATCH_CHECK")
     if checks != NULL and checks[0] != 0 and checks[0] != b"0":
         return None
-    calls = buffers[0].context.calls
+    calls = context.calls
     found_key = tuple(key)
     found = calls.get(found_key)
     if type(found) is BoundCall:
         call = <BoundCall>found
-        made = call.run(engine, natives)
+        for make in call.sources:
+            parameters += (make(),)
+        made = call.run(engine, natives, parameters)
         if made is not None:
-            return (call.finish(buffers, made),)
+            return (call.finish(context, buffers, made),)
         calls.pop(found_key, None)
         return None
     if found is not None and found >= MOST_TRIES:
         return None
-    return _recorder(engine, calls, found_key, buffers, natives)
+    return _recorder(engine, calls, found_key, buffers, natives, parameters)
 
 
-cdef CallRecorder _recorder(Engine engine, dict calls, object key, list buffers, list natives):
+cdef CallRecorder _recorder(Engine engine, dict calls, object key, list buffers, list natives,
+                            tuple parameters):
     cdef CallRecorder made = CallRecorder.__new__(CallRecorder)
+    cdef list patched = []
+    for number, value in enumerate(parameters):
+        parameter = Parameter(value)
+        parameter.number = number
+        patched.append(parameter)
+    made.parameters = tuple(patched)
     made.engine = engine
     made.calls = calls
     made.key = key
@@ -498,5 +558,6 @@ cdef CallRecorder _recorder(Engine engine, dict calls, object key, list buffers,
     made.call = BoundCall.__new__(BoundCall)
     made.call.fixed = []
     made.call.plans = []
+    made.call.sources = []
     return made
 

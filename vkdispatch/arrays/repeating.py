@@ -1,8 +1,8 @@
-"""Calls that are repeated: the first of a kind is recorded, equal ones are done by one native call.
+"""Calls that are repeated: the first of a kind is recorded, equal ones are made by one native call.
 
-Calls are equal if everything is that a function can decide by: the function, options, dtypes, shapes, maps, which
-arguments are one memory, and the context. What the first one gave to the queues, the buffers that it made included,
-is bound to the buffers of the others. A call that waits, or writes from the host, is never bound.
+Calls are equal if all that a function decides by is equal: the function, options, dtypes, shapes, maps,
+which arguments are one memory, and the context. What the first one gives to the queues, and which buffers it
+makes, is bound to the buffers of the others. A call that waits for the device is never bound.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,11 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 
-Finish = Callable[[list[Any], list[Any]], Any]
+# Of the context, the buffers among the arguments, and new memory.
+_Finish = Callable[[Any, list[Any], list[Any]], Any]
 
 native.set_repeated_types(Buffer, (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32))))
 
@@ -24,10 +26,10 @@ def call_repeatedly(
 ) -> Any:
     """Call a function on arrays, or do what an equal call came to; with `plain`, call it."""
     found = None if plain else native.repeat(function, args, kwargs)
-    if type(found) is tuple:
-        return found[0]
     if found is None:
         return function(*args, **kwargs)
+    if isinstance(found, tuple):
+        return found[0]
     try:
         with found:
             result = function(*args, **kwargs)
@@ -37,37 +39,60 @@ def call_repeatedly(
         found.drop()
 
 
+def call_with_parameters(
+    function: Callable[..., Any], args: tuple[Any, ...], parameters: tuple[int, ...], context: Context
+) -> Any:
+    """Call a function that gives its last arguments, the parameters, to kernels as they are.
+
+    Calls are equal although these differ.
+    """
+    found = native.repeat(function, args, {}, parameters, context)
+    if found is None:
+        return function(*args, *parameters)
+    if isinstance(found, tuple):
+        return found[0]
+    try:
+        with found:
+            result = function(*args, *found.parameters)
+        _keep(found, result)
+        return result
+    finally:
+        found.drop()
+
+
 def _keep(recorder: native.CallRecorder, result: Any) -> None:
     """Bind a call that was recorded, if what it returned can be made again."""
     made: list[Buffer[Any]] = []
-    if isinstance(result, tuple):
-        parts = [_part(each, recorder.arguments, made) for each in result]
-        if None in parts:
-            native.refuse_repeating(recorder)
-        recorder.keep([each._native for each in made], _finish_tuple(type(result), parts))
-        return
-    part = _part(result, recorder.arguments, made)
-    if part is None:
+    parts = [
+        _part(each, recorder.arguments, made) for each in (result if isinstance(result, tuple) else (result,))
+    ]
+    finishes = [part for part in parts if part is not None]
+    if len(finishes) < len(parts):
         native.refuse_repeating(recorder)
-    recorder.keep([each._native for each in made], part)
+    finish = _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _nothing)[0]
+    recorder.keep([each._native for each in made], finish)
 
 
-def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> Finish | None:
-    """Return what makes a result of the arguments and new memory; None: it is none that can be made."""
+def _nothing(*_: object) -> None:
+    """Stand in for what cannot be made."""
+
+
+def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
+    """Return what makes a part of a result; None: it cannot be made."""
     if type(result) is not Buffer:
         return None
     for position, argument in enumerate(arguments):
         if argument is result:
-            return lambda given, _: given[position]
+            return lambda context, given, memory: given[position]
     number, shape, kind = len(made), result.shape, result.var_type
     made.append(result)
 
-    def finish(given: list[Any], memory: list[Any]) -> Buffer[Any]:
-        return Buffer.of_memory(given[0].context, memory[number], shape, kind)
+    def finish(context: Context, given: list[Any], memory: list[Any]) -> Buffer[Any]:
+        return Buffer.of_memory(context, memory[number], shape, kind)
 
     return finish
 
 
-def _finish_tuple(kind: type, parts: Sequence[Any]) -> Finish:
+def _finish_tuple(kind: type, parts: Sequence[_Finish]) -> _Finish:
     make = getattr(kind, "_make", kind)
-    return lambda given, memory: make([part(given, memory) for part in parts])
+    return lambda context, given, memory: make([part(context, given, memory) for part in parts])
