@@ -598,18 +598,61 @@ def set_repeated_types(buffer: type, arrays: Sequence[type], plain: Sequence[typ
     plain: classes whose objects are equal where calls are.
     """
 
+class ArgumentSlot:
+    """What a launcher does with an argument of a call: one of the classes that follow."""
+
+class BufferSlot(ArgumentSlot):
+    """An argument that is a buffer. Offsets are places in the argument block; -1: nothing goes there.
+
+    shape_offset: gets the shape, as an ivec4 (of a wide launcher: four int64).
+    planar: the kernel indexes it by two axes: the shape must have no third.
+    most_bytes: what a buffer may have; 0: any number.
+    address_offset: gets its address (uint64), by which it is reached in place of the binding.
+    length_offset: gets its bytes (uint64).
+    element, twin: the objects of which its `var_type` must be one; None: any.
+    """
+
+    def __init__(
+        self,
+        *,
+        binding: int,
+        shape_offset: int = -1,
+        reads: bool = True,
+        writes: bool = True,
+        planar: bool = False,
+        most_bytes: int = 0,
+        address_offset: int = -1,
+        length_offset: int = -1,
+        element: object = None,
+        twin: object = None,
+    ) -> None: ...
+
+class SamplerSlot(ArgumentSlot):
+    """An argument that is a sampler. `texels`: 0 float, 1 int, 2 unsigned."""
+
+    def __init__(self, *, binding: int, view_type: int, texels: int, reads: bool = True) -> None: ...
+
+class ImageSlot(ArgumentSlot):
+    """An argument that is a storage image of a VkFormat."""
+
+    def __init__(
+        self, *, binding: int, view_type: int, format: int, reads: bool = True, writes: bool = True
+    ) -> None: ...
+
+class ScalarSlot(ArgumentSlot):
+    """An argument that is a number; the launcher packs it as `struct` does for this format character."""
+
+    def __init__(self, *, offset: int, code: str) -> None: ...
+
+class ValueSlot(ArgumentSlot):
+    """An argument that is any other value; the launcher's `pack(position, value)` gives its bytes."""
+
+    def __init__(self, *, offset: int, size: int) -> None: ...
+
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
-    slots: one per shader argument, in call order:
-        ("buffer", binding, shape_offset or -1, reads, writes, planar=False, most bytes or 0,
-         address_offset or -1, length_offset or -1)
-            With an address_offset it is not bound, but reached by the address (uint64) that goes there; its
-            bytes (uint64) go to the length_offset.
-        ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
-        ("image", binding, view type, format, reads, writes)
-        ("scalar", offset, struct format character)    packed here
-        ("value", offset, size)     packed by `pack(position, value) -> bytes`
+    slots: one per shader argument, in call order.
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
     local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
@@ -621,7 +664,7 @@ class Launcher:
         self,
         engine: Engine,
         plan: Plan,
-        slots: Sequence[tuple[Any, ...]],
+        slots: Sequence[ArgumentSlot],
         argument_size: int,
         uniform_binding: int,
         exec_offset: int,
