@@ -111,7 +111,11 @@ class Case:
 
     def expectations(self, variant: int) -> tuple[Expected, ...]:
         """Return what is expected of a set of values; raises what NumPy raises."""
-        namespace = {**TRUTHS, "SEED": self.seed, **{name: each.make(variant) for name, each in self.arrays.items()}}
+        namespace = {
+            **TRUTHS,
+            "SEED": self.seed,
+            **{name: each.make(variant) for name, each in self.arrays.items()},
+        }
         with np.errstate(all="ignore"):
             found = eval(self.truth, namespace)
         return tuple(expected(each) for each in (found if isinstance(found, tuple) else (found,)))

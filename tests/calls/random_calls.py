@@ -5,8 +5,8 @@
 Each call gives what NumPy gives, or is refused by an exception of ours that names an argument; what does
 neither is made smaller and written as lines of Python. Gaps, calls that are refused though NumPy computes
 them and the documentation does not say so, are listed for themselves and are no failures. Calls run in
-processes of their own, so that a crash or a hang ends only one. With --repeat each call is made so many times,
-with other values each time and another call of the function in between.
+processes of their own, so that a crash or a hang ends only one. With --repeat each call is made so many
+times, with other values each time and another call of the function in between.
 """
 
 from __future__ import annotations

@@ -140,7 +140,9 @@ class _Running:
         function = self.series.steps[at].case.function
         which = "first call" if at == 0 else "later call"
         told = f"{which}: {what.removeprefix(f'{function}: ')}"
-        return Outcome(FAILED, f"{function}, {masked(told)}", f"{self.series.text(count)}\n# call {at}: {what}")
+        return Outcome(
+            FAILED, f"{function}, {masked(told)}", f"{self.series.text(count)}\n# call {at}: {what}"
+        )
 
 
 __all__ = ["Series", "Step", "run_series", "write_series"]
