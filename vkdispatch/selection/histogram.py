@@ -99,7 +99,7 @@ def histogram(
     if values.size == 0:
         _cleared(counts, sink, graph)
     elif weighing is None:
-        stored(counted(values, binning, compared, count, graph), counts, sink, graph)
+        counted(values, binning, compared, count, counts, sink, graph)
     else:
         weighed(values, weighing, binning, compared, count, counts, sink, graph)
     if density:
