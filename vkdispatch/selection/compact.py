@@ -19,7 +19,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Flags, Writer, compacted, filled, flagged, is_countable
+from vkdispatch.selection.compaction import Writer, compacted, filled, flagged, flags_of, is_countable
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -113,7 +113,7 @@ def _keep(
     kept = result(None, (count,), sink.out_type, values.context)
     if count and condition.size:
         arguments = (kept, *values.arguments, *sink.arguments)
-        compacted(Flags(bits, starts, condition.size), _moving(values, sink), arguments, count, graph)
+        compacted(flags_of(bits, starts, condition.size), _moving(values, sink), arguments, count, graph)
     return kept
 
 
@@ -174,7 +174,7 @@ def _indices(
     found = tuple(result(None, (count,), dtype.int64, x.context) for _ in x.shape)
     if count and x.size:
         arguments = (*found, *x.shape[1:])
-        compacted(Flags(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
+        compacted(flags_of(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
     return found
 
 
@@ -224,7 +224,7 @@ def _decided(
 
 def _total(deciding: Any, bits: Buffer[Any], starts: Buffer[Any], name: str) -> int:
     """Wait for the number of elements that are kept."""
-    return Flags(bits, starts, deciding.size).total(name) if deciding.size else 0
+    return flags_of(bits, starts, deciding.size).total(name) if deciding.size else 0
 
 
 def total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:

@@ -86,23 +86,15 @@ class Flags:
     starts
         How many are kept before each tile; last, how many in all. Or, one element fewer, how many are kept of
         each tile.
-    size
-        How many elements there are.
+    size, group, tiles
+        How many elements there are, the invocations of a workgroup whose tiles these are, and how many tiles.
     """
 
     bits: Buffer[Any]
     starts: Buffer[Any]
     size: int
-
-    @property
-    def group(self) -> int:
-        """The invocations of a workgroup whose tiles these are."""
-        return _tile_group()
-
-    @property
-    def tiles(self) -> int:
-        """How many tiles there are."""
-        return -(-self.size // (self.group * _WORD))
+    group: int
+    tiles: int
 
     @property
     def summed(self) -> bool:
@@ -116,6 +108,12 @@ class Flags:
         """
         totals = read_queues(self.starts, self.tiles if self.summed else 0)
         return agreed_size([int(each.sum(dtype=np.int64)) for each in totals], name, "size=")
+
+
+def flags_of(bits: Buffer[Any], starts: Buffer[Any], size: int) -> Flags:
+    """Return flags of so many elements from their buffers, as `flagged` has made them."""
+    group = _tile_group()
+    return Flags(bits, starts, size, group, -(-size // (group * _WORD)))
 
 
 def _tile_group() -> int:
@@ -223,7 +221,8 @@ def flagged(
     whole, rest = divmod(x.size, tile)
     kernel = _flagging(Decision(source, differs, equal_nan), group)
     kernel(bits, sums, *x.arguments, *views, whole, rest, tiles, graph=graph)
-    return Flags(bits, exclusive_sum(sums, graph=graph) if summed or tiles > _FEW else sums, x.size)
+    starts = exclusive_sum(sums, graph=graph) if summed or tiles > _FEW else sums
+    return Flags(bits, starts, x.size, group, tiles)
 
 
 def _bytewise(source: Source) -> Source:

@@ -31,7 +31,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Flags, Writer, compacted, fill_groups, filled, flagged, rest
+from vkdispatch.selection.compaction import Writer, compacted, fill_groups, filled, flagged, flags_of, rest
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
@@ -105,7 +105,7 @@ def unique(
     if getattr(x, "size", None) == 0:
         return _of_nothing(x, asked, size, fill_value, output_map, graph)
     runs = _count_runs(x, asked, bool(equal_nan), size, output_map, graph)
-    count = Flags(runs[0], runs[1], x.size).total("x") if size is None else size
+    count = flags_of(runs[0], runs[1], x.size).total("x") if size is None else size
     found = _heads(x, asked, runs, count, size is not None, output_map, graph)
     if size:
         _pad(found, runs[1], fill_value, graph)
@@ -159,7 +159,7 @@ def _heads(
         moved = raw_type(keys.var_type) if plain else keys.var_type
         writer = Heads(moved, output(None, moved).sink if plain else sink.sink, asked, kind)
         given = [each for each in (positions, found.index, heads, found.inverse) if each is not None]
-        flags = Flags(bits, starts, values.size)
+        flags = flags_of(bits, starts, values.size)
         compacted(flags, writer, (found.values, keys, *given, *sink.arguments), count + 1, graph)
     if count and found.counts is not None:
         known = (starts,) if fixed else ()
