@@ -10,6 +10,7 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
@@ -34,10 +35,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.checking import (
     checked_dtype,
     checked_graph,
-    checked_integer,
-    checked_number,
     checked_size,
-    is_integer,
 )
 from vkdispatch.random.launching import Draw, advance, fill
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
@@ -241,7 +239,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        first, last = checked_number("low", low), checked_number("high", high)
+        first, last = checked_number(low, "low"), checked_number(high, "high")
         return self._uniform(first, last, size, dtype, out, output_map, graph)
 
     def _uniform(self, low: float, high: float, size: Any, dtype: Any, *rest: Any) -> Buffer[Any]:
@@ -279,7 +277,7 @@ class Generator:
             See `random`.
         """
         kind = checked_dtype(dtype, _FLOATS)
-        loc, scale = checked_number("loc", loc), checked_number("scale", scale)
+        loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
         if scale < 0 or math.copysign(1.0, scale) < 0:
             raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
         if max(abs(loc), scale) > _LARGEST[kind]:
@@ -340,7 +338,7 @@ class Generator:
         """
         kind = checked_dtype(dtype, _INTEGERS)
         first, last = (0, low) if high is None else (low, high)
-        first, last = checked_integer("low", first), checked_integer("low" if high is None else "high", last)
+        first, last = checked_int(first, "low"), checked_int(last, "low" if high is None else "high")
         last -= not endpoint
         bits = 8 * kind.item_size
         least = -(1 << bits - 1) if kind in (int8, int16, int32, int64) else 0
@@ -392,7 +390,7 @@ class Generator:
             As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
         """
         chosen = checked_graph(graph)
-        if is_integer(x):
+        if is_int(x):
             count = _amount("x", x)
             kind = checked_dtype(dtype, _INTEGERS)
             if count > _highest(kind) + 1:
@@ -497,7 +495,7 @@ class Generator:
 
 
 def _amount(name: str, value: Any) -> int:
-    number = checked_integer(name, value)
+    number = checked_int(value, name)
     if number < 0:
         raise ArgumentValueError(f"{name}: expected 0 or more, got {number}")
     return number

@@ -24,8 +24,9 @@ same bits.
 import math
 from dataclasses import astuple, dataclass
 
-from vkdispatch.arrays.axes import checked_axes, checked_number, several
+from vkdispatch.arrays.axes import checked_axes, several
 from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -191,7 +192,7 @@ def normalized_axes(axes: object) -> tuple[int, ...] | None:
     """
     if axes is None:
         return None
-    result = tuple(checked_number(axis, "axes") for axis in several(axes))
+    result = tuple(checked_int(axis, "axes") for axis in several(axes))
     if not result:
         raise ArgumentValueError("axes: name at least one axis; None reduces all of them")
     return result

@@ -10,7 +10,7 @@ from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
+from vkdispatch.base.context import Context, as_int, context_of, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
@@ -128,9 +128,7 @@ class ReduceFunction(Referenced):
             raise ArgumentValueError(
                 "mapping_function: it needs a return annotation, such as -> f32: the dtype of the result"
             )
-        if group_size is not None and (
-            not hasattr(group_size, "__index__") or isinstance(group_size, bool) or int(group_size) < 1
-        ):
+        if group_size is not None and (as_int(group_size) or 0) < 1:
             raise ArgumentValueError(f"group_size: expected a positive int, got {group_size!r}")
         self.reduction = reduction
         self.out_type: DType = mapping_function.return_type

@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
@@ -20,7 +21,6 @@ from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.selection.weighing import weighed
-from vkdispatch.shader.parameters import given
 
 _BINS = Binning("value")
 _MOST_BINS = 1 << 32
@@ -84,7 +84,7 @@ def bincount(
             raise ArgumentValueError(
                 f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
             )
-    least = _checked_minlength(minlength)
+    least = checked_int(minlength, "minlength", least=0)
     bins = _length(values, least, graph) if size is None else max(checked_size(size), least)
     sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
     check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
@@ -96,15 +96,6 @@ def bincount(
     if weighing is None:
         return stored(counted(values, _BINS, None, bins, graph), counts, sink, graph)
     return weighed(values, weighing, _BINS, None, bins, counts, sink, graph)
-
-
-def _checked_minlength(minlength: object) -> int:
-    if isinstance(minlength, bool) or not hasattr(minlength, "__index__"):
-        raise ArgumentTypeError(f"minlength: expected an int, got {given(minlength)}")
-    number: int = minlength.__index__()
-    if number < 0:
-        raise ArgumentValueError(f"minlength: expected an int from 0 on, got {number}")
-    return number
 
 
 def _length(x: Operand, least: int, graph: CommandGraph | None) -> int:
