@@ -1,4 +1,4 @@
-"""Numbers, as arguments give them: one rule for all functions."""
+"""Numbers: as arguments give them, by one rule for all functions; powers of two."""
 
 import math
 from typing import Any, TypeGuard
@@ -64,3 +64,8 @@ def checked_number(value: Any, name: str) -> float:
     if not math.isfinite(number):
         raise ArgumentValueError(f"{name}: expected a finite number, got {number}")
     return number
+
+
+def power_below(number: int) -> int:
+    """Return the largest power of two that is not above a number; 1 for less."""
+    return 1 << (max(number, 1).bit_length() - 1)

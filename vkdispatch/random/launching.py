@@ -3,11 +3,11 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -88,18 +88,6 @@ class Draw:
     position: Buffer[Any] | None = None
 
 
-_FACTS = "random.facts"
-
-
-@record
-class _Facts:
-    """What is chosen by of a context's devices; see `Form`."""
-
-    is_cpu: bool
-    has_long: bool
-    most_invocations: int
-
-
 def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | None = None) -> None:
     """Fill a buffer with random numbers."""
     stream, position = draw.stream, draw.position
@@ -126,7 +114,7 @@ def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | 
             position is None and beyond,
             # a buffer that is shorter than one vector has no room for it
             result.size >= together,
-            _facts(result.context),
+            device_facts(result.context),
             (tuning.group, tuning.unroll, tuning.long_products, tuning.exchange, tuning.everywhere),
         )
         views = () if form.view is None else (result,)
@@ -155,13 +143,13 @@ def _chosen(
     on_device: bool,
     far: bool,
     long_enough: bool,
-    facts: _Facts,
+    facts: DeviceFacts,
     tuned: tuple[int, ...],
 ) -> tuple[Form, ShaderFunction]:
     """Return the form of a launch, and its kernel."""
     group, unroll, long_products, exchange, everywhere = tuned
-    group = min(group, facts.most_invocations)
-    plain = shift < 0 or (facts.is_cpu and not everywhere)
+    group = min(group, facts.group)
+    plain = shift < 0 or (facts.cpu and not everywhere)
     exchanged = shift + half
     exchanging = exchanged > 0 and bool(exchange) and not plain
     unroll = 1 if plain else max(1, unroll // (2 if wide else 1))
@@ -182,19 +170,10 @@ def _chosen(
         vector=long_enough and not single,
         group=group,
         unroll=unroll,
-        long_products=bool(long_products) and facts.has_long,
+        long_products=bool(long_products) and "shaderInt64" in facts.features,
         exchange=exchanging,
     )
     return form, fill_kernel(form)
-
-
-def _facts(context: Context) -> _Facts:
-    found: _Facts | None = context.kept.get(_FACTS)
-    if found is None:
-        found = context.kept[_FACTS] = _Facts(
-            context.is_cpu(), "shaderInt64" in context.features, context.max_invocations_along_x
-        )
-    return found
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:

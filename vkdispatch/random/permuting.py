@@ -27,6 +27,7 @@ Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
@@ -129,7 +130,7 @@ def gather(
 def _moves_halves(source: Operand, output: Output) -> bool:
     plain = source.source.plain and output.sink.mapping is None
     halves = component_type(source.var_type) in (float16, bfloat16)
-    return plain and halves and all(info.int_16_support for info in source.context.device_infos)
+    return plain and halves and "shaderInt16" in device_facts(source.context).features
 
 
 @remembered

@@ -21,13 +21,13 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -324,7 +324,7 @@ def _group(across: int, down: int, run: int) -> int:
 
 
 def _most_word() -> int:
-    processor = get_context().is_cpu()
+    processor = device_facts().cpu
     return min(tuning.most, 8) if processor else tuning.most
 
 

@@ -7,6 +7,7 @@ from weakref import ref
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -290,7 +291,7 @@ class ReduceFunction(Referenced):
             if self._source is None:
                 self._source = make_source(self._mapping, self.out_type, plain=self._plain)
             self._views = tuple(position for position, _ in self._source.views)
-            self._accumulator = accumulator_of(self.reduction, self.out_type, context.features)
+            self._accumulator = accumulator_of(self.reduction, self.out_type, device_facts(context).features)
             self._planner = Planner(self._source, self._accumulator, context, self._given_group)
             self.group_size = self._planner.group
             self._context = ref(context)
@@ -359,6 +360,6 @@ def make_reduction_stage(
         mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
-    accumulator = accumulator_of(reduction, out_type, context.features)
+    accumulator = accumulator_of(reduction, out_type, device_facts(context).features)
     first, second = Planner(source, accumulator, context, group_size).whole()
     return stage_kernel(second if output_is_input else first, source, accumulator)
