@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -17,7 +18,7 @@ from vkdispatch.base.dtype import (
 )
 
 _LOAD = 16  # bytes of the widest load
-_VIEWS: dict[int, DType] = {4: dtype.uint32, 8: dtype.uvec2, 16: dtype.uvec4}
+_VIEWS = (4, 8, 16)
 
 _WIDE: dict[DType, DType] = {
     dtype.float16: dtype.float32,
@@ -62,7 +63,8 @@ def view_type(kind: DType, count: int) -> DType | None:
     """Return the type as which `count` elements are loaded at once; None where they are not."""
     if is_matrix(kind) or component_count(kind) == 3 or count == 1:
         return None
-    return _VIEWS.get(kind.item_size * count)
+    size = kind.item_size * count
+    return word_type(size) if size in _VIEWS else None
 
 
 def unpacked(kind: DType, count: int, word: Any) -> list[Any]:

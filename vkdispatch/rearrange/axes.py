@@ -17,13 +17,14 @@ from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.fillers import Filler
-from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
+from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256

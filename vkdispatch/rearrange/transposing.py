@@ -27,6 +27,7 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -39,7 +40,6 @@ from vkdispatch.rearrange.words import (
     largest_word,
     moves_words,
     numbers_of,
-    word_type,
 )
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction

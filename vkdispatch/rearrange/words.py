@@ -12,17 +12,11 @@ from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.words import word_type as word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 
-_WORDS: dict[int, DType] = {
-    1: dtype.uint8,
-    2: dtype.uint16,
-    4: dtype.uint32,
-    8: dtype.uvec2,
-    16: dtype.uvec4,
-}
 _LARGEST = 16
 # A number that may need more than 32 bits is given as two: its upper part, and this many bits.
 _LOW_BITS = 20
@@ -35,11 +29,6 @@ def largest_word(*sizes: int) -> int:
     while any(size % word for size in sizes):
         word //= 2
     return word
-
-
-def word_type(size: int) -> DType:
-    """Return the dtype as which a word of 1, 2, 4, 8 or 16 bytes is moved."""
-    return _WORDS[size]
 
 
 @record

@@ -8,6 +8,7 @@ import numpy as np
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.words import word_count
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
@@ -16,7 +17,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans import planning
 from vkdispatch.scans.arguments import launched
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
-from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import COUNTERS, slots_of
 from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (

@@ -6,11 +6,11 @@ longer rows                       a launch or three for each digit, over all til
 """
 
 from vkdispatch.arrays.facts import DeviceFacts
+from vkdispatch.arrays.words import word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.observation import checks_of
-from vkdispatch.sorting.keys import word_count
 from vkdispatch.sorting.ranking import TileForm
 
 # What a kernel needs of workgroup memory beside tables and tile.
