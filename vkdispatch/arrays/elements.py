@@ -43,6 +43,14 @@ _SIGNED: dict[DType, int] = {dtype.int8: 24, dtype.int16: 16}
 _UNSIGNED: dict[DType, int] = {dtype.uint8: 0xFF, dtype.uint16: 0xFFFF}
 
 
+def integer_limits(kind: DType) -> tuple[int, int]:
+    """Return the least and the largest number that an element of an integer type holds."""
+    bits = 8 * kind.item_size
+    if kind in (dtype.int8, dtype.int16, dtype.int32, dtype.int64):
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return 0, (1 << bits) - 1
+
+
 def wrapped(value: Any, kind: DType) -> Any:
     """Return an integer as a buffer of `kind` would hold it, of `value`'s type; all else as it is."""
     if kind in _SIGNED and value.var_type is dtype.int32:

@@ -10,6 +10,7 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import integer_limits
 from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
@@ -149,7 +150,7 @@ class Generator:
         TypeError, ValueError
             `count` is no int of 0 or more, or the generator was made from a key.
         """
-        children = self._at.spawn(_amount("count", count))
+        children = self._at.spawn(checked_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
@@ -160,7 +161,7 @@ class Generator:
         A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
         as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
         """
-        return Generator._of(self._at.jumped(_amount("jumps", jumps)))
+        return Generator._of(self._at.jumped(checked_int(jumps, "jumps", least=0)))
 
     # -- draws
 
@@ -340,11 +341,10 @@ class Generator:
         first, last = (0, low) if high is None else (low, high)
         first, last = checked_int(first, "low"), checked_int(last, "low" if high is None else "high")
         last -= not endpoint
-        bits = 8 * kind.item_size
-        least = -(1 << bits - 1) if kind in (int8, int16, int32, int64) else 0
+        least, most = integer_limits(kind)
         if last < first:
             raise ArgumentValueError(f"low, high: there is no integer from {first} to {last}")
-        if first < least or last >= least + (1 << bits):
+        if first < least or last > most:
             raise ArgumentValueError(
                 f"low, high: {kind.name} does not hold all from {first} to {last}; give another dtype"
             )
@@ -352,7 +352,7 @@ class Generator:
         drawn = 64 if count > 1 << 32 else 32
         mask = (1 << drawn) - 1
         surplus = (1 << drawn) % count
-        start = first & (1 << (64 if bits == 64 else 32)) - 1
+        start = first & (1 << (64 if kind.item_size == 8 else 32)) - 1
         numbers = (start,) if count > mask else (start, count, surplus)
         return self._drawn(
             "integers", kind, drawn, size, out, output_map, graph, numbers, rejecting=surplus > 0
@@ -391,9 +391,9 @@ class Generator:
         """
         chosen = checked_graph(graph)
         if is_int(x):
-            count = _amount("x", x)
+            count = checked_int(x, "x", least=0)
             kind = checked_dtype(dtype, _INTEGERS)
-            if count > _highest(kind) + 1:
+            if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
             stored = output(output_map, kind, (count,))
             buffer = result(out, (count,), stored.out_type)
@@ -492,15 +492,3 @@ class Generator:
             # the first element is not made of the word before the others', as the kernel took it to be
             fill(replace(draw, given=waiting), buffer, stored, chosen)
         return buffer
-
-
-def _amount(name: str, value: Any) -> int:
-    number = checked_int(value, name)
-    if number < 0:
-        raise ArgumentValueError(f"{name}: expected 0 or more, got {number}")
-    return number
-
-
-def _highest(kind: DType) -> int:
-    bits = 8 * kind.item_size
-    return (1 << bits - (kind in (int8, int16, int32, int64))) - 1

@@ -6,7 +6,8 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.mapping import Source, distinct_names
+from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
@@ -18,7 +19,6 @@ from vkdispatch.reduce.accumulators import (
     in_registers,
 )
 from vkdispatch.reduce.planning import KernelForm, ReductionParams
-from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
 
@@ -69,18 +69,18 @@ def stage_kernel(
         arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
         if sink is not None:
             arguments += zip(sink.names, sink.annotations, strict=True)
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        names, kinds = distinct_names([name for name, _ in arguments]), [kind for _, kind in arguments]
-        variables = context.declare_input_arguments(kinds, names)
-        tracing = _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers)
-        kernel(_traced, rewrite=True)(tracing)
+
+    def body(*variables: Any) -> None:
+        _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
+
     plain = source.plain or form.partial
     function = source.mapping.mapping_function
     name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
-    identifier = _identifier(f"{name}_{form.layout}{SECOND if form.partial else ''}")
-    return ShaderFunction(
-        context.get_description(identifier).reinterpreting(),
-        (form.group, 1, 1),
+    return traced(
+        f"{name}_{form.layout}{SECOND if form.partial else ''}",
+        body,
+        arguments,
+        form.group,
         "reduce_segments * reduce_blocks",
         origin=accumulator.place if plain else origin_of(function),
     )
@@ -93,14 +93,6 @@ def _taking(source: Source, together: int) -> Source:
     kinds = [(position, source.mapping.buffer_types[position].__args__[0]) for position, _ in source.views]
     views = tuple((at, view) for at, kind in kinds if (view := view_type(kind, together)) is not None)
     return replace(source, together=together, views=views)
-
-
-def _identifier(text: str) -> str:
-    return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in text)
-
-
-def _traced(tracing: "_Tracing") -> None:
-    tracing.run()
 
 
 class _Tracing:
