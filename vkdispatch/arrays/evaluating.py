@@ -4,7 +4,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import operand
 from vkdispatch.arrays.output import output
@@ -40,7 +40,6 @@ def _storing(source: Source) -> ShaderFunction:
         index = vc.global_invocation_id().x
         sink.store(result, (), index, source.value(variables, index))
 
-    buffer: Any = vc.Buff
     arguments = [
         ("result", buffer[source.out_type]),
         *zip(source.names, source.annotations, strict=True),

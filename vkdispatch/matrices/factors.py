@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.output import Sink
 from vkdispatch.base.dtype import DType, bool_, uint32
@@ -86,8 +87,6 @@ class Factors:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Names and annotations of a kernel's arguments; see `arguments_of` for what it is launched with."""
-        buffer: Any = vc.Buff
-        constant: Any = vc.Const
         named: list[tuple[str, Any]] = [
             (f"{PREFIX}result", buffer[self.kind if self.partial else self.sink.out_type]),
             *((PREFIX + name, constant[uint32]) for name in NUMBERS),

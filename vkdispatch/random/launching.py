@@ -4,7 +4,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
@@ -183,9 +183,6 @@ def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
 
 @remembered
 def _advance_kernel() -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
-
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)
         position[1] = position[1] + high + carry

@@ -28,7 +28,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, plain_output
@@ -146,7 +146,7 @@ def _ranking_kernel(sink: Sink) -> ShaderFunction:
             rank += vc.select(before, vc.to_dtype(uint32, 1), 0)
         sink.store(result, mapping, index, rank.to_dtype(compute_type(sink.value_type)))
 
-    return _kernel("random_ranks", body, sink, [("keys", _buffer(uint32))], [])
+    return _kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
 
 
 @remembered
@@ -176,7 +176,7 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
         moved = vc.select(far > left, far - left - 1, place + far)
         sink.store(result, mapping, index, moved.to_dtype(compute_type(sink.value_type)))
 
-    arguments = [("keys", _buffer(uint32)), ("distance", _buffer(kind))]
+    arguments = [("keys", buffer[uint32]), ("distance", buffer[kind])]
     numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
     return _kernel("random_permutation", body, sink, arguments, numbers)
 
@@ -197,7 +197,7 @@ def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> Shade
             taken = (before + order[row % length].to_register()) * inner + column
         sink.store(result, mapping, index, source.value(variables, taken))
 
-    arguments = [] if places is None else [("order", _buffer(places))]
+    arguments = [] if places is None else [("order", buffer[places])]
     arguments += zip(source.names, source.annotations, strict=True)
     return _kernel("random_gather", body, sink, arguments, ["inner"])
 
@@ -205,16 +205,10 @@ def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> Shade
 def _kernel(
     name: str, body: Any, sink: Sink, arguments: list[tuple[str, Any]], numbers: list[str]
 ) -> ShaderFunction:
-    constant: Any = vc.Const
-    arguments = [("result", _buffer(sink.out_type)), *arguments]
+    arguments = [("result", buffer[sink.out_type]), *arguments]
     arguments += zip(sink.names, sink.annotations, strict=True)
     arguments += [(each, constant[uint32]) for each in numbers]
     return traced(name, body, arguments, _GROUP, exec_size=1)
-
-
-def _buffer(kind: DType) -> Any:
-    buffer: Any = vc.Buff
-    return buffer[kind]
 
 
 def _own(kind: DType, value: Any) -> Any:

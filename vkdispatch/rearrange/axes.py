@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output
 from vkdispatch.arrays.remembering import remembered
@@ -149,8 +149,6 @@ def _kernel(
     moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:
     own = len(moving.arguments)
-    constant: Any = vc.Const
-    buffer: Any = vc.Buff
     arguments = moving.arguments
     if together > 1:
         arguments[0] = ("result", buffer[dtype.uint32])

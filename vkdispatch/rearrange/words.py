@@ -7,8 +7,8 @@ float16 that keep together are 125 of 16 bytes.
 from collections.abc import Sequence
 from typing import Any
 
-import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
@@ -50,7 +50,6 @@ class Moving:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """The kernel's first arguments: the result, the source's, and the sink's."""
-        buffer: Any = vc.Buff
         if self.word is not None:
             return [("result", buffer[self.word]), ("x", buffer[self.word])]
         assert self.source is not None and self.sink is not None
@@ -101,7 +100,6 @@ class Numbers:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Their names and annotations."""
-        constant: Any = vc.Const
         kind = constant[dtype.uint32]
         if not self.big:
             return [(f"move_{name}", kind) for name in self.names]

@@ -6,7 +6,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
@@ -43,8 +43,6 @@ def stage_kernel(
     views of them, unless partial results are what it reduces; the numbers of a `ReductionParams`; the
     accumulator's parameters and those of the sink, which stores the result, if it stores a result.
     """
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments: list[tuple[str, Any]] = []
     if form.results_too:
         kind = accumulator.out_type if sink is None else sink.out_type
@@ -499,5 +497,5 @@ def _at(buffers: Sequence[Any], index: Any) -> State:
 
 def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
     """Store a state at an index of some buffers, one for each of its registers."""
-    for buffer, value in zip(buffers, state, strict=True):
-        buffer[index] = value
+    for each, value in zip(buffers, state, strict=True):
+        each[index] = value

@@ -6,7 +6,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Sink, output
@@ -161,8 +161,6 @@ def _kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Si
 @remembered
 def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores results of no elements at all."""
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     count = len(accumulator.parameters)
 
     def body(result: Any, *variables: Any) -> None:

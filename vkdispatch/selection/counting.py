@@ -14,7 +14,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
@@ -73,8 +73,6 @@ def counted(
 
 @remembered
 def _counting(form: _Form) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
     own = len(arguments)
     body = _shared_body if form.words else _direct_body
@@ -139,7 +137,6 @@ def stored(
 
 @remembered
 def _storing(kind: DType, sink: Sink) -> ShaderFunction:
-    buffer: Any = vc.Buff
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
     mapped = list(zip(sink.names, sink.annotations, strict=True))
 

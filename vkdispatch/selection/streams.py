@@ -14,6 +14,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.base import dtype
@@ -73,8 +74,6 @@ class Streamed:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Names and annotations of the kernel's arguments for it: the arrays', their views, the numbers."""
-        buffer: Any = vc.Buff
-        constant: Any = vc.Const
         arrays = [pair for each in self.sources for pair in zip(each.names, each.annotations, strict=True)]
         views = [
             (f"{each.names[position]}_{view.name}", buffer[view])

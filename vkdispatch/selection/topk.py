@@ -17,7 +17,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand, plain_source
@@ -192,8 +192,6 @@ def _take(
 
 @remembered
 def _taking(form: _Taking) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     sink, source = form.sink, form.source
     arguments = [
         ("top_values", buffer[sink.out_type]),

@@ -18,7 +18,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
@@ -125,7 +125,6 @@ def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
 @remembered
 def _top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the largest exponent of each bin, and what there is beside numbers."""
-    buffer: Any = vc.Buff
     layout, group = _layout(form.weight), form.stream.group
     own = 1 + len(form.binning.arguments)
 
@@ -167,7 +166,6 @@ def _top_kernel(form: _Form) -> ShaderFunction:
 @remembered
 def _sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point below its top."""
-    buffer: Any = vc.Buff
     group = form.stream.group
     own = 2 + len(form.binning.arguments)
 
@@ -268,7 +266,6 @@ def _shifted_right(value: Any, count: Any) -> Any:
 
 @remembered
 def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
-    buffer: Any = vc.Buff
     mapped = list(zip(sink.names, sink.annotations, strict=True))
     arguments = [
         ("sums", buffer[dtype.int64]),
