@@ -42,6 +42,6 @@ def _storing(source: Source) -> ShaderFunction:
 
     arguments = [
         ("result", buffer[source.out_type]),
-        *zip(source.names, source.annotations, strict=True),
+        *source.parameters,
     ]
     return traced(f"evaluate_{source.mapping.name}", body, arguments, _GROUP, exec_size="result.size")

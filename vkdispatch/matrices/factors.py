@@ -92,10 +92,10 @@ class Factors:
             *((PREFIX + name, constant[uint32]) for name in NUMBERS),
         ]
         for letter, source in (("a", self.a), ("b", self.b)):
-            named += zip(source.names, source.annotations, strict=True)
+            named += source.parameters
             named += [(f"{PREFIX}{letter}{position}", buffer[view]) for position, view in source.views]
         if not self.partial:
-            named += zip(self.sink.names, self.sink.annotations, strict=True)
+            named += self.sink.parameters
         return named
 
 

@@ -44,7 +44,7 @@ def packing_kernel(source: Source) -> ShaderFunction:
             target[index] = value if value.var_type is narrow else value.to_dtype(narrow)
 
     target = f"{PREFIX}packed"
-    named = [(target, buffer[source.out_type]), *zip(source.names, source.annotations, strict=True)]
+    named = [(target, buffer[source.out_type]), *source.parameters]
     groups = f"-(-{target}.size // {_GROUP})"
     return traced("matmul_pack", body, named, _GROUP, workgroups=groups)
 
@@ -100,7 +100,7 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
     named = [
         (target, buffer[uvec4]),
         *((PREFIX + name, constant[uint32]) for name in ("count", "width", "pitch")),
-        *zip(source.names, source.annotations, strict=True),
+        *source.parameters,
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
     return traced(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)

@@ -52,7 +52,7 @@ def partials_kernel(form: PartialsForm) -> ShaderFunction:
         (f"{PREFIX}result", buffer[factors.sink.out_type]),
         (f"{PREFIX}parts", buffer[factors.kind]),
         (f"{PREFIX}count", constant[uint32]),
-        *zip(factors.sink.names, factors.sink.annotations, strict=True),
+        *factors.sink.parameters,
     ]
     groups = f"-(-{PREFIX}result.size // {elements})"
     return traced(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)

@@ -56,7 +56,7 @@ def fill_kernel(form: Form) -> ShaderFunction:
         arguments.append(("vectors", buffer[form.view]))
     if form.on_device:
         arguments.append(("position", buffer[uint32]))
-    arguments += zip(form.sink.names, form.sink.annotations, strict=True)
+    arguments += form.sink.parameters
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
     arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]

@@ -198,7 +198,7 @@ def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> Shade
         sink.store(result, mapping, index, source.value(variables, taken))
 
     arguments = [] if places is None else [("order", buffer[places])]
-    arguments += zip(source.names, source.annotations, strict=True)
+    arguments += source.parameters
     return _kernel("random_gather", body, sink, arguments, ["inner"])
 
 
@@ -206,7 +206,7 @@ def _kernel(
     name: str, body: Any, sink: Sink, arguments: list[tuple[str, Any]], numbers: list[str]
 ) -> ShaderFunction:
     arguments = [("result", buffer[sink.out_type]), *arguments]
-    arguments += zip(sink.names, sink.annotations, strict=True)
+    arguments += sink.parameters
     arguments += [(each, constant[uint32]) for each in numbers]
     return traced(name, body, arguments, _GROUP, exec_size=1)
 

@@ -197,9 +197,8 @@ def _kernel(
             value = vc.select(after, _filling(moving, high), value)
         return value.to_register()
 
-    what = moving.word.item_size if moving.word is not None else 0
     return traced(
-        f"move_{'_'.join(kinds)}_{what or 'mapped'}",
+        f"move_{'_'.join(kinds)}_{moving.label}",
         body,
         [*arguments, *fills, *numbers.arguments],
         GROUP,

@@ -202,9 +202,8 @@ def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> Shader
             value = converted(value, kind)
         moving.store(variables[:own], place, value)
 
-    what = moving.word.item_size if moving.word is not None else "mapped"
     return traced(
-        f"join_{what}",
+        f"join_{moving.label}",
         body,
         [*moving.arguments, *numbers.arguments],
         GROUP,

@@ -89,9 +89,8 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
         else:
             tracing.cells()
 
-    what = f"{form.moving.word.item_size}" if form.moving.word is not None else "mapped"
     return traced(
-        f"transpose_{what}_{form.item or form.run}",
+        f"transpose_{form.moving.label}_{form.item or form.run}",
         body,
         [*form.moving.arguments, *form.numbers.arguments],
         form.group,

@@ -386,9 +386,8 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
             place = place.to_register()
         moving.store(variables[:own], index, moving.load(variables[:own], place))
 
-    size = moving.word.item_size if moving.word is not None else 0
     return traced(
-        f"gather_{size or 'mapped'}",
+        f"gather_{moving.label}",
         body,
         [*moving.arguments, *numbers.arguments],
         GATHER_GROUP,

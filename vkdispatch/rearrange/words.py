@@ -55,9 +55,14 @@ class Moving:
         assert self.source is not None and self.sink is not None
         return [
             ("result", buffer[self.sink.out_type]),
-            *zip(self.source.names, self.source.annotations, strict=True),
-            *zip(self.sink.names, self.sink.annotations, strict=True),
+            *self.source.parameters,
+            *self.sink.parameters,
         ]
+
+    @property
+    def label(self) -> str:
+        """What names of kernels say of it."""
+        return "mapped" if self.word is None else str(self.word.item_size)
 
     @property
     def held(self) -> DType:

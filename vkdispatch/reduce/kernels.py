@@ -66,7 +66,7 @@ def stage_kernel(
     if form.results_too:
         arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
         if sink is not None:
-            arguments += zip(sink.names, sink.annotations, strict=True)
+            arguments += sink.parameters
 
     def body(*variables: Any) -> None:
         _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()

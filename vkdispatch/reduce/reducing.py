@@ -170,7 +170,7 @@ def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     arguments = [
         ("reduce_result", buffer[sink.out_type]),
         *((f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters),
-        *zip(sink.names, sink.annotations, strict=True),
+        *sink.parameters,
     ]
     name = f"{accumulator.name}_of_nothing"
     return traced(name, body, arguments, _FILL_GROUP, exec_size="reduce_result.size")

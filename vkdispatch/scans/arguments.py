@@ -63,10 +63,10 @@ def declared(
     arguments += [(name, buffer[words]) for name, words in form.board]
     if form.flagged is not None:
         arguments.append(("scan_flags", buffer[form.flagged]))
-    arguments += zip(source.names, source.annotations, strict=True)
+    arguments += source.parameters
     arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
     if form.mode != "reduce":
-        arguments += zip(sink.names, sink.annotations, strict=True)
+        arguments += sink.parameters
     return arguments + [(f"scan_{name}", constant[uint32]) for name in numbers]
 
 

@@ -138,7 +138,7 @@ def stored(
 @remembered
 def _storing(kind: DType, sink: Sink) -> ShaderFunction:
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
-    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    mapped = sink.parameters
 
     def trace(counts: Any, result: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x

@@ -74,7 +74,7 @@ class Streamed:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Names and annotations of the kernel's arguments for it: the arrays', their views, the numbers."""
-        arrays = [pair for each in self.sources for pair in zip(each.names, each.annotations, strict=True)]
+        arrays = [pair for each in self.sources for pair in each.parameters]
         views = [
             (f"{each.names[position]}_{view.name}", buffer[view])
             for each in self.sources

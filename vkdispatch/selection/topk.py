@@ -198,8 +198,8 @@ def _taking(form: _Taking) -> ShaderFunction:
         ("top_indices", buffer[dtype.int64]),
         ("top_positions", buffer[form.positions]),
         *([("top_through", buffer[dtype.uint32])] if form.through else []),
-        *zip(source.names, source.annotations, strict=True),
-        *zip(sink.names, sink.annotations, strict=True),
+        *source.parameters,
+        *sink.parameters,
         *((name, constant[dtype.uint32]) for name in _NUMBERS),
     ]
     count = len(source.annotations)

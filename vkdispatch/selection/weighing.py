@@ -266,7 +266,7 @@ def _shifted_right(value: Any, count: Any) -> Any:
 
 @remembered
 def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
-    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    mapped = sink.parameters
     arguments = [
         ("sums", buffer[dtype.int64]),
         ("tops", buffer[dtype.uint32]),

@@ -88,7 +88,7 @@ def moving_kernel(form: Moving) -> ShaderFunction:
         ("sort_result", buffer[form.sink.out_type]),
         *zip(source_names, source_types, strict=True),
         *([("sort_positions", buffer[form.positions])] if form.positions else []),
-        *zip(form.sink.names, form.sink.annotations, strict=True),
+        *form.sink.parameters,
         *((name, _U32) for name in ("sort_before", "sort_length", "sort_after")),
     ]
 
