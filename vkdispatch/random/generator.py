@@ -10,6 +10,8 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import integer_limits
+from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.repeating import call_with_parameters
@@ -36,10 +38,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.random.checking import (
     checked_dtype,
     checked_graph,
-    checked_integer,
-    checked_number,
     checked_size,
-    is_integer,
 )
 from vkdispatch.random.forms import tuning
 from vkdispatch.random.launching import (
@@ -163,7 +162,7 @@ class Generator:
         TypeError, ValueError
             `count` is no int of 0 or more, or the generator was made from a key.
         """
-        children = self._at.spawn(_amount("count", count))
+        children = self._at.spawn(checked_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
@@ -174,7 +173,7 @@ class Generator:
         A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
         as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
         """
-        return Generator._of(self._at.jumped(_amount("jumps", jumps)))
+        return Generator._of(self._at.jumped(checked_int(jumps, "jumps", least=0)))
 
     # -- draws
 
@@ -253,7 +252,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        first, last = checked_number("low", low), checked_number("high", high)
+        first, last = checked_number(low, "low"), checked_number(high, "high")
         return self._uniform(first, last, size, dtype, out, output_map, graph)
 
     def _uniform(self, low: float, high: float, size: Any, dtype: Any, *rest: Any) -> Buffer[Any]:
@@ -291,7 +290,7 @@ class Generator:
             See `random`.
         """
         kind = checked_dtype(dtype, _FLOATS)
-        loc, scale = checked_number("loc", loc), checked_number("scale", scale)
+        loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
         if scale < 0 or math.copysign(1.0, scale) < 0:
             raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
         if max(abs(loc), scale) > _LARGEST[kind]:
@@ -352,13 +351,12 @@ class Generator:
         """
         kind = checked_dtype(dtype, _INTEGERS)
         first, last = (0, low) if high is None else (low, high)
-        first, last = checked_integer("low", first), checked_integer("low" if high is None else "high", last)
+        first, last = checked_int(first, "low"), checked_int(last, "low" if high is None else "high")
         last -= not endpoint
-        bits = 8 * kind.item_size
-        least = -(1 << bits - 1) if kind in (int8, int16, int32, int64) else 0
+        least, most = integer_limits(kind)
         if last < first:
             raise ArgumentValueError(f"low, high: there is no integer from {first} to {last}")
-        if first < least or last >= least + (1 << bits):
+        if first < least or last > most:
             raise ArgumentValueError(
                 f"low, high: {kind.name} does not hold all from {first} to {last}; give another dtype"
             )
@@ -366,7 +364,7 @@ class Generator:
         drawn = 64 if count > 1 << 32 else 32
         mask = (1 << drawn) - 1
         surplus = (1 << drawn) % count
-        start = first & (1 << (64 if bits == 64 else 32)) - 1
+        start = first & (1 << (64 if kind.item_size == 8 else 32)) - 1
         numbers = (start,) if count > mask else (start, count, surplus)
         return self._drawn(
             "integers", kind, drawn, size, out, output_map, graph, numbers, rejecting=surplus > 0
@@ -404,10 +402,10 @@ class Generator:
             As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
         """
         chosen = checked_graph(graph)
-        if is_integer(x):
-            count = _amount("x", x)
+        if is_int(x):
+            count = checked_int(x, "x", least=0)
             kind = checked_dtype(dtype, _INTEGERS)
-            if count > _highest(kind) + 1:
+            if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
             stored = output(output_map, kind, (count,))
             buffer = result(out, (count,), stored.out_type)
@@ -553,15 +551,3 @@ class Generator:
         words = (*stream.counter(block), *stream.key)
         drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())
         return drawn
-
-
-def _amount(name: str, value: Any) -> int:
-    number = checked_integer(name, value)
-    if number < 0:
-        raise ArgumentValueError(f"{name}: expected 0 or more, got {number}")
-    return number
-
-
-def _highest(kind: DType) -> int:
-    bits = 8 * kind.item_size
-    return (1 << bits - (kind in (int8, int16, int32, int64))) - 1

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.facts import DeviceFacts, device_facts
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -90,18 +90,6 @@ class Draw:
     position: Buffer[Any] | None = None
 
 
-_FACTS = "random.facts"
-
-
-@record
-class _Facts:
-    """What is chosen by of a context's devices; see `Form`."""
-
-    is_cpu: bool
-    has_long: bool
-    most_invocations: int
-
-
 def fill(draw: Draw, target: Buffer[Any], stored: Output, graph: CommandGraph | None = None) -> None:
     """Fill a buffer with random numbers."""
     stream = draw.stream
@@ -158,7 +146,7 @@ def _fill_blocks(
         position is None and far,
         # a buffer that is shorter than one vector has no room for it
         target.size >= stream.block * 32 // draw.bits,
-        _facts(target.context),
+        device_facts(target.context),
         tuned(),
     )
     views = () if form.view is None else (target,)
@@ -206,10 +194,10 @@ def draw_new(
         Those of the first block's counter and of the key.
     """
     stream = Stream(wide, (0, 0))
-    buffer: Buffer[Any] = result(None, shape, kind)
+    target: Buffer[Any] = result(None, shape, kind)
     draw = Draw(made, stream, 0, bits, half, numbers, rejecting=rejecting)
-    _fill_blocks(draw, buffer, output(None, kind, shape), shift, 0, False, words, None)
-    return buffer
+    _fill_blocks(draw, target, output(None, kind, shape), shift, 0, False, words, None)
+    return target
 
 
 @remembered
@@ -226,13 +214,13 @@ def _chosen(
     on_device: bool,
     far: bool,
     long_enough: bool,
-    facts: _Facts,
+    facts: DeviceFacts,
     tuned: tuple[int, ...],
 ) -> tuple[Form, ShaderFunction]:
     """Return the form of a launch, and its kernel."""
     group, unroll, long_products, exchange, everywhere = tuned
-    group = min(group, facts.most_invocations)
-    plain = shift < 0 or (facts.is_cpu and not everywhere)
+    group = min(group, facts.group)
+    plain = shift < 0 or (facts.cpu and not everywhere)
     exchanged = shift + half
     exchanging = exchanged > 0 and bool(exchange) and not plain
     unroll = 1 if plain else max(1, unroll // (2 if wide else 1))
@@ -253,19 +241,10 @@ def _chosen(
         vector=long_enough and not single,
         group=group,
         unroll=unroll,
-        long_products=bool(long_products) and facts.has_long,
+        long_products=bool(long_products) and "shaderInt64" in facts.features,
         exchange=exchanging,
     )
     return form, fill_kernel(form)
-
-
-def _facts(context: Context) -> _Facts:
-    found: _Facts | None = context.kept.get(_FACTS)
-    if found is None:
-        found = context.kept[_FACTS] = _Facts(
-            context.is_cpu(), "shaderInt64" in context.features, context.max_invocations_along_x
-        )
-    return found
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
@@ -275,9 +254,6 @@ def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
 
 @remembered
 def _advance_kernel() -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
-
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)
         position[1] = position[1] + high + carry

@@ -6,7 +6,8 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.mapping import Source, distinct_names
+from vkdispatch.arrays.kernels import buffer, constant, traced
+from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.output import Sink
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
@@ -19,7 +20,6 @@ from vkdispatch.reduce.accumulators import (
     in_registers,
 )
 from vkdispatch.reduce.planning import KernelForm, ReductionParams
-from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
 
@@ -42,8 +42,6 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
     views of them, unless partial results are what it reduces; the numbers of a `ReductionParams`; the
     accumulator's parameters and those of the sink, which stores the result, if it stores a result.
     """
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments: list[tuple[str, Any]] = []
     if form.results_too:
         arguments.append(("reduce_result", buffer[sink.out_type]))
@@ -65,19 +63,19 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
     numbers = len(arguments)
     if form.results_too:
         arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
-        arguments += zip(sink.names, sink.annotations, strict=True)
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        names, kinds = distinct_names([name for name, _ in arguments]), [kind for _, kind in arguments]
-        variables = context.declare_input_arguments(kinds, names)
-        tracing = _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers)
-        kernel(_traced, rewrite=True)(tracing)
+        arguments += sink.parameters
+
+    def body(*variables: Any) -> None:
+        _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
+
     plain = source.plain or form.partial
     function = source.mapping.mapping_function
     name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
-    identifier = _identifier(f"{name}_{form.layout}{SECOND if form.partial else ''}")
-    return ShaderFunction(
-        context.get_description(identifier).reinterpreting(),
-        (form.group, 1, 1),
+    return traced(
+        f"{name}_{form.layout}{SECOND if form.partial else ''}",
+        body,
+        arguments,
+        form.group,
         "reduce_segments * reduce_blocks",
         origin=accumulator.place if plain else origin_of(function),
     )
@@ -90,14 +88,6 @@ def _taking(source: Source, together: int) -> Source:
     kinds = [(position, source.mapping.buffer_types[position].__args__[0]) for position, _ in source.views]
     views = tuple((at, view) for at, kind in kinds if (view := view_type(kind, together)) is not None)
     return replace(source, together=together, views=views)
-
-
-def _identifier(text: str) -> str:
-    return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in text)
-
-
-def _traced(tracing: "_Tracing") -> None:
-    tracing.run()
 
 
 class _Tracing:
@@ -501,5 +491,5 @@ def _at(buffers: Sequence[Any], index: Any) -> State:
 
 def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
     """Store a state at an index of some buffers, one for each of its registers."""
-    for buffer, value in zip(buffers, state, strict=True):
-        buffer[index] = value
+    for each, value in zip(buffers, state, strict=True):
+        each[index] = value

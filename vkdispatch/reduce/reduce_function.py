@@ -4,11 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import plain_output
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import Context, context_of, elsewhere, get_context, is_current, use_context
+from vkdispatch.base.context import (
+    Context,
+    as_int,
+    context_of,
+    elsewhere,
+    get_context,
+    is_current,
+    use_context,
+)
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
@@ -97,9 +106,7 @@ class ReduceFunction(Referenced):
             raise ArgumentValueError(
                 "mapping_function: it needs a return annotation, such as -> f32: the dtype of the result"
             )
-        if group_size is not None and (
-            not hasattr(group_size, "__index__") or isinstance(group_size, bool) or int(group_size) < 1
-        ):
+        if group_size is not None and (as_int(group_size) or 0) < 1:
             raise ArgumentValueError(f"group_size: expected a positive int, got {group_size!r}")
         self.reduction = reduction
         self.out_type: DType = mapping_function.return_type
@@ -215,10 +222,11 @@ class ReduceFunction(Referenced):
         return Planner(source, self._accumulator(context), context, self._given_group)
 
     def _accumulator(self, context: Context) -> Accumulator:
-        found = self._accumulators.get(context.features)
+        features = device_facts(context).features
+        found = self._accumulators.get(features)
         if found is None:
-            made = accumulator_of(self.reduction, self.out_type, context.features)
-            found = self._accumulators.setdefault(context.features, made)
+            made = accumulator_of(self.reduction, self.out_type, features)
+            found = self._accumulators.setdefault(features, made)
         return found
 
     # -- the generated code
@@ -279,7 +287,7 @@ def make_reduction_stage(
         mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
-    accumulator = accumulator_of(reduction, out_type, context.features)
+    accumulator = accumulator_of(reduction, out_type, device_facts(context).features)
     first, second = Planner(source, accumulator, context, group_size).whole()
     form = second if output_is_input else first
     return stage_kernel(form, source, accumulator, plain_output(out_type).sink)

@@ -6,7 +6,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Sink, output
@@ -217,8 +217,6 @@ def reducing_kernel(form: KernelForm, source: Source, accumulator: Accumulator, 
 @remembered
 def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores results of no elements at all."""
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     count = len(accumulator.parameters)
 
     def body(result: Any, *variables: Any) -> None:
@@ -228,7 +226,7 @@ def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     arguments = [
         ("reduce_result", buffer[sink.out_type]),
         *((f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters),
-        *zip(sink.names, sink.annotations, strict=True),
+        *sink.parameters,
     ]
     name = f"{accumulator.name}_of_nothing"
     return traced(name, body, arguments, _FILL_GROUP, exec_size="reduce_result.size")

@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
@@ -20,7 +21,6 @@ from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.selection.weighing import weighed
-from vkdispatch.shader.parameters import given
 
 _BINS = Binning("value")
 _MOST_BINS = 1 << 32
@@ -70,7 +70,7 @@ def bincount(
     RuntimeError
         Without `size` in a graph.
     """
-    least = _checked_minlength(minlength)
+    least = checked_int(minlength, "minlength", least=0)
     if size is not None or getattr(x, "size", None) == 0:
         _check(x, weights)
         bins = least if size is None else max(checked_size(size), least)
@@ -131,12 +131,3 @@ def _counts(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGrap
     if weighing is None:
         return counted(values, _BINS, None, bins, counts, sink, graph)
     return weighed(values, weighing, _BINS, None, bins, counts, sink, graph)
-
-
-def _checked_minlength(minlength: object) -> int:
-    if isinstance(minlength, bool) or not hasattr(minlength, "__index__"):
-        raise ArgumentTypeError(f"minlength: expected an int, got {given(minlength)}")
-    number: int = minlength.__index__()
-    if number < 0:
-        raise ArgumentValueError(f"minlength: expected an int from 0 on, got {number}")
-    return number

@@ -15,13 +15,13 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -53,7 +53,7 @@ class _Form:
 
 def shared_words(bins: int, item_size: int = 4) -> int:
     """Return the size of workgroup memory, in items, that holds so many; 0 where they do not fit."""
-    most = get_context().max_shared_memory // item_size
+    most = device_facts().memory // item_size
     return next((words for words in _WORDS if bins <= words <= most), 0)
 
 
@@ -75,7 +75,7 @@ def counted(
     cleared(counts, graph)
     stream = streamed(x)
     _, arguments = stream_arguments(stream, (x,))
-    copies = max(1, min(words // (bins | 1), stream.group // get_context().subgroup_size)) if words else 1
+    copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup)) if words else 1
     own = () if edges is None else (edges,)
     stride = 2 if direct and kind is dtype.uint32 else 1
     kernel = _counting(_Form(stream, binning, words, kind, stride))
@@ -85,8 +85,6 @@ def counted(
 
 @remembered
 def _counting(form: _Form) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
     own = len(arguments)
     body = _shared_body if form.words else _direct_body
@@ -121,7 +119,7 @@ def _shared_body(form: _Form, own: Any, variables: Any) -> None:
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
         memory[place] = 0
     vc.barrier()
-    base = ((lane // get_context().subgroup_size) % copies * stride).to_register()
+    base = ((lane // device_facts().subgroup) % copies * stride).to_register()
 
     def act(_: Any, element: Any) -> None:
         inside, number = bins.of(element)
@@ -151,9 +149,8 @@ def stored(
 
 @remembered
 def _storing(kind: DType, sink: Sink) -> ShaderFunction:
-    buffer: Any = vc.Buff
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
-    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    mapped = sink.parameters
 
     def trace(counts: Any, result: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x

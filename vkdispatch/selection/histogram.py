@@ -10,6 +10,7 @@ from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
@@ -197,11 +198,7 @@ def _given_on_device(
 def _equal(
     x: Operand, bins: Any, range: Any, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any], Binning, int]:
-    if isinstance(bins, (bool, np.bool_)) or not hasattr(bins, "__index__"):
-        raise ArgumentTypeError(f"bins: expected an int, or edges, got {given(bins)}")
-    count: int = bins.__index__()
-    if not 0 < count < _MOST_BINS:
-        raise ArgumentValueError(f"bins: expected a positive int below 2**31, got {count}")
+    count = checked_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
     numbers = host_type(x.var_type)
     if range is None and x.size and is_recorded(graph):
         guess: DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32

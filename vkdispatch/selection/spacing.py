@@ -13,7 +13,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -44,7 +44,6 @@ def spaced(
 
 @remembered
 def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
     wide = wide_type(kind)
 
     def trace(found: Any, outer: Any) -> None:
@@ -88,8 +87,6 @@ def _as_half(value: Any) -> Any:
 
 @remembered
 def _steps_kernel(kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
@@ -109,8 +106,6 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
 
 @remembered
 def _edges_kernel(kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
