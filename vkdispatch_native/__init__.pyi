@@ -35,6 +35,9 @@ def take_messages() -> list[tuple[int, str]]:
     Severities are those of `VkDebugUtilsMessageSeverityFlagBitsEXT`: 0x100 warning, 0x1000 error.
     """
 
+def take_number() -> int:
+    """Return a number that no call before has returned."""
+
 def allocation_count() -> int | None:
     """How often the module has asked for memory of its own; None in sanitized builds, which do not count.
 
@@ -255,7 +258,9 @@ class Engine:
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
-        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks.
+        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks,
+        allocations (of buffers and images, so far), idle_memory (bytes of dropped buffers, kept for later ones;
+        they are not part of device_memory).
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:
@@ -291,8 +296,15 @@ class Buffer:
     to the host included. What is given to all queues and writes to it runs on the first one alone.
     """
 
-    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
-        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
+    def __init__(self, engine: Engine, size: int, shared: bool = False, for_device: bool = False) -> None:
+        """Make it, or use the memory of one of the same size that was given up.
+
+        The device may still be at work on that: what uses the new buffer comes after it. Where memory is
+        mapped, a write from the host would wait: there only what is `for_device`, as kernels fill it, gets
+        such memory.
+
+        Raises ValueError where `shared` is asked of an engine with several devices.
+        """
 
     @staticmethod
     def over(block: HostBlock) -> Buffer:

@@ -413,6 +413,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t waiting_frees
         uint64_t device_memory
         uint64_t pinned_blocks
+        uint64_t allocations
+        uint64_t idle_memory
     cdef cppclass CppLimits "vkd::Limits":
         uint64_t storage_range
         uint64_t uniform_range
@@ -432,6 +434,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool closed()
         void check_open() except +raise_error
         CppBuffer* create_buffer(uint64_t size, cbool shared) except +raise_error
+        CppBuffer* create_buffer(uint64_t size, cbool shared, cbool for_device) except +raise_error
+        CppBuffer* reuse_buffer(uint64_t size, cbool for_device) except +raise_error
         CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
@@ -440,6 +444,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void destroy(CppCommandList* commands)
         unsigned int hold()
         void let_go(unsigned int number)
+        cbool recycle(CppResource* resource)
         void retire(CppResource* resource)
         void retire(CppPinned* pinned)
         CppPinned* create_pinned(size_t queue, uint64_t size, MemoryUse use) except +raise_error

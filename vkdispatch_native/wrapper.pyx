@@ -152,6 +152,14 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
+# Objects of all contexts, each with a number of its own.
+cdef atomic[uint64_t] _numbers
+
+
+def take_number():
+    return _numbers.fetch_add(1) + 1
+
+
 def allocation_count():
     return cpp_allocation_count() if allocations_are_counted() else None
 
@@ -544,7 +552,7 @@ cdef class Engine:
         cdef CppStatistics s = self.open().statistics()
         return {"commands": s.commands, "submits": s.submits, "barriers": s.barriers, "live_objects": s.live_objects,
                 "waiting_frees": s.waiting_frees, "device_memory": s.device_memory,
-                "pinned_blocks": s.pinned_blocks}
+                "pinned_blocks": s.pinned_blocks, "allocations": s.allocations, "idle_memory": s.idle_memory}
 
     def set_barriers_enabled(self, bint enabled):
         self.open().set_barriers_enabled(enabled)

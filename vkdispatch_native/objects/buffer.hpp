@@ -37,9 +37,22 @@ class Buffer final : public Data {
     }
   }
 
+  // From here on it is another buffer on the same memory. What was noted of uses and hazards stays: the
+  // device may be at work on it.
+  void begin_life() noexcept {
+    born_ = take_id();
+    announced_.store(false, std::memory_order_relaxed);
+    renewable_ = false;
+    steady_.store(false, std::memory_order_relaxed);
+  }
+  uint64_t born() const noexcept { return born_; }  // as an id: later ones are of younger data
+  bool recyclable() const noexcept override { return !shared_; }
+
   const char* noun() const noexcept override { return "a buffer"; }
   bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept override { return size_; }
+  // Bytes of all copies, where each was allocated at once; else 0.
+  VkDeviceSize allocated() const noexcept { return copies_.size() * copies_.front()->allocated(); }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept override { return shared_; }
   bool pinned() const noexcept { return pinned_; }  // host memory, of a block
@@ -47,8 +60,8 @@ class Buffer final : public Data {
   bool renewable() const noexcept { return renewable_; }
   void set_renewable() noexcept { renewable_ = true; }
   // Every dispatch that writes it leaves it as it was: one that did not run does so as well.
-  bool steady() const noexcept override { return steady_; }
-  void set_steady() noexcept { steady_ = true; }
+  bool steady() const noexcept override { return steady_.load(std::memory_order_relaxed); }
+  void set_steady() noexcept { steady_.store(true, std::memory_order_relaxed); }
   // The next dispatch that writes it, and does not read it, is the first of those that write all of it.
   void announce() noexcept { announced_.store(true); }
   bool take_announcement() noexcept {
@@ -58,10 +71,11 @@ class Buffer final : public Data {
  private:
   VkDeviceSize size_;
   bool shared_;
+  uint64_t born_ = id();
   std::vector<std::shared_ptr<Memory>> copies_;
   bool pinned_ = false;
   bool renewable_ = false;
-  bool steady_ = false;
+  std::atomic<bool> steady_{false};  // of a former life it is still asked when a batch fails
   std::atomic<bool> announced_{false};
 };
 

@@ -27,9 +27,7 @@ struct CopyState {
 class Data : public Resource {
  public:
   explicit Data(size_t queue_count)
-      : Resource(queue_count),
-        id_(next_id_.fetch_add(1)),
-        states_(new CopyState[kSlotsPerQueue * queue_count]) {}
+      : Resource(queue_count), id_(take_id()), states_(new CopyState[kSlotsPerQueue * queue_count]) {}
   // Another face of the same memory: commands that use either are ordered as if they used one.
   struct Alias {
     const Data& of;
@@ -59,6 +57,9 @@ class Data : public Resource {
   static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
   // Whether the host looks at a queue's copy without any command.
   virtual bool host_sees(size_t) const noexcept { return false; }
+
+ protected:
+  static uint64_t take_id() noexcept { return next_id_.fetch_add(1); }
 
  private:
   static inline std::atomic<uint64_t> next_id_{1};
