@@ -28,7 +28,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import checked_rank
-from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, note_bad_index, resolved
 from vkdispatch.rearrange.staging import staged_form, staged_kernel
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
@@ -172,7 +172,7 @@ def _taken(
     buffer = result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array, places])
     if mode == "raise":
-        raise_bad_index(places, lengths[1], what)
+        note_bad_index("take_along_axis" if along else "take", places, lengths[1], what)
     if buffer.size:
         _launch(array, places, lengths, "clip" if mode == "clip" else "wrap", along, target, buffer, graph)
     return buffer
