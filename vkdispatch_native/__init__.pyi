@@ -244,7 +244,7 @@ class Engine:
         """
 
     def take_ticket(self, note: object) -> int:
-        """Return a ticket for a call that is about to be made, and keep its note; 0: some have to be renewed."""
+        """Return a ticket for a call that comes next, and keep its note; 0: some have to be renewed."""
 
     def stale_tickets(self) -> int:
         """Return the half of the tickets (0 or 1) that has to be renewed, -1 for none.

@@ -102,7 +102,9 @@ def test_an_index_out_of_bounds(values: list[int]) -> None:
         written[[value for value in values if -7 <= value < 7]] = 1
         same(narrow, written)
     large, host = filled((100_000,), vd.float32)
-    vd.put(large, vd.asbuffer(np.int32([5, 100_000, 6, 5, -100_001])), vd.asbuffer(np.float32([1, 2, 3, 4, 5])))
+    vd.put(
+        large, vd.asbuffer(np.int32([5, 100_000, 6, 5, -100_001])), vd.asbuffer(np.float32([1, 2, 3, 4, 5]))
+    )
     with pytest.raises(IndexError, match=r"100000 at \[1\]"):
         large.read(0)
     host[[6, 5]] = 3, 4

@@ -72,7 +72,9 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: vd.argsort(buffer(), segments=starts(0, -1)).read(0), ValueError, "got -1 at [1], behind 0"),
     (lambda: vd.sort(buffer(), segments=starts(9, kind=np.uint64)).read(0), ValueError, "got 9 at [0]"),
     (
-        lambda: vd.sort_by_key(buffer(), buffer(), segments=starts(*range(5), 4, 300, kind=np.int64))[0].read(0),
+        lambda: vd.sort_by_key(buffer(), buffer(), segments=starts(*range(5), 4, 300, kind=np.int64))[0].read(
+            0
+        ),
         ValueError,
         "got 300 at [6], behind 4",
     ),

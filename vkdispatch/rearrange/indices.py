@@ -140,9 +140,9 @@ class _IndexCheck(Check):
         value = "one" if words is None else str(noted_number(words, 0, self.kind))
         where = ", ".join(str(int(each)) for each in np.unravel_index(place, self.shape or (1,)))
         on = f" on queue {queue}" if self.queue_count > 1 else ""
+        place_text = f"[{where if self.shape else ''}]{on}"
         return BadIndexError(
-            f"{self.name}: {value} at [{where if self.shape else ''}]{on} is out of bounds for {self.what}, in "
-            f"{call}; {self.remedy}"
+            f"{self.name}: {value} at {place_text} is out of bounds for {self.what}, in {call}; {self.remedy}"
         )
 
 

@@ -77,8 +77,8 @@ def put(
         A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
         fewer of them than indices they start over; if there are none nothing is written.
     mode
-        What is done about indices beyond the ends, as of `vd.take`. With "raise" nothing is written if one
-        is out of bounds.
+        What is done about indices beyond the ends, as of `vd.take`. With "raise" those out of bounds write
+        nothing.
     unique
         Whether no two indices mean the same place, on the caller's word: one launch does it then, in place of
         three.
@@ -92,7 +92,8 @@ def put(
     ValueError
         There is no such mode, `x` is read-only, "raise" is to be recorded, or `x` is one of the other arrays.
     IndexError
-        There are indices and `x` has no elements, or with "raise" one is out of bounds.
+        There are indices and `x` has no elements. With "raise", from a later wait or read: one is out of
+        bounds.
     """
     if not isinstance(x, Buffer):
         raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {given(x)}")

@@ -66,8 +66,9 @@ def take(
     out
         The buffer for the result; None makes one. It must not be `x` or `indices`.
     mode
-        What is done about indices beyond the ends. "raise": an IndexError that names the first; the call
-        waits until the device has looked at them, and cannot be recorded. "wrap": they go round and round.
+        What is done about indices beyond the ends. "raise": an IndexError that names the first, when the
+        program next waits or reads; until then they wrap; it cannot be recorded. "wrap": they go round and
+        round.
         "clip": the first or the last element is meant, also by negative ones. None: "raise", or "wrap" where
         the call is recorded: indices within bounds mean the same in both.
     output_map
@@ -83,7 +84,8 @@ def take(
         There is no such axis or mode, the result would have more than three axes, `out` does not fit, or
         "raise" is to be recorded.
     IndexError
-        There are indices and nothing to be found by them, or with "raise" one is out of bounds.
+        There are indices and nothing to be found by them. With "raise", from a later wait or read: one is out
+        of bounds.
     """
     array = operand(x, "x")
     places = operand(indices, "indices")

@@ -37,7 +37,6 @@ from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.streams import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
 
-
 # Places of more elements need 64 bits.
 _MOST = 1 << 32
 
@@ -111,8 +110,8 @@ def searchsorted(
     side
         "left": the first place that a value may take; "right": the last one, behind all that equal it.
     sorter
-        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`. The
-        call waits until the device has checked them. A recorded call does not check them.
+        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`.
+        Those that are no index are taken for the nearest; a recorded call does not check them.
     output_map
         A map that is given each place (int64).
     graph
@@ -130,7 +129,7 @@ def searchsorted(
     ValueError
         `sorted` has more axes than one, `sorter` another length, or `side` is neither.
     IndexError
-        An element of `sorter` is not an index of `sorted`.
+        From a later wait or read: an element of `sorter` is not an index of `sorted`.
     """
     array, wanted = _checked(sorted, "sorted"), _checked(values, "values")
     if len(array.shape) != 1:

@@ -85,8 +85,8 @@ def sort(
     segments
         Where segments of the axis begin, as ints in ascending order: each segment is sorted for itself. The
         row starts of a CSR matrix, say, of which the last may be the end, or be left out. What lies before
-        the first is a segment too. A sequence or array of ints, or a buffer of (u)int32 or (u)int64. A call
-        with a buffer waits until the device has checked it; a recorded call does not check it.
+        the first is a segment too. A sequence or array of ints, or a buffer of (u)int32 or (u)int64. A buffer
+        is checked on the device; a recorded call does not check it.
     out
         Where the result goes: a buffer of its shape and dtype; `x` itself sorts in place. None: a new one.
     output_map
@@ -104,7 +104,7 @@ def sort(
         An argument is of a wrong kind, or `x` is of vectors or matrices, which have no order.
     ValueError
         There is no such axis, `out` does not fit, or `segments` are negative, not ascending or beyond the
-        end.
+        end: those in a buffer raise it from a later wait or read.
     """
     keys = _keys("sort", x, "x", axis, descending, stable, segments, graph)
     to = output(output_map, keys.x.var_type, keys.shape)
