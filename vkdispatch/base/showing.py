@@ -80,7 +80,7 @@ def _seen(buffer: _Shown, ends: int) -> Array:
 
 def _read(buffer: _Shown, start: int, elements: tuple[int, ...]) -> Array:
     # an error that the device has found is for whoever waits, not for text
-    return buffer._read(start, elements, 0, tells=False)
+    return buffer._read(start, elements, 0, None, False)
 
 
 def _places(length: int, ends: int) -> list[int]:

@@ -63,8 +63,8 @@ def checked_mode(mode: object, graph: CommandGraph | None) -> str:
         raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
     if mode == "raise" and recorded:
         raise ArgumentValueError(
-            'mode: "raise" is of calls, and a graph that is being recorded cannot have it; it can have "wrap" '
-            'and "clip"'
+            'mode: "raise" is for calls that run at once, not for a graph that is being recorded; give '
+            '"wrap" or "clip"'
         )
     return str(mode)
 
