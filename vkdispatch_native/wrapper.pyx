@@ -422,6 +422,7 @@ cdef class Engine:
     cdef int wait(self, size_t queue, uint64_t value, bint alone=False) except -1:
         """Wait for what a queue was given up to a batch. Raise what failed: in all of it, or in this batch alone."""
         cdef CppEngine* engine = self.open()
+        mark_unfit()
         with nogil:
             engine.wait(queue, value, FOREVER, alone)
         return 0
@@ -528,6 +529,7 @@ cdef class Engine:
     def wait_for(self, size_t queue, uint64_t value, bint block):
         cdef CppEngine* engine = self.open()
         cdef cbool done
+        mark_unfit()
         with nogil:
             done = engine.wait(queue, value, FOREVER if block else 0, False)
         if block:
@@ -546,6 +548,7 @@ cdef class Engine:
         cdef uint64_t value
         cdef uint64_t left_ns = FOREVER
         cdef cbool done
+        mark_unfit()
         for slot, value in points:
             if timeout is not None:
                 left_ns = <uint64_t>(min(max(end - monotonic(), 0.0), MOST_SECONDS) * 1e9)
@@ -637,5 +640,6 @@ cdef atomic[uint64_t] _destroyed
 include "data.pxi"
 include "commands.pxi"
 include "launching.pxi"
+include "repeating.pxi"
 include "timing.pxi"
 include "fft.pxi"
