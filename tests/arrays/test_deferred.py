@@ -168,6 +168,18 @@ def test_a_call_that_is_right_raises_nothing_after_one_that_was_not() -> None:
         vd.queue_wait_idle()
 
 
+def test_equal_calls_name_their_own_lines() -> None:
+    x, y = floats(*X), ints(1, 5)
+    for _ in range(4):
+        vd.take(x, y)
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        with pytest.raises(IndexError, match=rf"5 at \[1\].* in take\(\) at {HERE}:{line};"):
+            vd.queue_wait_idle()
+        vd.take(x, y)
+        with pytest.raises(IndexError, match=rf"5 at \[1\].* in take\(\) at {HERE}:{line + 4};"):
+            vd.queue_wait_idle()
+
+
 def test_several_errors_come_as_one() -> None:
     x = floats(*X)
     vd.take(x, ints(4))

@@ -72,17 +72,23 @@ class Check:
 def take_ticket(context: Context, check: Check) -> int:
     """Return the number under which a kernel notes what it finds: an argument of type uint32.
 
-    It belongs to one call. The kernel is to be launched at once; `journal_of` is its other argument.
+    It belongs to one call, and calls that are repeated take their own. The kernel is to be launched at once;
+    `journal_of` is its other argument.
     """
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
-        frame = frame.f_back
-    note = (check, frame.f_code, frame.f_lineno, get_ident())
-    while True:
-        ticket = context._native.take_ticket(note)
-        if ticket:
-            return ticket
-        _desk_of(context).findings.renew(context._native)
+    engine, findings = context._native, _desk_of(context).findings
+
+    def take() -> int:
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+            frame = frame.f_back
+        note = (check, frame.f_code, frame.f_lineno, get_ident())
+        while True:
+            ticket = engine.take_ticket(note)
+            if ticket:
+                return ticket
+            findings.renew(engine)
+
+    return native.repeated_parameter(take)
 
 
 def journal_of(context: Context) -> Buffer[Any]:
