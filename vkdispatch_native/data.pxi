@@ -252,7 +252,7 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
-    def read_into(self, int queue, out, uint64_t offset=0):
+    def read_into(self, int queue, out, uint64_t offset=0, bint tells=True):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
@@ -276,6 +276,8 @@ cdef class Buffer(Data):
             if reading.value == 0:
                 with nogil:
                     engine.download(q, buffer[0], offset, target, size)
+                if tells:
+                    self.engine.look(q, FOREVER)
                 return
             try:
                 with nogil:
@@ -285,6 +287,8 @@ cdef class Buffer(Data):
             finally:
                 if not done:
                     engine.drop_download(q, reading)
+            if tells:
+                self.engine.look(q, reading.value)
         finally:
             self.leave()
 
@@ -497,6 +501,7 @@ cdef class Image(Data):
             host = HostMemory(out, True)
             with nogil:
                 engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
+            self.engine.look(q, FOREVER)
         finally:
             self.leave()
 

@@ -255,6 +255,56 @@ Buffer* Engine::create_buffer_over(Pinned& block) {
   return create([&] { return std::make_unique<Buffer>(block); });
 }
 
+Buffer* Engine::create_journal() {
+  const Use use(*this);
+  if (journal() != nullptr) {
+    throw Error(ErrorKind::vulkan, "the engine has a journal");
+  }
+  const VkDeviceSize size = Journal::kWords * sizeof(uint32_t);
+  Buffer* buffer = create([&] { return std::make_unique<Buffer>(queue_devices_, size, Buffer::Notes{}); });
+  own_journal_ = std::make_unique<Journal>(*buffer);
+  journal_.store(own_journal_.get(), std::memory_order_release);
+  return buffer;
+}
+
+// close() waits for who looks; after it what is left is there to be looked at.
+bool Engine::looks_at(const Journal& notes) noexcept {
+  users_.fetch_add(1);
+  const bool found = (!closed() || finished_.load()) && !hung() && notes.found();
+  users_.fetch_sub(1);
+  return found;
+}
+
+uint32_t Engine::take_ticket() {
+  const Use use(*this);
+  Journal* notes = journal();
+  return notes == nullptr ? 0
+                          : notes->take([this](size_t queue) { return queues_[queue]->next_point(); });
+}
+
+int Engine::stale_tickets() {
+  const Use use(*this);
+  Journal& notes = *journal();
+  const int half = notes.stale();
+  for (size_t queue = 0; half >= 0 && queue < queues_.size(); ++queue) {
+    queues_[queue]->wait(notes.mark(half, queue), kForever);
+  }
+  return half;
+}
+
+uint64_t Engine::completed(size_t slot) {
+  if (finished_.load()) {
+    return kForever;
+  }
+  const Use use(*this);
+  queue_at(slot);
+  return timelines_[slot]->completed();
+}
+
+bool Engine::checked(size_t queue) {
+  return finished_.load() || completed(queue) >= journal()->buffer().last_write(queue);
+}
+
 Image* Engine::create_image(const ImageShape& shape, bool shared) {
   const Use use(*this);
   if (shared) {
@@ -603,6 +653,9 @@ void Engine::retire(Resource* resource) noexcept {
   std::unique_ptr<Resource> owned(resource);
   std::lock_guard lock(live_mutex_);
   live_.erase(resource);
+  if (own_journal_ && resource == own_journal_->resource() && !finished_.load()) {
+    journal_.store(nullptr);  // nobody is left who would look
+  }
   if (finished_.load() && holds_.none()) {
     return;  // close() has released it
   }
@@ -671,6 +724,9 @@ void Engine::finish(bool interruptible) {
 
 void Engine::destroy_all() noexcept {
   std::lock_guard lock(live_mutex_);
+  if (own_journal_) {
+    own_journal_->leave_memory();
+  }
   for (CommandList* list : lists_) {
     list->reset();
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "context/instance.hpp"
+#include "objects/journal.hpp"
 #include "objects/pool.hpp"
 #include "queue/command_list.hpp"
 #include "queue/queue.hpp"
@@ -74,6 +75,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // One that was given up and is not shared, in no time; null: there is none.
   Buffer* reuse_buffer(VkDeviceSize size, bool for_device);
   Buffer* create_buffer_over(Pinned& block);  // its memory, for every queue
+  Buffer* create_journal();                   // where kernels note errors; once
   Image* create_image(const ImageShape& shape, bool shared);
   Sampler* create_sampler(const SamplerSettings& settings);
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
@@ -149,6 +151,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
+  // Null where there is none. It lasts as long as the engine, closed or not.
+  Journal* journal() const noexcept { return journal_.load(std::memory_order_acquire); }
+  // Whether kernels have noted errors that nobody has looked at.
+  bool found() noexcept {
+    const Journal* notes = journal();
+    return notes != nullptr && looks_at(*notes);
+  }
+  uint32_t take_ticket();           // see Journal::take
+  int stale_tickets();              // waits until what uses them is done; see Journal::stale
+  uint64_t completed(size_t slot);  // the last batch that is done
+  bool checked(size_t queue);       // whether nothing that a queue was given notes any more
+
   // Throws the failure of a queue's copy.
   void check_poison(const Data& data, size_t queue) const { data.poison(queue).check(); }
 
@@ -200,6 +214,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void tidy() noexcept;
   bool end_life(Buffer& buffer) noexcept;
   void empty_pool() noexcept;
+  bool looks_at(const Journal& notes) noexcept;
   void free_idle_memory();
   void check_sources(const Dispatch& dispatch, size_t first, size_t last);
   void finish(bool interruptible);
@@ -233,6 +248,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
   std::mutex sharing_mutex_;  // held from looking at what shares memory to appending what follows it
+  std::unique_ptr<Journal> own_journal_;
+  std::atomic<Journal*> journal_{nullptr};
   std::mutex timing_mutex_;
   std::vector<Calibration> clocks_;  // by slot, from the start of timing
 };

@@ -378,8 +378,18 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         self.require_alive()
         return self._read(0, self.shape, index, out)
 
-    def _read(self, start: int, elements: tuple[int, ...], index: int | None, out: "Array | None") -> Array:
-        """Read elements of this shape, from the flat index `start` on."""
+    def _read(
+        self,
+        start: int,
+        elements: tuple[int, ...],
+        index: int | None,
+        out: "Array | None" = None,
+        tells: bool = True,
+    ) -> Array:
+        """Read elements of this shape, from the flat index `start` on.
+
+        With `tells`, errors that the device has found until then are raised, once in each thread.
+        """
         shape, component = layout_in_memory(self.var_type, elements)
         queues: Sequence[int]
         if index is None:
@@ -392,7 +402,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             offset = start * self.var_type.item_size
             for queue in queues:
                 memory: Any = host if index is not None else host[queue : queue + 1]
-                self._native.read_into(queue, memory, offset)
+                self._native.read_into(queue, memory, offset, tells)
         # What NumPy lacks is widened, unless the caller's own memory was filled.
         widened = WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)

@@ -20,6 +20,16 @@ class Buffer final : public Data {
                             : std::make_shared<Memory>(*device, size, MemoryUse::device));
     }
   }
+  // A journal: memory of the host, a copy for each queue, that the device notes errors in. Notes have no
+  // order.
+  struct Notes {};
+  Buffer(const std::vector<Device*>& queue_devices, VkDeviceSize size, Notes)
+      : Data(queue_devices.size()), size_(size), shared_(false), steady_(true), unordered_(true) {
+    copies_.reserve(queue_devices.size());
+    for (Device* device : queue_devices) {
+      copies_.push_back(std::make_shared<Memory>(*device, size, MemoryUse::host));
+    }
+  }
   // The memory of a block, for every queue; it lives as long as either. All queues are of the block's device.
   explicit Buffer(const Pinned& block)
       : Data(Data::Alias{block}),
@@ -62,6 +72,7 @@ class Buffer final : public Data {
   // Every dispatch that writes it leaves it as it was: one that did not run does so as well.
   bool steady() const noexcept override { return steady_.load(std::memory_order_relaxed); }
   void set_steady() noexcept { steady_.store(true, std::memory_order_relaxed); }
+  bool unordered() const noexcept override { return unordered_; }
   // The next dispatch that writes it, and does not read it, is the first of those that write all of it.
   void announce() noexcept { announced_.store(true); }
   bool take_announcement() noexcept {
@@ -76,6 +87,7 @@ class Buffer final : public Data {
   bool pinned_ = false;
   bool renewable_ = false;
   std::atomic<bool> steady_{false};  // of a former life it is still asked when a batch fails
+  bool unordered_ = false;
   std::atomic<bool> announced_{false};
 };
 

@@ -54,6 +54,8 @@ class Data : public Resource {
   virtual bool shared() const noexcept { return false; }
   virtual bool one_memory() const noexcept { return shared(); }
   virtual bool steady() const noexcept { return false; }
+  // Whether commands that write it need no order among each other, and so no barriers.
+  virtual bool unordered() const noexcept { return false; }
   static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
   // Whether the host looks at a queue's copy without any command.
   virtual bool host_sees(size_t) const noexcept { return false; }

@@ -267,6 +267,13 @@ uint64_t Queue::last_value() {
   return next_value_ - 1;
 }
 
+uint64_t Queue::next_point() {
+  std::lock_guard lock(mutex_);
+  const bool open =
+      !batches_.empty() && batches_.back()->size() < kBatchSize && batches_.back()->value > sealed_;
+  return open ? batches_.back()->value : next_value_;
+}
+
 void Queue::push_out(uint64_t value, Patience patience) {
   while (submitted_.load(std::memory_order_acquire) < value && submit_next(patience)) {
   }

@@ -89,6 +89,7 @@ class Queue {
   void raise_failures(uint64_t last) { failures_.check(last); }
   void raise_failures(uint64_t before, uint64_t last) { failures_.check(before, last); }
   uint64_t last_value();       // of everything appended so far
+  uint64_t next_point();       // the first that what is appended next can follow
   void flush(uint64_t value);  // submits up to this value, and does not wait for it
   uint64_t backlog();          // batches that the device has not finished
   // What it was given and has not finished, and more where the device is lost; "": nothing. See
