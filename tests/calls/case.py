@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,8 @@ class Case:
         Where the names of arguments are, if not in `function`; "" for those in `names`.
     names
         Further names that a refusal may give.
+    seed
+        What the generator of the call begins with: SEED in `lines` and `truth`.
     """
 
     function: str
@@ -95,6 +97,12 @@ class Case:
     excuse: str = ""
     signature: str | None = None
     names: tuple[str, ...] = ()
+    seed: int | None = None
+
+    def renew(self, round: int) -> Case:
+        """Return the same call with other values."""
+        hosts = {name: replace(each, seed=each.seed + 104729 * round) for name, each in self.arrays.items()}
+        return replace(self, arrays=hosts, seed=None if self.seed is None else self.seed + round)
 
     @property
     def variants(self) -> int:
@@ -103,7 +111,11 @@ class Case:
 
     def expectations(self, variant: int) -> tuple[Expected, ...]:
         """Return what is expected of a set of values; raises what NumPy raises."""
-        namespace = {**TRUTHS, **{name: each.make(variant) for name, each in self.arrays.items()}}
+        namespace = {
+            **TRUTHS,
+            "SEED": self.seed,
+            **{name: each.make(variant) for name, each in self.arrays.items()},
+        }
         with np.errstate(all="ignore"):
             found = eval(self.truth, namespace)
         return tuple(expected(each) for each in (found if isinstance(found, tuple) else (found,)))

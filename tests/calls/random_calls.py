@@ -1,16 +1,18 @@
 """Random calls of the public functions on arrays, against NumPy.
 
-    python -m tests.calls.random_calls --count 1000 --seed 0 --jobs 2 --only scans,sorts
+    python -m tests.calls.random_calls --count 1000 --seed 0 --jobs 2 --only scans,sorts --repeat 4
 
 Each call gives what NumPy gives, or is refused by an exception of ours that names an argument; what does
 neither is made smaller and written as lines of Python. Gaps, calls that are refused though NumPy computes
 them and the documentation does not say so, are listed for themselves and are no failures. Calls run in
-processes of their own, so that a crash or a hang ends only one.
+processes of their own, so that a crash or a hang ends only one. With --repeat each call is made so many
+times, with other values each time and another call of the function in between.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -48,7 +50,19 @@ def write(choices: Choices, function: str) -> Any:
     raise KeyError(function)
 
 
-def answer_tasks(examples: int, seconds: float) -> None:
+def check(
+    function: str, choices: Choices, known: set[str], seconds: float, repeat: int = 1
+) -> tuple[Any, list[int]]:
+    """Make a call by choices, so many times; a failure that is not known is made smaller first."""
+    from . import repeating, running
+
+    if repeat > 1:
+        writer = functools.partial(repeating.write_series, rounds=repeat)
+        return running.check(writer, repeating.run_series, function, choices, known, seconds)
+    return running.check(write, running.run, function, choices, known, seconds)
+
+
+def answer_tasks(examples: int, seconds: float, repeat: int) -> None:
     """Make the calls whose seeds and functions come in, one JSON line each; answer likewise."""
     from . import running
 
@@ -61,7 +75,7 @@ def answer_tasks(examples: int, seconds: float) -> None:
         known = {cause for cause, count in seen.items() if count >= examples}
         start = time.monotonic()
         try:
-            found, made = running.check(write, function, Choices(seed=seed), known, seconds)
+            found, made = check(function, Choices(seed=seed), known, seconds, repeat)
             answer = [found.verdict, found.cause, found.text, made]
             if found.cause:
                 seen[found.cause] += 1
@@ -164,6 +178,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=200, help="how many calls")
     parser.add_argument("--seed", type=int, default=0, help="with which to begin")
+    parser.add_argument("--repeat", type=int, default=1, help="how often to make each")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
         "--only", default=",".join(FAMILIES), help="families or functions, with commas between"
@@ -176,7 +191,7 @@ def main() -> int:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
-        answer_tasks(given.examples, given.shrink)
+        answer_tasks(given.examples, given.shrink, given.repeat)
         return 0
     tasks = chosen(given.seed, given.count, tuple(given.only.split(",")))
     if given.show:
@@ -184,7 +199,7 @@ def main() -> int:
             print(f"# seed {task[0]}, {task[2]}", shown(task), "", sep="\n")
         return 0
     record = Record(given.examples, given.lines)
-    options = [f"--examples={given.examples}", f"--shrink={given.shrink}"]
+    options = [f"--examples={given.examples}", f"--shrink={given.shrink}", f"--repeat={given.repeat}"]
     workers = [Calls(options) for _ in range(min(given.jobs, max(1, len(tasks))))]
     drive(tasks, workers, given.timeout, record.add)
     record.finish(given.count)

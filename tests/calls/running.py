@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -99,13 +99,17 @@ class _Run:
         ]
         self.namespace: dict[str, Any] = {
             "np": np, "vd": vd, "vc": vc, "maps": maps, "values": values, "draws": draws, "memory": memory,
-            "kernels": kernels, "fresh": fresh, "the_same": the_same,
+            "kernels": kernels, "fresh": fresh, "the_same": the_same, "SEED": case.seed,
         }  # fmt: skip
 
-    def make_buffers(self) -> None:
+    def make_buffers(self, before: _Run | None = None) -> None:
+        """Make the buffers, or write into those of a run before."""
         for name, each in self.case.arrays.items():
             self.namespace[name] = self.hosts[0][name]
-            self.namespace[name.upper()] = vd.Buffer(each.shape, kind_of(each.kind))
+            known = None if before is None else before.namespace[name.upper()]
+            self.namespace[name.upper()] = (
+                vd.Buffer(each.shape, kind_of(each.kind)) if known is None else known
+            )
         self.write(0)
 
     def write(self, first: int) -> None:
@@ -123,6 +127,9 @@ class _Run:
         if graph is not None:
             self.write(1)
             graph.submit()
+        return self.evaluate_results()
+
+    def evaluate_results(self) -> Any:
         return eval(self.case.results, self.namespace)
 
     def judge(self, results: Any, queue: int, wanted: tuple[Expected, ...]) -> None:
@@ -179,43 +186,81 @@ def run(case: Case) -> Outcome:
     """Make a call, and compare with NumPy."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        right, refusal = expectations(case)
-        with vd.use_context(context_of(case.queues)):
-            return _judged(case, right, refusal)
+        call = Call(case)
+        return call.make() or call.look()
 
 
-def _judged(case: Case, right: list[tuple[Expected, ...]], refusal: str) -> Outcome:
-    this = _Run(case)
-    this.make_buffers()
-    try:
-        results = this.call()
-    except WrongResultError as error:
-        return _failed(case, str(error))
-    except VkDispatchError as error:
-        outcome = _of_refusal(case, error, refusal)
-        return outcome if outcome.verdict == FAILED else (_of_inputs(this, None) or outcome)
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        return _failed(
-            case, f"raised {type(error).__name__}: {error}", f"{where.filename}:{where.lineno} {where.line}"
-        )
-    if refusal:
-        return _failed(case, f"accepted: {refusal}", _shown(results))
-    try:
-        for queue in range(case.queues):
-            this.judge(results, queue, right[queue + case.graph])
-    except WrongResultError as error:
-        return _failed(case, f"wrong: {error}")
-    return _of_inputs(this, results) or Outcome(EQUAL)
+class Call:
+    """A call that is made, and of which the results can be looked at, also again.
 
+    Attributes
+    ----------
+    refusal
+        Why the call has to be refused, or "".
+    """
 
-def _of_inputs(this: _Run, results: Any) -> Outcome | None:
-    try:
-        if results is not None or not this.case.graph:
-            this.check_inputs()
-    except WrongResultError as error:
-        return _failed(this.case, str(error))
-    return None
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._right, self.refusal = expectations(case)
+
+    def make(self, before: Call | None = None) -> Outcome | None:
+        """Make the call; return what came of it if that is known already.
+
+        Parameters
+        ----------
+        before
+            A call of which the arrays are to be used again.
+        """
+        with vd.use_context(context_of(self.case.queues)):
+            self._run = _Run(self.case)
+            self._run.make_buffers(None if before is None else before._run)
+            self.results: Any = None
+            try:
+                self.results = self._run.call()
+            except WrongResultError as error:
+                return _failed(self.case, str(error))
+            except VkDispatchError as error:
+                outcome = _of_refusal(self.case, error, self.refusal)
+                return outcome if outcome.verdict == FAILED else (self._look_at_inputs() or outcome)
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                return _failed(
+                    self.case,
+                    f"raised {type(error).__name__}: {error}",
+                    f"{where.filename}:{where.lineno} {where.line}",
+                )
+            if self.refusal:
+                return _failed(self.case, f"accepted: {self.refusal}", _shown(self.results))
+            return None
+
+    def look(self, *, inputs: bool = True) -> Outcome:
+        """Compare what the call gave with NumPy's result; `inputs`: look whether they are as before."""
+        with vd.use_context(context_of(self.case.queues)):
+            try:
+                for queue in range(self.case.queues):
+                    self._run.judge(self.results, queue, self._right[queue + self.case.graph])
+            except WrongResultError as error:
+                return _failed(self.case, f"wrong: {error}")
+            return (self._look_at_inputs() if inputs else None) or Outcome(EQUAL)
+
+    def look_again(self, *, inputs: bool) -> Outcome:
+        """Compare once more, now that other calls were made."""
+        self.results = self._run.evaluate_results()
+        return self.look(inputs=inputs)
+
+    def drop(self) -> None:
+        """Hold no result any longer, only the arrays."""
+        names = [name.upper() for name in self.case.arrays]
+        self.results = None
+        self._run.namespace = {name: self._run.namespace[name] for name in names}
+
+    def _look_at_inputs(self) -> Outcome | None:
+        try:
+            if self.results is not None or not self.case.graph:
+                self._run.check_inputs()
+        except WrongResultError as error:
+            return _failed(self.case, str(error))
+        return None
 
 
 def _of_refusal(case: Case, error: VkDispatchError, refusal: str) -> Outcome:
@@ -269,8 +314,8 @@ def masked(text: str) -> str:
     return re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "#", first)[:140]
 
 
-def describe(case: Case) -> str:
-    """Return a call as lines of Python."""
+def describe(case: Case, again: bool = False) -> str:
+    """Return a call as lines of Python; `again`: in the buffers of one before."""
     lines = ["import numpy as np", "import vkdispatch as vd"]
     text = " ".join([*case.lines, case.call])
     used = [name for name in ("draws", "kernels", "maps", "memory") if f"{name}." in text + case.results]
@@ -283,15 +328,17 @@ def describe(case: Case) -> str:
         lines.append("from tests.calls.values import values")
     if case.queues > 1:
         lines.append("# in a context of two queues, each with values of its own")
+    if case.seed is not None:
+        lines.append(f"SEED = {case.seed}")
     for each in case.arrays.values():
         lines.append(f"{each.name} = {each.text(0)}")
         if case.queues > 1:
             lines.append(f"{each.name}_of_queue_1 = {each.text(1)}")
-        lines.append(_buffer_line(case, each.name, each.kind, each.shape))
+        lines.append(_buffer_line(each.name, each.kind, each.shape, again))
         if case.queues > 1:
             lines.append(f"{each.name.upper()}.write({each.name}_of_queue_1, 1)")
-    if case.graph:
-        lines.append("GRAPH = vd.CommandGraph()")
+    if case.graph or "GRAPH" in case.call:
+        lines.append(f"GRAPH = {'vd.CommandGraph()' if case.graph else None}")
     lines += [*case.lines, f"result = {case.call}"]
     if case.graph:
         lines += [f"{each.name.upper()}.write({each.text(1)})" for each in case.arrays.values()]
@@ -299,29 +346,35 @@ def describe(case: Case) -> str:
     return "\n".join([*lines, f"# results: {case.results}", f"# right: {case.truth}"])
 
 
-def _buffer_line(case: Case, name: str, kind: str, shape: Shape) -> str:
+def _buffer_line(name: str, kind: str, shape: Shape, again: bool) -> str:
+    if again:
+        return f"{name.upper()}.write({name})"
     if "vec" in kind:
         made = f"vd.Buffer({shape}, vd.{kind})"
         return f"{name.upper()} = {made}; {name.upper()}.write({name})"
     return f"{name.upper()} = vd.asbuffer({name})"
 
 
-Writer = Callable[[Choices, str], Case]
+_Written = TypeVar("_Written")
 
 
 def check(
-    writer: Writer, family: str, choices: Choices, known: set[str], seconds: float = 60.0
+    writer: Callable[[Choices, str], _Written],
+    runner: Callable[[_Written], Outcome],
+    function: str,
+    choices: Choices,
+    known: set[str],
+    seconds: float = 60.0,
 ) -> tuple[Outcome, list[int]]:
     """Make a call by choices; a failure that is not known is made smaller first."""
-    case = writer(choices, family)
-    found = run(case)
+    found = runner(writer(choices, function))
     if found.verdict not in (FAILED, GAP) or found.cause in known:
         return found, choices.made
     kept = [found]
 
     def fails(made: list[int]) -> bool:
         try:
-            again = run(writer(Choices(made), family))
+            again = runner(writer(Choices(made), function))
         except Exception:
             return False
         if (again.verdict, again.cause) == (found.verdict, found.cause):

@@ -12,16 +12,24 @@ import vkdispatch as vd
 
 from . import running
 from .choices import Choices, shrink
-from .random_calls import CRASHED, Calls, tasks_of, write
+from .random_calls import CRASHED, Calls, check, tasks_of, write
 from .surface import FAMILIES, LEFT_OUT, public_functions, writers
 
 _EACH = 15
+_SERIES = 8
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_same_as_numpy(family: str) -> None:
     for seed, _, function in tasks_of(0, _EACH, (family,)):
-        found, _ = running.check(write, function, Choices(seed=seed), set(), 10)
+        found, _ = check(function, Choices(seed=seed), set(), 10)
+        assert found.verdict in (running.EQUAL, running.REFUSED), f"seed {seed}: {found.cause}\n{found.text}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_repeated_calls_same_as_numpy(family: str) -> None:
+    for seed, _, function in tasks_of(500, _SERIES, (family,)):
+        found, _ = check(function, Choices(seed=seed), set(), 10, repeat=4)
         assert found.verdict in (running.EQUAL, running.REFUSED), f"seed {seed}: {found.cause}\n{found.text}"
 
 
@@ -39,7 +47,7 @@ def test_every_public_function_is_called() -> None:
 def made(function: str, seconds: float = 0) -> running.Outcome:
     """Make calls of a function until one fails."""
     for seed in range(60):
-        found, _ = running.check(write, function, Choices(seed=seed), set(), seconds)
+        found, _ = check(function, Choices(seed=seed), set(), seconds)
         if found.verdict not in (running.EQUAL, running.REFUSED):
             return found
     raise AssertionError("no call failed")

@@ -14,8 +14,10 @@ from vkdispatch.arrays.elements import integer_limits
 from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.repeating import call_with_parameters
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import (
     DType,
     float16,
@@ -32,13 +34,23 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.random.checking import (
     checked_dtype,
     checked_graph,
     checked_size,
 )
-from vkdispatch.random.launching import Draw, advance, fill
+from vkdispatch.random.forms import tuning
+from vkdispatch.random.launching import (
+    Draw,
+    advance,
+    block_count,
+    draw_new,
+    fill,
+    fits_one_launch,
+    is_far,
+    tuned,
+)
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.place import Place
 from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, origin, read_state
@@ -463,6 +475,10 @@ class Generator:
         pairs: bool = False,
     ) -> Buffer[Any]:
         shape = checked_size(size, out)
+        if out is None and output_map is None and graph is None and current.chosen is None:
+            drawn = self._drawn_at_once(made, kind, bits, shape, numbers, rejecting, pairs)
+            if drawn is not None:
+                return drawn
         stored = output(output_map, kind, shape)
         buffer = result(out, shape, stored.out_type)
         # the first element may be stored twice
@@ -492,3 +508,46 @@ class Generator:
             # the first element is not made of the word before the others', as the kernel took it to be
             fill(replace(draw, given=waiting), buffer, stored, chosen)
         return buffer
+
+    def _drawn_at_once(
+        self,
+        made: str,
+        kind: DType,
+        bits: int,
+        shape: tuple[int, ...],
+        numbers: tuple[Any, ...],
+        rejecting: bool,
+        pairs: bool,
+    ) -> Buffer[Any] | None:
+        """Return a new buffer of numbers that one launch makes; None, and nothing is taken: it takes more."""
+        size, stream = math.prod(shape), self._at.stream
+        # a word of 64 bits that was half used may come first
+        if size == 0 or (stream.wide and bits == 32) or not fits_one_launch(stream, bits, size):
+            return None
+        count = size + (pairs and size % 2)
+        half = False
+        if bits == 16:
+            stream, place, half = self._at.take_halves(count)
+        else:
+            stream, place, _ = self._at.take(bits, count, halves=False)
+        block, shift = divmod(place % stream.period, stream.block)
+        if is_far(stream, block, 0, block_count(stream, bits, size)):
+            draw = Draw(made, stream, place, bits, half, numbers, rejecting=rejecting)
+            buffer = result(None, shape, kind)
+            fill(draw, buffer, output(None, kind, shape))
+            return buffer
+        options = (
+            made,
+            kind,
+            bits,
+            shape,
+            numbers,
+            rejecting,
+            stream.wide,
+            shift,
+            half,
+            (*tuned(), tuning.few),
+        )
+        words = (*stream.counter(block), *stream.key)
+        drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())
+        return drawn

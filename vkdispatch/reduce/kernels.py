@@ -8,6 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
 from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.output import Sink
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
@@ -33,9 +34,7 @@ _FEW = 32
 _SERIAL = 16
 
 
-def stage_kernel(
-    form: KernelForm, source: Source, accumulator: Accumulator, sink: Any = None
-) -> ShaderFunction:
+def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Trace the kernel of a stage.
 
     Its arguments are the result, unless the form leaves partial results; these, a buffer for each of the
@@ -45,8 +44,7 @@ def stage_kernel(
     """
     arguments: list[tuple[str, Any]] = []
     if form.results_too:
-        kind = accumulator.out_type if sink is None else sink.out_type
-        arguments.append(("reduce_result", buffer[kind]))
+        arguments.append(("reduce_result", buffer[sink.out_type]))
     if form.partial or form.segmented:
         arguments += [(f"reduce_partials{i or ''}", buffer[kind]) for i, kind in enumerate(accumulator.kinds)]
     if form.finishing:
@@ -65,8 +63,7 @@ def stage_kernel(
     numbers = len(arguments)
     if form.results_too:
         arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
-        if sink is not None:
-            arguments += sink.parameters
+        arguments += sink.parameters
 
     def body(*variables: Any) -> None:
         _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
@@ -105,7 +102,7 @@ class _Tracing:
         form: KernelForm,
         source: Source,
         accumulator: Accumulator,
-        sink: Any,
+        sink: Sink,
         variables: Sequence[Any],
         own: int,
         inputs: int,
@@ -435,10 +432,7 @@ class _Tracing:
     def _store_result(self, number: Any, state: State) -> None:
         value = self._accumulator.finish(in_registers(state), self._extra)
         index = vc.to_uint(0) if number is None else number
-        if self._sink is None:
-            self._result[index] = value  # type: ignore[index]
-        else:
-            self._sink.store(self._result, self._kept_for_sink, index, value)
+        self._sink.store(self._result, self._kept_for_sink, index, value)
 
     def _partial(self, number: Any, segment: Any) -> Any:
         """Where a partial result lies."""
