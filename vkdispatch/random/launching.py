@@ -194,10 +194,10 @@ def draw_new(
         Those of the first block's counter and of the key.
     """
     stream = Stream(wide, (0, 0))
-    buffer: Buffer[Any] = result(None, shape, kind)
+    target: Buffer[Any] = result(None, shape, kind)
     draw = Draw(made, stream, 0, bits, half, numbers, rejecting=rejecting)
-    _fill_blocks(draw, buffer, output(None, kind, shape), shift, 0, False, words, None)
-    return buffer
+    _fill_blocks(draw, target, output(None, kind, shape), shift, 0, False, words, None)
+    return target
 
 
 @remembered
