@@ -91,6 +91,31 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     return _run_python
 
 
+class _Patch(pytest.MonkeyPatch):
+    """Changes what functions decide by, of which calls that were made before know nothing."""
+
+    def setattr(self, *args: Any, **kwargs: Any) -> None:
+        super().setattr(*args, **kwargs)
+        _forget_calls()
+
+    def undo(self) -> None:
+        super().undo()
+        _forget_calls()
+
+
+def _forget_calls() -> None:
+    if is_context_initialized():
+        get_context().calls.clear()
+
+
+@pytest.fixture
+def monkeypatch() -> Iterator[pytest.MonkeyPatch]:
+    """Pytest's, after whose changes every call is planned anew."""
+    patch = _Patch()
+    yield patch
+    patch.undo()
+
+
 @pytest.fixture(autouse=True)
 def _no_complaints() -> Iterator[None]:
     """Fail a test whose work makes the validation layer or the hazard checker speak."""

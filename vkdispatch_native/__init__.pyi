@@ -541,18 +541,118 @@ def is_coarse(extent: tuple[int, int, int], width: int, least: int, wide: bool =
     have 64 bits.
     """
 
+class CallRecorder:
+    """Notes what a call of a function on arrays gives to the queues, in the thread that enters it.
+
+    arguments: the buffers among the call's arguments, in order.
+    parameters: what the call is made with in place of its parameters; kernels have to get all of them.
+    """
+
+    arguments: list[Any]
+    parameters: tuple[Any, ...]
+
+    def __enter__(self) -> CallRecorder: ...
+    def __exit__(self, *_: object) -> None: ...
+    def keep(self, results: Sequence[Buffer], finish: Callable[[Any, list[Any], list[Any]], Any]) -> bool:
+        """Have equal calls do the same from now on; False: the call cannot be repeated so.
+
+        results: the buffers made in the call that it returns.
+        finish: makes what an equal call returns, of the context, its `arguments` and its new buffers.
+        """
+
+    def drop(self) -> None:
+        """End: new buffers refer to the recorder for as long as they live, and it refers to nothing."""
+
+def repeat(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    parameters: tuple[int, ...] = (),
+    context: Any = None,
+) -> tuple[Any] | CallRecorder | None:
+    """Do what an equal call came to, and return its result in a tuple. Equal calls may differ in parameters.
+
+    A recorder: it was not made yet, and is to be made while the recorder is entered. None: it cannot be
+    repeated, and is to be made as any call.
+
+    context: where the call is made, if none of its arguments says so.
+    """
+
+def repeated_parameter(make: Callable[[], int]) -> int:
+    """Return `make()`, which is called anew for each equal call where this one is recorded.
+
+    The number must go to kernels as it is.
+    """
+
+def forbid_repeating() -> None:
+    """Have the call that this thread records be no pattern for others: something of it differs each time."""
+
+def refuse_repeating(recorder: CallRecorder) -> None:
+    """Do the same for a call that is over."""
+
+def set_repeated_types(buffer: type, arrays: Sequence[type], plain: Sequence[type]) -> None:
+    """Say which arguments calls can be told apart by.
+
+    buffer: the class of buffers.
+    arrays: classes with a `mapping`, by which they are equal, and `arguments`.
+    plain: classes whose objects are equal where calls are.
+    """
+
+class ArgumentSlot:
+    """What a launcher does with an argument of a call: one of the classes that follow."""
+
+class BufferSlot(ArgumentSlot):
+    """An argument that is a buffer. Offsets are places in the argument block; -1: nothing goes there.
+
+    shape_offset: gets the shape, as an ivec4 (of a wide launcher: four int64).
+    planar: the kernel indexes it by two axes: the shape must have no third.
+    most_bytes: what a buffer may have; 0: any number.
+    address_offset: gets its address (uint64), by which it is reached in place of the binding.
+    length_offset: gets its bytes (uint64).
+    element, twin: the objects of which its `var_type` must be one; None: any.
+    """
+
+    def __init__(
+        self,
+        *,
+        binding: int,
+        shape_offset: int = -1,
+        reads: bool = True,
+        writes: bool = True,
+        planar: bool = False,
+        most_bytes: int = 0,
+        address_offset: int = -1,
+        length_offset: int = -1,
+        element: object = None,
+        twin: object = None,
+    ) -> None: ...
+
+class SamplerSlot(ArgumentSlot):
+    """An argument that is a sampler. `texels`: 0 float, 1 int, 2 unsigned."""
+
+    def __init__(self, *, binding: int, view_type: int, texels: int, reads: bool = True) -> None: ...
+
+class ImageSlot(ArgumentSlot):
+    """An argument that is a storage image of a VkFormat."""
+
+    def __init__(
+        self, *, binding: int, view_type: int, format: int, reads: bool = True, writes: bool = True
+    ) -> None: ...
+
+class ScalarSlot(ArgumentSlot):
+    """An argument that is a number; the launcher packs it as `struct` does for this format character."""
+
+    def __init__(self, *, offset: int, code: str) -> None: ...
+
+class ValueSlot(ArgumentSlot):
+    """An argument that is any other value; the launcher's `pack(position, value)` gives its bytes."""
+
+    def __init__(self, *, offset: int, size: int) -> None: ...
+
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and queues a dispatch in one native call.
 
-    slots: one per shader argument, in call order:
-        ("buffer", binding, shape_offset or -1, reads, writes, planar=False, most bytes or 0,
-         address_offset or -1, length_offset or -1)
-            With an address_offset it is not bound, but reached by the address (uint64) that goes there; its
-            bytes (uint64) go to the length_offset.
-        ("sampler", binding, view type, 0 float, 1 int or 2 unsigned texels, reads, False)
-        ("image", binding, view type, format, reads, writes)
-        ("scalar", offset, struct format character)    packed here
-        ("value", offset, size)     packed by `pack(position, value) -> bytes`
+    slots: one per shader argument, in call order.
     exec_offset: where the uvec3 execution limit lies in the argument block, or -1.
     local_size: elements along each axis that a workgroup does.
     groups_offset: where the uvec3 true group count of a folded plan lies, or -1.
@@ -564,7 +664,7 @@ class Launcher:
         self,
         engine: Engine,
         plan: Plan,
-        slots: Sequence[tuple[Any, ...]],
+        slots: Sequence[ArgumentSlot],
         argument_size: int,
         uniform_binding: int,
         exec_offset: int,

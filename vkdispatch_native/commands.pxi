@@ -179,7 +179,8 @@ cdef class CommandList:
         return self.ptr
 
     cdef int enter(self) except -1:
-        """Keep what belongs to the list until leave()."""
+        """Keep what belongs to the list until leave(), for work with it."""
+        mark_unfit()
         with cython.critical_section(self):
             self.open()
             self.users += 1

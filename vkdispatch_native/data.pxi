@@ -43,7 +43,7 @@ cdef class Data:
         return 0
 
     cdef int enter(self, noun) except -1:
-        """Keep what belongs to this object until leave()."""
+        """Keep what belongs to this object until leave(), for a transfer."""
         with cython.critical_section(self):
             self.check_alive(noun)
             self.users += 1
@@ -165,6 +165,9 @@ cdef object _points(vector[CppPoint]& points):
 
 cdef class Buffer(Data):
     cdef CppBuffer* ptr
+    cdef CallRecorder recorder  # of the call that has made it
+    cdef size_t recorded_slot
+    cdef object __weakref__
 
     def __init__(self, Engine engine not None, uint64_t size, bint shared=False):
         cdef CppEngine* e = engine.open()
@@ -174,6 +177,8 @@ cdef class Buffer(Data):
         with nogil:
             self.ptr = e.create_buffer(size, shared)
             self.resource = self.ptr
+        if call_recorder != NULL:
+            (<CallRecorder>call_recorder).note_created(self, size, shared)
 
     @staticmethod
     def over(HostBlock block not None):
@@ -225,6 +230,8 @@ cdef class Buffer(Data):
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
         cdef uint64_t value
+        if call_recorder != NULL:
+            (<CallRecorder>call_recorder).note_written(self, queue)
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -250,6 +257,7 @@ cdef class Buffer(Data):
         cdef cbool done = False
         cdef byte* target
         cdef uint64_t size
+        mark_unfit()
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
         self.enter("buffer")
@@ -285,6 +293,7 @@ cdef class Buffer(Data):
         cdef CppPinned* block = NULL
         cdef const byte* source
         cdef uint64_t done, size
+        mark_unfit()
         queues = _queue_range(self.engine, queue)
         cdef HostMemory host
         self.enter("buffer")
@@ -321,6 +330,7 @@ cdef class Buffer(Data):
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
         cdef CppPoint point
+        mark_unfit()
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
         self.enter("buffer")
@@ -342,6 +352,7 @@ cdef class Buffer(Data):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t first, second
+        mark_unfit()
         (first,) = _queue_range(self.engine, source) if source >= 0 else (0,)
         (second,) = _queue_range(self.engine, target) if target >= 0 else (0,)
         self.enter("buffer")
@@ -366,6 +377,8 @@ cdef class Buffer(Data):
                     raise ValueError(f"source: {source.ptr.size()} bytes cannot fill a buffer of {self.ptr.size()} bytes")
                 queues = _queue_range(self.engine, queue)
                 first, last = queues[0], queues[-1] + 1
+                if call_recorder != NULL:
+                    (<CallRecorder>call_recorder).note_copy(self, source, queue)
                 with nogil:
                     crowded = engine.copy(self.ptr[0], source.ptr[0], first, last)
                     if crowded:
@@ -376,6 +389,8 @@ cdef class Buffer(Data):
             self.leave()
 
     def mark(self, bint steady):
+        if call_recorder != NULL and self.recorder is <CallRecorder>call_recorder:
+            self.recorder.note_mark(self, steady)
         if steady:
             self.open().set_steady()
         else:

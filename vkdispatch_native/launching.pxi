@@ -3,7 +3,7 @@
 # ---- launching
 
 cdef enum SlotKind:
-    BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT, SCALAR_SLOT, VALUE_SLOT
+    NO_SLOT, BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT, SCALAR_SLOT, VALUE_SLOT
 
 cdef struct Slot:
     SlotKind kind
@@ -24,6 +24,80 @@ cdef struct Slot:
     cbool writes
     int view_type  # of an image
     int kind_or_format  # of a sampled image: vkd::Numeric; of a storage image: VkFormat
+
+
+# Slots are made once and stay as they are: launchers copy the struct, and keep the object for what it points to.
+cdef class ArgumentSlot:
+    cdef Slot slot
+
+
+@cython.final
+cdef class BufferSlot(ArgumentSlot):
+    cdef object element, twin
+
+    def __cinit__(self, *, uint32_t binding, int shape_offset=-1, bint reads=True, bint writes=True,
+                  bint planar=False, uint64_t most_bytes=0, int address_offset=-1, int length_offset=-1,
+                  element=None, twin=None):
+        self.slot.kind = BUFFER_SLOT
+        self.slot.binding = binding
+        self.slot.has_shape, self.slot.offset = shape_offset >= 0, max(shape_offset, 0)
+        self.slot.reads, self.slot.writes, self.slot.planar = reads, writes, planar
+        self.slot.most = most_bytes
+        self.slot.addressed, self.slot.address_offset = address_offset >= 0, max(address_offset, 0)
+        self.slot.has_length, self.slot.length_offset = length_offset >= 0, max(length_offset, 0)
+        self.element, self.twin = element, twin
+        if element is not None:
+            self.slot.element, self.slot.twin = <PyObject*>element, <PyObject*>twin
+
+
+@cython.final
+cdef class SamplerSlot(ArgumentSlot):
+    def __cinit__(self, *, uint32_t binding, int view_type, int texels, bint reads=True):
+        self.slot.kind = SAMPLER_SLOT
+        self.slot.binding, self.slot.view_type, self.slot.kind_or_format = binding, view_type, texels
+        self.slot.reads = reads
+
+
+@cython.final
+cdef class ImageSlot(ArgumentSlot):
+    def __cinit__(self, *, uint32_t binding, int view_type, int format, bint reads=True, bint writes=True):
+        self.slot.kind = IMAGE_SLOT
+        self.slot.binding, self.slot.view_type, self.slot.kind_or_format = binding, view_type, format
+        self.slot.reads, self.slot.writes = reads, writes
+
+
+cdef dict _SCALAR_SIZES = {"h": 2, "H": 2, "f": 4, "i": 4, "I": 4, "d": 8, "q": 8, "Q": 8}
+
+
+@cython.final
+cdef class ScalarSlot(ArgumentSlot):
+    def __cinit__(self, *, uint32_t offset, str code not None):
+        if code not in _SCALAR_SIZES:
+            raise ValueError(f"code: expected one of {', '.join(_SCALAR_SIZES)}, got {code!r}")
+        self.slot.kind = SCALAR_SLOT
+        self.slot.offset, self.slot.size, self.slot.code = offset, _SCALAR_SIZES[code], ord(code)
+
+
+@cython.final
+cdef class ValueSlot(ArgumentSlot):
+    def __cinit__(self, *, uint32_t offset, uint32_t size):
+        self.slot.kind = VALUE_SLOT
+        self.slot.offset, self.slot.size = offset, size
+
+
+cdef uint64_t _end_of(const Slot& slot) noexcept:
+    """Where the last byte ends that a slot takes of the argument block."""
+    cdef uint64_t end = <uint64_t>slot.offset + slot.size
+    if slot.addressed:
+        end = max(end, <uint64_t>slot.address_offset + 8)
+    if slot.has_length:
+        end = max(end, <uint64_t>slot.length_offset + 8)
+    return end
+
+
+cdef uint32_t _descriptor_of(const Slot& slot) noexcept:
+    """The VkDescriptorType that a slot is bound as."""
+    return STORAGE_BUFFER if slot.kind == BUFFER_SLOT else SAMPLED_IMAGE if slot.kind == SAMPLER_SLOT else STORAGE_IMAGE
 
 
 cdef bint _pack_scalar(char code, char* target, object value):
@@ -114,6 +188,7 @@ cdef class Launcher:
         cdef vector[Slot] bound_slots
         cdef int axis
         cdef int resources = 0
+        cdef tuple described = tuple(slots)
         cdef int64_t farthest = max(exec_offset + (12 if wide and exec_offset >= 0 else 0), groups_offset)
         if self.engine is not None:
             raise RuntimeError("a launcher is initialized once")
@@ -126,63 +201,23 @@ cdef class Launcher:
             raise ValueError(f"{plan.open().binding_count()} bound buffers and images are more than {MAX_BINDINGS}")
         bound = {uniform_binding} if uniform_binding >= 0 else set()
         kinds = {}  # binding -> VK_DESCRIPTOR_TYPE_*
-        for item in slots:
-            memset(&slot, 0, sizeof(slot))
-            if item[0] == "buffer":
-                slot.kind = BUFFER_SLOT
-                slot.binding = item[1]
-                slot.has_shape = item[2] >= 0
-                slot.offset = item[2] if item[2] >= 0 else 0
-                slot.size = (32 if wide else 16) if item[2] >= 0 else 0
-                slot.reads = item[3]
-                slot.writes = item[4]
-                slot.planar = len(item) > 5 and item[5]
-                slot.most = item[6] if len(item) > 6 else 0
-                slot.addressed = len(item) > 7 and item[7] >= 0
-                slot.has_length = len(item) > 8 and item[8] >= 0
-                if len(item) > 9 and item[9] is not None:
-                    slot.element, slot.twin = <PyObject*>item[9], <PyObject*>item[10]
-                if slot.addressed:
-                    slot.address_offset = item[7]
-                if slot.has_length:
-                    slot.length_offset = item[8]
-                if max(slot.address_offset + (8 if slot.addressed else 0),
-                       slot.length_offset + (8 if slot.has_length else 0)) > <uint64_t>argument_size:
-                    raise ValueError("slots: a slot lies beyond the argument block")
-                if not slot.addressed:
-                    if int(item[1]) in bound:
-                        raise ValueError(f"slots: binding {item[1]} is bound twice")
-                    bound.add(int(item[1]))
-            elif item[0] in ("sampler", "image"):
-                slot.kind = SAMPLER_SLOT if item[0] == "sampler" else IMAGE_SLOT
-                slot.binding = item[1]
-                slot.view_type = item[2]
-                slot.kind_or_format = item[3]
-                slot.reads = item[4]
-                slot.writes = item[5] and slot.kind == IMAGE_SLOT
-                if int(item[1]) in bound:
-                    raise ValueError(f"slots: binding {item[1]} is bound twice")
-                bound.add(int(item[1]))
-            elif item[0] == "scalar":
-                slot.kind = SCALAR_SLOT
-                slot.offset = item[1]
-                slot.code = ord(item[2])
-                if item[2] not in "fdihqIHQ":
-                    raise ValueError(f"slots: unknown scalar code {item[2]!r}")
-                slot.size = {"h": 2, "H": 2, "d": 8, "q": 8, "Q": 8}.get(item[2], 4)
-            elif item[0] == "value":
-                slot.kind = VALUE_SLOT
-                slot.offset = item[1]
-                slot.size = item[2]
-            else:
-                raise ValueError(f"slots: unknown kind {item[0]!r}")
-            if <uint64_t>slot.offset + slot.size > argument_size:
+        for item in described:
+            if not isinstance(item, ArgumentSlot) or (<ArgumentSlot>item).slot.kind == NO_SLOT:
+                raise TypeError(f"slots: expected a BufferSlot, SamplerSlot, ImageSlot, ScalarSlot or ValueSlot, got "
+                                f"{item!r}")
+            slot = (<ArgumentSlot>item).slot
+            if slot.has_shape:
+                slot.size = 32 if wide else 16
+            if _end_of(slot) > argument_size:
                 raise ValueError("slots: a slot lies beyond the argument block")
+            if slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT):
+                resources += 1
+                if not slot.addressed:
+                    if slot.binding in bound:
+                        raise ValueError(f"slots: binding {slot.binding} is bound twice")
+                    bound.add(slot.binding)
+                    kinds[slot.binding] = _descriptor_of(slot)
             bound_slots.push_back(slot)
-            resources += slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT)
-            if slot.kind in (BUFFER_SLOT, SAMPLER_SLOT, IMAGE_SLOT) and not slot.addressed:
-                kinds[int(item[1])] = {BUFFER_SLOT: STORAGE_BUFFER, SAMPLER_SLOT: SAMPLED_IMAGE}.get(
-                    slot.kind, STORAGE_IMAGE)
         if resources > MAX_BINDINGS:
             raise ValueError(f"slots: {resources} buffers and images are more than {MAX_BINDINGS}")
         if bound != set(range(plan.open().binding_count())):
@@ -198,7 +233,7 @@ cdef class Launcher:
             if self.local_size[axis] == 0 or self.max_groups[axis] == 0:
                 raise ValueError("local_size, max_groups: expected positive ints")
         self.slots = bound_slots
-        self.described = tuple(slots)
+        self.described = described
         self.engine = engine
         self.plan = plan
         self.argument_size = argument_size
@@ -425,6 +460,8 @@ cdef class Launcher:
         try:
             if not self.prepare(arguments, limit, limit_is_groups, block, bindings, &dispatch, None):
                 return False
+            if call_recorder != NULL:
+                (<CallRecorder>call_recorder).note_launch(self, arguments, dispatch, queue)
             if engine.queue_count() == 1:
                 crowded = engine.append(dispatch, first, last)
             else:  # whoever shares memory between queues may be waiting with the lock for it
@@ -447,6 +484,7 @@ cdef class Launcher:
         cdef unsigned int hold
         cdef bint done = False
         commands.open()
+        mark_unfit()
         if commands.engine is not self.engine:
             return None
         engine = self.engine.open()

@@ -420,6 +420,7 @@ cdef class Engine:
     cdef int wait(self, size_t queue, uint64_t value, bint alone=False) except -1:
         """Wait for what a queue was given up to a batch. Raise what failed: in all of it, or in this batch alone."""
         cdef CppEngine* engine = self.open()
+        mark_unfit()
         with nogil:
             engine.wait(queue, value, FOREVER, alone)
         return 0
@@ -464,6 +465,7 @@ cdef class Engine:
     def wait_for(self, size_t queue, uint64_t value, bint block):
         cdef CppEngine* engine = self.open()
         cdef cbool done
+        mark_unfit()
         with nogil:
             done = engine.wait(queue, value, FOREVER if block else 0, False)
         return bool(done)
@@ -480,6 +482,7 @@ cdef class Engine:
         cdef uint64_t value
         cdef uint64_t left_ns = FOREVER
         cdef cbool done
+        mark_unfit()
         for slot, value in points:
             if timeout is not None:
                 left_ns = <uint64_t>(min(max(end - monotonic(), 0.0), MOST_SECONDS) * 1e9)
@@ -564,5 +567,6 @@ cdef atomic[uint64_t] _destroyed
 include "data.pxi"
 include "commands.pxi"
 include "launching.pxi"
+include "repeating.pxi"
 include "timing.pxi"
 include "fft.pxi"

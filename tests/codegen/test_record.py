@@ -134,3 +134,73 @@ def test_what_the_first_record_of_a_class_refuses(args: tuple[Any, ...], kwargs:
         Some(*args, **kwargs)
     assert str(early.value) == str(late.value)
     assert "__init__() " in str(early.value)
+
+
+def _compared() -> tuple[type[Any], type[Any]]:
+    """Return records that nobody has compared yet."""
+
+    @record
+    class Some:
+        name: str
+        size: float
+        rest: Any = field(default=None, hidden=True)
+
+    @record
+    class Other:
+        name: str
+        size: float
+
+    return Some, Other
+
+
+def test_comparisons_and_hashes_stay_the_same_once_they_are_compiled() -> None:
+    nan = float("nan")
+    some, other = _compared()
+    pairs = [
+        (some("a", 1), some("a", 1.0, "ignored")),
+        (some("a", 1), some("a", 2)),
+        (some("a", 1), some("b", 1)),
+        (some("a", nan), some("a", nan)),  # the same object
+        (some("a", nan), some("a", float("nan"))),
+        (some("a", 1), other("a", 1)),
+        (some("a", 1), ("a", 1)),
+        (some("a", 1), None),
+    ]
+
+    def results() -> list[Any]:
+        equal = [(a == b, b == a, a != b, a.__eq__(b)) for a, b in pairs]
+        return [equal, [hash(item) for pair in pairs for item in pair if item is not None]]
+
+    first = results()
+    assert [row[0] for row in first[0]] == [True, False, False, True, False, False, False, False]
+    assert [row[2] for row in first[0]] == [not row[0] for row in first[0]]
+    assert first[0][5][3] is NotImplemented and first[0][6][3] is NotImplemented
+    assert first[1][0] == first[1][1]
+    for _ in range(20):
+        assert results() == first
+    assert inspect.isfunction(vars(some)["__eq__"]) and inspect.isfunction(vars(some)["__hash__"])
+    assert some.__eq__.__qualname__ == f"{some.__qualname__}.__eq__"
+
+
+def test_a_record_that_is_compared_rarely_costs_no_compilation() -> None:
+    some, _ = _compared()
+    assert some("a", 1) == some("a", 1) and len({some("a", 1), some("a", 1)}) == 1
+    assert not inspect.isfunction(vars(some)["__eq__"]) and not inspect.isfunction(vars(some)["__hash__"])
+
+
+@pytest.mark.parametrize("times", [1, 40])
+def test_a_value_without_hash_and_an_unequal_one_raise_as_they_do_in_tuples(times: int) -> None:
+    class Odd:
+        __hash__ = object.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            raise ArithmeticError("not comparable")
+
+    some, _ = _compared()
+    for _ in range(times):
+        with pytest.raises(TypeError, match="unhashable type: 'list'"):
+            hash(some("a", []))
+        with pytest.raises(ArithmeticError):
+            _ = some("a", Odd()) == some("a", Odd())
+        odd = Odd()
+        assert some("a", odd) == some("a", odd)

@@ -9,6 +9,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
 from vkdispatch.matrices import planning
@@ -18,7 +19,7 @@ from .products import check, numbers, swapped
 
 def has_cooperative_matrices() -> bool:
     """Return whether the device multiplies halves by cooperative matrices."""
-    return planning.subgroup_product(vd.get_devices()[0], f16) is not None
+    return planning.subgroup_product(device_facts(), f16) is not None
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
@@ -106,7 +107,7 @@ def test_words_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of which each invocation brings several words, as GPUs use them."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    product = planning.subgroup_product(vd.get_devices()[0], f16)
+    product = planning.subgroup_product(device_facts(), f16)
     assert product is not None
     m, n, k = product.m, product.n, product.k
     tile = planning.SubgroupTile(2 * m, 2 * n, 4 * k, m, n, 1.0)
@@ -120,7 +121,7 @@ def test_a_kernel_of_ones_own() -> None:
     """The example of the docs, where it can run."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    product = planning.subgroup_product(vd.get_devices()[0], f16)
+    product = planning.subgroup_product(device_facts(), f16)
     assert product is not None
     m, n, k = product.m, product.n, product.k
 

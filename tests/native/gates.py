@@ -63,7 +63,7 @@ class Gate:
         self.done = Array(engine, np.zeros(1, np.uint32))
         self._host = _Host(engine)
         self._plan = native.Plan(engine, native.compile_glsl(_HOLD), [1, 1], 0, "hold")
-        slots = [("buffer", 0, -1, True, False), ("buffer", 1, -1, True, True)]
+        slots = [native.BufferSlot(binding=0, writes=False), native.BufferSlot(binding=1)]
         limits = ((32, 1, 1), (65535,) * 3, None)
         self._launcher = native.Launcher(engine, self._plan, slots, 0, -1, -1, -1, *limits)
         self._point = 0

@@ -89,5 +89,5 @@ class Array:
 def affine_launcher(engine: native.Engine) -> tuple[native.Plan, native.Launcher]:
     """Return the plan of `AFFINE` and a launcher of (buffer, factor)."""
     plan = native.Plan(engine, native.compile_glsl(AFFINE), [1], 16, "affine")
-    slots = [("buffer", 0, -1, True, True), ("scalar", 12, "f")]
+    slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=12, code="f")]
     return plan, native.Launcher(engine, plan, slots, 16, -1, 0, -1, (64, 1, 1), (65535, 65535, 65535), None)

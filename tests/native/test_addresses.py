@@ -27,12 +27,13 @@ void main() {
 }
 """
 SIZE = 76
-SLOT = ("buffer", 0, 40, True, True, False, 0, 24, 32)
-FACTOR = ("scalar", 72, "f")
+PLACES = {"shape_offset": 40, "address_offset": 24, "length_offset": 32}
+SLOT = native.BufferSlot(binding=0, **PLACES)
+FACTOR = native.ScalarSlot(offset=72, code="f")
 
 
 def addressed(
-    engine: native.Engine, slot: tuple[object, ...] = SLOT, source: str = SOURCE, binding: int = -1
+    engine: native.Engine, slot: native.BufferSlot = SLOT, source: str = SOURCE, binding: int = -1
 ) -> native.Launcher:
     """Return a launcher of (buffer, factor)."""
     types, pushed = ([], SIZE) if binding < 0 else ([3], 0)
@@ -109,28 +110,29 @@ def test_large_shapes_and_sizes_are_refused_by_the_narrow(able: native.Engine) -
     array = Array(able, np.zeros(8, np.float32))
     array.shader_shape = (1 << 31, 1, 1, 1 << 31)
     assert addressed(able).launch((array, 1.0), 1, False)
-    narrow = ("buffer", 0, 40, True, True, False, 0, 24, 32)
     plan = native.Plan(able, native.compile_glsl(SOURCE), [], SIZE, "narrow")
-    launcher = native.Launcher(able, plan, [narrow, FACTOR], SIZE, -1, 0, -1, (64, 1, 1), (65535,) * 3, None)
+    launcher = native.Launcher(able, plan, [SLOT, FACTOR], SIZE, -1, 0, -1, (64, 1, 1), (65535,) * 3, None)
     assert not launcher.launch((array, 1.0), 1, False)
-    assert not addressed(able, (*SLOT[:6], 31, *SLOT[7:])).launch((array, 1.0), 1, False)
-    assert addressed(able, (*SLOT[:6], 32, *SLOT[7:])).launch((array, 1.0), 1, False)
+    for most, taken in ((31, False), (32, True)):
+        slot = native.BufferSlot(binding=0, most_bytes=most, **PLACES)
+        assert addressed(able, slot).launch((array, 1.0), 1, False) == taken
     # more workgroups than there are
     assert not addressed(able).launch((array, 1.0), 1 << 33, False)
     assert not addressed(able).launch((array, 1.0), 1 << 60, False)
 
 
 @pytest.mark.parametrize(
-    "slot",
+    "places",
     [
-        (*SLOT[:7], SIZE - 7, -1),
-        (*SLOT[:7], 24, SIZE - 7),
-        (*SLOT[:2], SIZE - 31, *SLOT[3:]),
+        {"address_offset": SIZE - 7, "length_offset": -1},
+        {"length_offset": SIZE - 7},
+        {"shape_offset": SIZE - 31},
+        {"address_offset": 2**31 - 1},
     ],
 )
-def test_places_beyond_the_arguments(able: native.Engine, slot: tuple[object, ...]) -> None:
+def test_places_beyond_the_arguments(able: native.Engine, places: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="beyond the argument block"):
-        addressed(able, slot)
+        addressed(able, native.BufferSlot(binding=0, **(PLACES | places)))
 
 
 def test_a_limit_beyond_the_arguments(able: native.Engine) -> None:
@@ -149,7 +151,7 @@ def test_wide_launches_without_a_limit(able: native.Engine) -> None:
         + "void main() { Data(PC.address).data[gl_GlobalInvocationID.x] = 3.0; }"
     )
     plan = native.Plan(able, native.compile_glsl(source), [], 8, "unlimited")
-    slot = ("buffer", 0, -1, False, True, False, 0, 0, -1)
+    slot = native.BufferSlot(binding=0, reads=False, address_offset=0)
     launcher = native.Launcher(able, plan, [slot], 8, -1, -1, -1, (64, 1, 1), (65535,) * 3, None, wide=True)
     array = Array(able, np.zeros(64, np.float32))
     assert launcher.launch((array,), 1, True)

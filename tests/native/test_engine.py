@@ -72,7 +72,7 @@ def test_launch_declines_what_is_out_of_the_ordinary(
 def test_dependent_launches_run_in_order(engine: native.Engine) -> None:
     a, b = Array(engine, np.arange(1000, dtype=np.float32)), Array(engine, np.zeros(1000, np.float32))
     plan = native.Plan(engine, native.compile_glsl(ROTATE), [1, 1], 12, "rotate")
-    slots = [("buffer", 0, -1, True, False), ("buffer", 1, -1, False, True)]
+    slots = [native.BufferSlot(binding=0, writes=False), native.BufferSlot(binding=1, reads=False)]
     launcher = native.Launcher(engine, plan, slots, 12, -1, 0, -1, (64, 1, 1), (65535,) * 3, None)
     for _ in range(150):
         assert launcher.launch((a, b), 1000, False)
@@ -222,7 +222,7 @@ def test_uniform_arguments(engine: native.Engine) -> None:
     array = Array(engine, np.ones(10, np.float32))
     size = 16 + 96 * 4
     plan = native.Plan(engine, native.compile_glsl(AFFINE_UNIFORM), [3, 1], 0, "affine")
-    slots = [("buffer", 1, -1, True, True), ("scalar", 12, "f")]
+    slots = [native.BufferSlot(binding=1), native.ScalarSlot(offset=12, code="f")]
     launcher = native.Launcher(engine, plan, slots, size, 0, 0, -1, (64, 1, 1), (65535,) * 3, None)
     for _ in range(500):  # more than one block of uniform memory
         assert launcher.launch((array, 1.0), 10, False)

@@ -69,7 +69,7 @@ def lets_others_run(work: Callable[[], object], tries: int = 300) -> bool:
 
 def spinning(engine: native.Engine) -> tuple[native.Plan, native.Launcher, Array]:
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
-    slots = [("buffer", 0, -1, True, True), ("scalar", 0, "I")]
+    slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=0, code="I")]
     launcher = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
     return plan, launcher, Array(engine, np.ones(1, np.uint32))
 

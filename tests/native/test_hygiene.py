@@ -69,7 +69,7 @@ def warm(engine: native.Engine, launch: Callable[[], object]) -> None:
 
 def uniform_launcher(engine: native.Engine) -> native.Launcher:
     plan = native.Plan(engine, native.compile_glsl(AFFINE_UNIFORM), [3, 1], 0, "affine_uniform")
-    slots = [("buffer", 1, -1, True, True), ("scalar", 12, "f")]
+    slots = [native.BufferSlot(binding=1), native.ScalarSlot(offset=12, code="f")]
     return native.Launcher(engine, plan, slots, 400, 0, 0, -1, (64, 1, 1), (65535,) * 3, None)
 
 

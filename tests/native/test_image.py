@@ -74,19 +74,28 @@ class Seen:
         self._native = native.Sampler(picture._native, *NEAREST_REPEAT)
 
 
-def launcher(engine: native.Engine, source: str, slots: list[tuple[Any, ...]], size: int) -> native.Launcher:
-    kinds = [SAMPLER if slot[0] == "sampler" else STORAGE_IMAGE for slot in slots if slot[0] != "scalar"]
+def launcher(
+    engine: native.Engine, source: str, slots: list[native.ArgumentSlot], size: int
+) -> native.Launcher:
+    descriptors = {native.SamplerSlot: SAMPLER, native.ImageSlot: STORAGE_IMAGE}
+    kinds = [descriptors[type(slot)] for slot in slots if type(slot) in descriptors]
     plan = native.Plan(engine, native.compile_glsl(source), kinds, size, "image kernel")
     return native.Launcher(engine, plan, slots, size, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
 
 
 def rotation(engine: native.Engine) -> native.Launcher:
-    slots = [("sampler", 0, D2, 0, True, False), ("image", 1, D2, R32_SFLOAT, False, True)]
+    slots = [
+        native.SamplerSlot(binding=0, view_type=D2, texels=0),
+        native.ImageSlot(binding=1, view_type=D2, format=R32_SFLOAT, reads=False),
+    ]
     return launcher(engine, ROTATE, slots, 0)
 
 
 def addition(engine: native.Engine) -> native.Launcher:
-    slots = [("image", 0, D2, R32_SFLOAT, True, True), ("scalar", 0, "I")]
+    slots = [
+        native.ImageSlot(binding=0, view_type=D2, format=R32_SFLOAT),
+        native.ScalarSlot(offset=0, code="I"),
+    ]
     return launcher(engine, ADD, slots, 4)
 
 

@@ -9,7 +9,9 @@ import struct
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,8 +23,8 @@ from .kernels import AFFINE, AFFINE_UNIFORM, SPIN, Array, affine_launcher
 
 Run = Callable[[str], subprocess.CompletedProcess[str]]
 
-BUFFER = ("buffer", 0, -1, True, True)
-FACTOR = ("scalar", 12, "f")
+BUFFER = native.BufferSlot(binding=0)
+FACTOR = native.ScalarSlot(offset=12, code="f")
 
 
 def launcher(engine: native.Engine, plan: native.Plan, **changes: object) -> native.Launcher:
@@ -101,10 +103,11 @@ def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
     [
         {"slots": [BUFFER, BUFFER, FACTOR]},
         {"slots": [FACTOR]},
-        {"slots": [("buffer", 1, -1, True, True), FACTOR]},
-        {"slots": [BUFFER, ("scalar", 13, "f")]},
-        {"slots": [BUFFER, ("scalar", 12, "x")]},
-        {"slots": [("other",)]},
+        {"slots": [native.BufferSlot(binding=1), FACTOR]},
+        {"slots": [BUFFER, native.ScalarSlot(offset=13, code="f")]},
+        {"slots": [BUFFER, native.ValueSlot(offset=12, size=8)]},
+        {"slots": [native.ImageSlot(binding=0, view_type=1, format=100), FACTOR]},
+        {"slots": []},
         {"argument_size": 12},
         {"argument_size": 128},
         {"argument_size": 1 << 20},
@@ -121,6 +124,56 @@ def test_launcher_arguments(engine: native.Engine, changes: dict[str, object]) -
     plan, _ = affine_launcher(engine)
     with pytest.raises(ValueError):
         launcher(engine, plan, **changes)
+
+
+@pytest.mark.parametrize("slot", [("buffer", 0, -1, True, True), None, 3, native.ArgumentSlot()])
+def test_what_is_no_slot(engine: native.Engine, slot: object) -> None:
+    plan, _ = affine_launcher(engine)
+    with pytest.raises(TypeError, match="slots: expected a BufferSlot, "):
+        launcher(engine, plan, slots=[slot, FACTOR])
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: native.ScalarSlot(offset=0, code="x"), ValueError),
+        (lambda: native.ScalarSlot(offset=0, code="fd"), ValueError),
+        (lambda: native.ScalarSlot(offset=0, code=None), TypeError),  # type: ignore[arg-type]
+        (lambda: native.ScalarSlot(offset=-1, code="f"), OverflowError),
+        (lambda: native.ValueSlot(offset=0, size=-1), OverflowError),
+        (lambda: native.BufferSlot(binding=-1), OverflowError),
+        (lambda: native.BufferSlot(binding="0"), TypeError),  # type: ignore[arg-type]
+        (lambda: native.BufferSlot(), TypeError),  # type: ignore[call-arg]
+        (lambda: native.BufferSlot(0), TypeError),  # type: ignore[misc, call-arg]
+        (lambda: native.BufferSlot(binding=0, write=True), TypeError),  # type: ignore[call-arg]
+        (lambda: native.BufferSlot.__new__(native.BufferSlot), TypeError),
+        (lambda: native.ImageSlot(binding=0, view_type=0), TypeError),  # type: ignore[call-arg]
+    ],
+)
+def test_wrong_slots(make: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make()
+
+
+def test_a_launcher_keeps_what_its_slots_compare_with(engine: native.Engine) -> None:
+    class Kind:
+        pass
+
+    plan, _ = affine_launcher(engine)
+    kind, twin = Kind(), Kind()
+    alive = [weakref.ref(kind), weakref.ref(twin)]
+    slots = (native.BufferSlot(binding=0, element=kind, twin=twin) for _ in range(1))
+    launch = launcher(engine, plan, slots=(slot for part in (slots, [FACTOR]) for slot in part))
+    array: Any = Array(engine, np.zeros(64, np.float32))
+    for its, taken in ((kind, True), (twin, True), (Kind(), False)):
+        array.var_type = its
+        assert launch.launch((array, 1.0), 64, False) == taken
+    del kind, twin, its, array.var_type
+    gc.collect()
+    assert None not in [each() for each in alive]
+    del launch
+    gc.collect()
+    assert [each() for each in alive] == [None, None]
 
 
 def test_objects_of_another_engine(engine: native.Engine) -> None:
@@ -223,7 +276,7 @@ def test_freed_without_a_further_call(engine: native.Engine) -> None:
 def test_freeing_while_closing() -> None:
     engine = native.Engine([first_device()], [[0]], True, False)
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
-    slots = [BUFFER, ("scalar", 0, "I")]
+    slots = [BUFFER, native.ScalarSlot(offset=0, code="I")]
     launch = native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
     arrays = [Array(engine, np.zeros(64, np.uint32)) for _ in range(20)]
     for _ in range(20):

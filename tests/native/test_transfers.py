@@ -44,7 +44,7 @@ def pinned(engine: native.Engine, count: int, dtype: Any = np.float32) -> np.nda
 
 def spinner(engine: native.Engine) -> native.Launcher:
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
-    slots = [("buffer", 0, -1, True, True), ("scalar", 0, "I")]
+    slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=0, code="I")]
     return native.Launcher(engine, plan, slots, 4, -1, -1, -1, (64, 1, 1), (65535,) * 3, None)
 
 

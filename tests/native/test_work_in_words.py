@@ -23,7 +23,7 @@ class Kernels:
         self.engine = engine
         self.array = Array(engine, np.zeros(64, np.float32))
         self.plans = [native.Plan(engine, code, [1], 16, f"k{i}", place=place) for i in range(count)]
-        slots = [("buffer", 0, -1, True, True), ("scalar", 12, "f")]
+        slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=12, code="f")]
         limits = ((64, 1, 1), (65535, 65535, 65535), None)
         self.launchers = [native.Launcher(engine, plan, slots, 16, -1, 0, -1, *limits) for plan in self.plans]
 

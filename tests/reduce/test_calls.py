@@ -20,9 +20,9 @@ from vkdispatch.reduce import (
     SubgroupMul,
     mapped_io_index,
     planning,
+    reducing,
 )
 from vkdispatch.reduce.planning import ReductionParams, Shape
-from vkdispatch.reduce.reduce_function import Planner
 
 from .reductions import answer, plain
 
@@ -155,11 +155,55 @@ def test_one_launch_or_two(
         results = [reduction(buffer) for _ in range(6)]
         expected = data.sum(axis=None if axes is None else tuple(axes)).ravel()
         assert all((answer(each) == expected).all() for each in results)
-        plan = reduction._ready().plan(planning.shape_of(shape, reduction._axes))
-        assert plan.first.form.segmented
-        assert (plan.second is None) == bool(finishing)
+        launches = reduction._launches_for(reduction._operand((buffer,)))
+        assert launches.form.segmented
+        assert (launches.second is None) == bool(finishing)
         # the counters are as they were
-        assert not any(zeros.read(0).any() for turns in reduction._counters.turns.values() for zeros in turns)
+        counters = reducing._held_for(vd.get_context()).counters
+        assert not any(zeros.read(0).any() for turns in counters.turns.values() for zeros in turns)
+
+
+def test_checks_that_are_switched_on_between_calls_find_nothing_of_the_calls_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reduction, buffer = plain(SubgroupAdd, vd.float32), vd.asbuffer(np.ones(300_007, np.float32))
+    x = reduction._operand((buffer,))
+    for checks, finishing in (("", True), ("1", False), ("", True)):
+        monkeypatch.setenv("VKDISPATCH_CHECK", checks)
+        assert answer(reduction(buffer)) == 300_007
+        # a check that ends invocations would leave the counters of a single launch wrong
+        assert reduction._launches_for(x).form.finishing == finishing
+
+
+def test_what_calls_do_is_kept_for_a_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reducing, "_MOST_KEPT", 4)
+    with vd.use_context(vd.Context([0], [[0]])) as context:
+        for size in range(1, 11):
+            assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size
+            assert vd.sum(vd.asbuffer(np.ones(size, np.float32))).read(0) == size
+        assert len(reducing._held_for(context).launches) == 4
+
+
+@pytest.mark.parametrize("size", [10, 300_007])
+def test_a_buffer_of_a_closed_context_is_refused(size: int) -> None:
+    context = vd.Context([0], [[0]])
+    with vd.use_context(context):
+        buffer = vd.asbuffer(np.ones(size, np.float32))
+        assert answer(total(buffer)) == size
+    assert answer(total(buffer)) == size
+    context.close()
+    with pytest.raises(RuntimeError, match="argument 1: the buffer belongs to a context that is gone"):
+        total(buffer)
+
+
+def test_the_group_size_is_that_of_the_last_call() -> None:
+    reduction = plain(SubgroupAdd, vd.float32)
+    assert reduction.group_size is None
+    reduction(vd.asbuffer(np.ones(100, np.float32)))
+    chosen = reduction.group_size
+    assert chosen is not None
+    reduction.make_stages()
+    assert reduction.group_size == chosen
 
 
 # ---- wrong calls -------------------------------------------------------------------------------
@@ -313,15 +357,16 @@ def test_a_stage_by_itself() -> None:
 
 def test_kernels_are_shared_by_shapes() -> None:
     reduction = plain(SubgroupAdd, vd.float32)
+    before = reducing.reducing_kernel.cache_info().misses  # type: ignore[attr-defined]
     for size in range(5000, 5100):
         assert answer(reduction(vd.asbuffer(np.ones(size, np.float32)))) == size
-    assert len(reduction._kernels) <= 2
+    assert reducing.reducing_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
 
 
 def test_steps_that_need_more_than_32_bits_are_refused() -> None:
     reduction = plain(SubgroupAdd, vd.float32, [0])
-    planner = reduction._ready()
-    assert isinstance(planner, Planner)
+    x = reduction._operand((vd.Buffer((1, 1), vd.float32),))
+    planner = reduction._planner(x.source, x.context)
     plan = planner.plan(Shape("columns", 1 << 36, 4, 1 << 36))
     with pytest.raises(ValueError, match="axes"):
         plan.first.params.checked()

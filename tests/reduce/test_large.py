@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
+from vkdispatch.arrays.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.codegen.variant import Variant
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
 from vkdispatch.reduce.planning import Plan, shape_of
+from vkdispatch.reduce.reducing import reducing_kernel
 
 from .reductions import answer, plain
 
@@ -61,8 +63,17 @@ def test_more_than_a_binding_reaches() -> None:
     assert answer(total(buffer)) == data.sum(dtype=np.uint64) % (1 << 32)
 
 
+def _planned(reduction: vd.reduce.ReduceFunction, shape: tuple[int, ...]) -> Plan:
+    """Plan for a buffer that need not exist."""
+    source = reduction._operand((vd.Buffer(1, vd.uint8),)).source
+    planner = reduction._planner(source, vd.get_context())
+    return planner.plan(shape_of(shape, reduction._axes))
+
+
 def _wide_source(plan: Plan, reduction: vd.reduce.ReduceFunction) -> str:
-    kernel = reduction._kernel(plan.first.form)
+    x = reduction._operand((vd.Buffer(1, vd.uint8),))
+    sink = plain_output(reduction.out_type).sink
+    kernel = reducing_kernel(plan.first.form, x.source, reduction._accumulator(x.context), sink)
     form = Variant(addressed=True, wide=True)
     return kernel.shader_description.shader_source((plan.first.form.group, 1, 1), form).code
 
@@ -74,7 +85,7 @@ def _wide_source(plan: Plan, reduction: vd.reduce.ReduceFunction) -> str:
 )
 def test_plans_of_more_elements_than_32_bits_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     reduction = plain(SubgroupMax, vd.uint8, axes)
-    plan = reduction._ready().plan(shape_of(shape, axes))
+    plan = _planned(reduction, shape)
     form, numbers = plan.first.form, plan.first.params
     numbers.checked()
     loads = numbers.full * form.lanes * form.unroll + numbers.rest
@@ -97,7 +108,7 @@ def test_the_index_of_an_element_of_a_large_buffer_has_all_its_bits() -> None:
 
     if not vd.get_devices()[0].int_64_support:
         pytest.skip("the device lacks 64-bit integers")
-    source = _wide_source(last._ready().plan(shape_of((6 << 30,), None)), last)
+    source = _wide_source(_planned(last, (6 << 30,)), last)
     sums = [line for line in source.splitlines() if "= uint64_t(" in line and ">>" in line]
     assert sums
     assert all("uint64_t(long_mapped_index" in line for line in sums)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from subprocess import CompletedProcess
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-import vkdispatch as vd
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.record import replace
 from vkdispatch.scans.operations import Facts
 from vkdispatch.scans.planning import looks_back, takes_tickets
@@ -84,11 +82,8 @@ def test_tiles_look_back(run_python: Callable[..., CompletedProcess[str]], packe
     [(0x10DE, 2, True, False), (0x1002, 2, True, True), (0x106B, 1, False, True), (0x10005, 4, False, True)],
 )
 def test_the_device_decides(vendor: int, kind: int, looks: bool, takes: bool) -> None:
-    own = vd.get_context().device_infos[0]
-    name = "NVIDIA H200" if vendor == 0x10DE else "another"
-    info = replace(own, vendor_id=vendor, device_type=kind, device_name=name)
-    context: Any = SimpleNamespace(device_infos=[info], is_cpu=info.is_cpu)
+    device = replace(device_facts(), vendors=frozenset([vendor]), cpu=kind == 4)
     facts = Facts(32, shuffles=True, extended=True, longs=True, native=True)
-    assert looks_back(context, facts) is looks
-    assert takes_tickets(context) is takes
-    assert not looks_back(context, replace(facts, shuffles=False))
+    assert looks_back(device, facts) is looks
+    assert takes_tickets(device) is takes
+    assert not looks_back(device, replace(facts, shuffles=False))

@@ -208,7 +208,7 @@ def test_what_is_refused() -> None:
     x = vd.asbuffer(np.arange(4, dtype=np.float32))
     with pytest.raises(TypeError, match=r"vd\.asbuffer"):
         vd.histogram(np.arange(3), 3)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="bins: expected an int from 1 to"):
         vd.histogram(x, 0)
     with pytest.raises(TypeError, match="bins"):
         vd.histogram(x, 2.5)

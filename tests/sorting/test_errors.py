@@ -38,7 +38,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: vd.sort(buffer(5, vd.vec3)), TypeError, "x: vec3 has no order; sort by a component of it"),
     (lambda: vd.sort(buffer(), 2), ValueError, "axis: 2 is no axis of an array of 2 dimensions"),
     (lambda: vd.sort(buffer(), -3), ValueError, "axis: -3 is no axis"),
-    (lambda: vd.sort(buffer(), 1.0), TypeError, "axis: expected an int, got 1.0"),
+    (lambda: vd.sort(buffer(), 1.0), TypeError, "axis: expected an int, got float 1.0"),
     (lambda: vd.sort(buffer(), descending=1), TypeError, "descending: expected True or False, got int 1"),
     (lambda: vd.sort(buffer(), stable="yes"), TypeError, "stable: expected True or False, got str 'yes'"),
     (lambda: vd.sort(buffer(), out=buffer((8, 3))), ValueError, "out: expected a buffer of the shape (3, 8)"),

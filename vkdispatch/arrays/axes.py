@@ -1,24 +1,13 @@
 """Axes of arrays, as arguments give them: one rule for all functions."""
 
 import math
-import operator
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, AxisError
-
-
-def checked_number(axis: object, name: str = "axis") -> int:
-    """Return an axis of an array of unknown dimensions as an int. Raises TypeError if it is none."""
-    try:
-        number = operator.index(axis)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentTypeError(f"{name}: expected an int, got {axis!r}") from None
-    if isinstance(axis, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{name}: expected an int, got {axis!r}")
-    return number
+from vkdispatch.arrays.numbers import checked_int
+from vkdispatch.base.errors import AxisError
 
 
 def several(axes: object) -> tuple[Any, ...]:
@@ -37,7 +26,7 @@ def checked_axis(axis: object, dimensions: int, name: str = "axis") -> int:
     AxisError
         An array of so many dimensions has no such axis.
     """
-    number = checked_number(axis, name)
+    number = checked_int(axis, name)
     if not -dimensions <= number < dimensions:
         raise AxisError(
             f"{name}: {number} is no axis of an array of {dimensions} dimensions; expected {-dimensions} to "

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import ParamSpec, TypeVar
 
+from vkdispatch.arrays.repeating import call_repeatedly
 from vkdispatch.base.context import Context, context_of, is_current, use_context
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.init import is_dummy
@@ -25,8 +26,7 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """
     name = function.__name__
 
-    @functools.wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def check_and_call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if is_tracing():
             raise UsageError(f"{name}: a kernel cannot call a function on arrays; call it before, or after")
         if is_dummy():
@@ -36,6 +36,11 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             with use_context(context):
                 return function(*args, **kwargs)
         return function(*args, **kwargs)
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        result: _R = call_repeatedly(check_and_call, args, kwargs, current.chosen is not None or is_tracing())
+        return result
 
     return call
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
@@ -27,5 +27,4 @@ def _clearing(kind: DType) -> ShaderFunction:
     def clear(words: Any) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
-    buffer: Any = vc.Buff
     return traced(f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -17,7 +18,7 @@ from vkdispatch.base.dtype import (
 )
 
 _LOAD = 16  # bytes of the widest load
-_VIEWS: dict[int, DType] = {4: dtype.uint32, 8: dtype.uvec2, 16: dtype.uvec4}
+_VIEWS = (4, 8, 16)
 
 _WIDE: dict[DType, DType] = {
     dtype.float16: dtype.float32,
@@ -42,6 +43,14 @@ _SIGNED: dict[DType, int] = {dtype.int8: 24, dtype.int16: 16}
 _UNSIGNED: dict[DType, int] = {dtype.uint8: 0xFF, dtype.uint16: 0xFFFF}
 
 
+def integer_limits(kind: DType) -> tuple[int, int]:
+    """Return the least and the largest number that an element of an integer type holds."""
+    bits = 8 * kind.item_size
+    if kind in (dtype.int8, dtype.int16, dtype.int32, dtype.int64):
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return 0, (1 << bits) - 1
+
+
 def wrapped(value: Any, kind: DType) -> Any:
     """Return an integer as a buffer of `kind` would hold it, of `value`'s type; all else as it is."""
     if kind in _SIGNED and value.var_type is dtype.int32:
@@ -62,7 +71,8 @@ def view_type(kind: DType, count: int) -> DType | None:
     """Return the type as which `count` elements are loaded at once; None where they are not."""
     if is_matrix(kind) or component_count(kind) == 3 or count == 1:
         return None
-    return _VIEWS.get(kind.item_size * count)
+    size = kind.item_size * count
+    return word_type(size) if size in _VIEWS else None
 
 
 def unpacked(kind: DType, count: int, word: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import operand
 from vkdispatch.arrays.output import output
@@ -40,9 +40,8 @@ def _storing(source: Source) -> ShaderFunction:
         index = vc.global_invocation_id().x
         sink.store(result, (), index, source.value(variables, index))
 
-    buffer: Any = vc.Buff
     arguments = [
         ("result", buffer[source.out_type]),
-        *zip(source.names, source.annotations, strict=True),
+        *source.parameters,
     ]
     return traced(f"evaluate_{source.mapping.name}", body, arguments, _GROUP, exec_size="result.size")

@@ -9,6 +9,9 @@ from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Extent = int | Sequence[int]
+# The annotations of buffers and constants, of which dtypes are known when a kernel is traced only.
+buffer: Any = vc.Buff
+constant: Any = vc.Const
 
 
 def traced(

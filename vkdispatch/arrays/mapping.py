@@ -100,6 +100,11 @@ class Source:
         """Annotations of the mapping function's arguments."""
         return self.mapping.buffer_types
 
+    @property
+    def parameters(self) -> list[tuple[str, Any]]:
+        """Names and annotations of the mapping function's arguments, as `traced` takes them."""
+        return list(zip(self.names, self.annotations, strict=True))
+
     def elementwise(self) -> "Source":
         """Return the same source, loaded element by element."""
         return replace(self, together=1, views=())

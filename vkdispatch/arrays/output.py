@@ -43,6 +43,11 @@ class Sink:
         """Names of these."""
         return argument_names(self.mapping) if self.mapping else []
 
+    @property
+    def parameters(self) -> list[tuple[str, Any]]:
+        """Names and annotations of these, as `traced` takes them."""
+        return list(zip(self.names, self.annotations, strict=True))
+
     def mapped(self, variables: Any, index: Any, value: Any) -> Any:
         """Return what is to be stored of a value for the flat index of the result."""
         kind = compute_type(self.out_type)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, checked_queue, elsewhere
+from vkdispatch.base.context import Context, as_int, checked_queue, elsewhere
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import Handle
@@ -192,9 +192,7 @@ class CommandList(Handle):
 
 def checked_instances(instance_count: object) -> int:
     """Return an instance count as an int. Raises ValueError if it is not a positive int."""
-    if isinstance(instance_count, bool) or not hasattr(instance_count, "__index__"):
+    count = as_int(instance_count)
+    if count is None or count < 1:
         raise ArgumentValueError(f"instance_count: expected a positive int, got {instance_count!r}")
-    count = operator.index(instance_count)
-    if count < 1:
-        raise ArgumentValueError(f"instance_count: expected a positive int, got {count}")
     return count

@@ -191,6 +191,8 @@ class Context(Unshared, Listed):
         # like. Whatever refers to a context without being the user's is here: it would not end otherwise.
         self.kept: dict[str, Any] = {}
         self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        # What calls of functions on arrays came to, kept by native.repeat.
+        self.calls: dict[Any, Any] = {}
         self.closed = False
         self._engine = engine
         self._handle = id(self)
@@ -383,6 +385,7 @@ class Context(Unshared, Listed):
             for function in after_contexts if self.runs else ():
                 function()
             self.kept.clear()
+            self.calls.clear()
             self._states.clear()
 
 

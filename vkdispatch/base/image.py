@@ -8,7 +8,7 @@ import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.context import Context, checked_queue
+from vkdispatch.base.context import Context, as_int, checked_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.fresh import fresh_array
@@ -506,9 +506,10 @@ def _checked_sizes(shape: object, rank: int) -> tuple[int, ...]:
 
 
 def _checked_count(name: str, value: object) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
+    number = as_int(value)
+    if number is None or number < 1:
         raise ArgumentValueError(f"{name}: expected positive ints, got {value!r}")
-    return int(value)
+    return number
 
 
 def _check_filterable(image: Image, settings: SamplerSettings) -> None:

@@ -101,13 +101,13 @@ def _made(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
         body["__slots__"] = fields
     body.setdefault("__repr__", _repr)
     if eq:
-        body |= {"__eq__": _eq, "__hash__": _hash}
+        body |= {"__eq__": _Comparison(_EQ, _eq), "__hash__": _Comparison(_HASH, _hash)}
     made: type[Any] = type(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     return made
 
 
-# So many records of a class are made without an `__init__` of its own, whose compilation is worth 30 of them.
+# So many uses of a class's method come before it is compiled, which is worth 30 of them.
 _FEW = 16
 
 
@@ -158,6 +158,40 @@ class _Initializer:
             _assign(item, name, value)
         if values:
             self.compiled()(item, *args, **kwargs)
+
+
+class _Comparison:
+    """An `__eq__` or `__hash__` that is compiled once it is used often: most classes' never are."""
+
+    __slots__ = ("general", "name", "owner", "text", "uses")
+
+    def __init__(self, text: str, general: Callable[..., Any]) -> None:
+        """Take the function's text, with {own} and {others} in place of fields, and one for any class."""
+        self.text = text
+        self.general = general
+        self.uses = 0
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    def __get__(self, item: Any, owner: type[Any]) -> Any:
+        self.uses += 1
+        if item is None or self.uses > _FEW:
+            return self.compiled().__get__(item, owner)
+        return functools.partial(self.general, item)
+
+    def compiled(self) -> Any:
+        """Make the function, which then takes this one's place."""
+        scope: dict[str, Any] = {}
+        own, others = (
+            "".join(f"{item}.{name}, " for name in self.owner._shown) for item in ("self", "other")
+        )
+        exec(self.text.format(own=own, others=others), scope)
+        made = scope[self.name]
+        made.__qualname__ = f"{self.owner.__qualname__}.{self.name}"
+        setattr(self.owner, self.name, made)
+        return made
 
 
 class _Signature:
@@ -234,5 +268,18 @@ def _eq(self: Any, other: object) -> Any:
     return _values(self) == _values(other) if type(other) is type(self) else NotImplemented
 
 
+# Tuples are compared, not field by field, as a field that is the same object is equal even if it is a NaN.
+_EQ = """def __eq__(self, other):
+    if self is other:
+        return True
+    return ({own}) == ({others}) if type(other) is type(self) else NotImplemented
+"""
+
+
 def _hash(self: Any) -> int:
     return hash((type(self), *_values(self)))
+
+
+_HASH = """def __hash__(self):
+    return hash((type(self), {own}))
+"""

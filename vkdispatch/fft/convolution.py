@@ -5,9 +5,10 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.fft.config import Pass, plan_pass
 from vkdispatch.fft.context import IOManager, fft_context
@@ -135,7 +136,7 @@ def make_convolution_shader(
             transform,
             kernel_map,
             kernel_type,
-            checked_count(kernel_num),
+            checked_int(kernel_num, "kernel_num", least=1),
             bool(transposed_kernel),
             bool(kernel_inner_only),
         )
@@ -151,15 +152,6 @@ def checked_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType |
     kernel_type = complex64 if kernel_type is None else kernel_type
     ensure_supported_complex_precision(kernel_type, role="kernel_type")
     return kernel_type
-
-
-def checked_count(kernel_num: Any) -> int:
-    """Return a number of kernels. Raises TypeError or ValueError for what is no positive int."""
-    if isinstance(kernel_num, bool) or not hasattr(kernel_num, "__index__"):
-        raise ArgumentTypeError(f"kernel_num: expected an int, got {kernel_num!r}")
-    if kernel_num < 1:
-        raise ArgumentValueError(f"kernel_num: expected at least 1, got {kernel_num}")
-    return int(kernel_num)
 
 
 def convolution_kernel(spec: Convolution) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from vkdispatch.arrays.aliasing import check_apart
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
@@ -22,7 +23,6 @@ from vkdispatch.fft.arguments import (
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.convolution import (
     Convolution,
-    checked_count,
     checked_kernel_type,
     convolution_kernel,
     get_transposed_size,
@@ -165,7 +165,7 @@ def convolve(
         transform,
         kernel_map,
         kernel_type,
-        checked_count(kernel_num),
+        checked_int(kernel_num, "kernel_num", least=1),
         bool(transposed_kernel),
         bool(kernel_inner_only),
     )

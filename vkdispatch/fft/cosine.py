@@ -1,15 +1,15 @@
 """Cosine and sine transforms of real buffers, with SciPy's definitions and normalization."""
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float16, float32, float64
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer
 from vkdispatch.fft.cosine_maps import Family, Recipe, maps_of
@@ -278,14 +278,9 @@ def _checked_reals(buffer: Any) -> Buffer[Any]:
 
 
 def _checked_type(type: Any) -> int:
-    try:
-        number = operator.index(type)
-    except TypeError:
-        raise ArgumentTypeError(f"type: expected 1, 2, 3 or 4, got {type!r}") from None
-    if isinstance(type, bool):
-        raise ArgumentTypeError(f"type: expected 1, 2, 3 or 4, got {type!r}")
+    number = checked_int(type, "type", wanted="1, 2, 3 or 4")
     if number not in _INVERSE_TYPE:
-        raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {type!r}")
+        raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {number}")
     return number
 
 

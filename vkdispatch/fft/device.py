@@ -1,8 +1,8 @@
 """What plans ask about the device."""
 
-from vkdispatch.base.context import get_context
+from vkdispatch.arrays.facts import device_facts
 
 
 def runs_on_cpu() -> bool:
     """Whether kernels run on a CPU: workgroup memory has no banks there, and barriers are dear."""
-    return get_context().is_cpu()
+    return device_facts().cpu

@@ -8,6 +8,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.numbers import checked_int, is_number
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
@@ -16,6 +17,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments import require_buffer
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -51,13 +53,9 @@ def rfftfreq(n: int, d: float = 1.0) -> Array:
 
 def _checked_samples(n: object, d: object) -> tuple[int, float]:
     """Return how many samples there are, and how far apart they are."""
-    if isinstance(n, (bool, np.bool_)) or not hasattr(n, "__index__"):
-        raise ArgumentTypeError(f"n: expected an int, got {n!r}")
-    count: int = n.__index__()
-    if count < 1:
-        raise ArgumentValueError(f"n: expected 1 or more, got {count}")
-    if not isinstance(d, (int, float, np.integer, np.floating)):
-        raise ArgumentTypeError(f"d: expected a number, got {d!r}")
+    count = checked_int(n, "n", least=1)
+    if not is_number(d):
+        raise ArgumentTypeError(f"d: expected a number, got {given(d)}")
     if not d:
         raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
     return count, float(d)

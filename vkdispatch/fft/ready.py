@@ -2,44 +2,43 @@
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import ref
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.record import record
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 
 _MOST = 4096
+_READY = "fft.ready"
 
 
 @record(eq=False)
 class Ready:
     """What a call comes to: kernels to launch in order, and the layout that a transposed kernel must have."""
 
-    context: "ref[Context]"
     kernels: tuple[Any, ...]
     layout: object = None
 
 
-_ready: dict[Any, Ready] = {}
-
-
 def find(key: Any) -> Ready | None:
     """Return what an equal call came to in this context; None if there was none, or it cannot be told."""
+    if not is_context_initialized():
+        return None
+    calls: dict[Any, Ready] = get_context()._keep(_READY, dict)
     try:
-        found = _ready.get(key)
+        return calls.get(key)
     except TypeError:
         # a list somewhere
         return None
-    return found if found is not None and found.context() is get_context() else None
 
 
 def remember(key: Any, kernels: Sequence[Any], layout: object = None) -> None:
     """Keep what a call came to."""
-    if len(_ready) >= _MOST:
-        _ready.clear()
+    calls: dict[Any, Ready] = get_context()._keep(_READY, dict)
+    if len(calls) >= _MOST:
+        calls.clear()
     try:
-        _ready[key] = Ready(ref(get_context()), tuple(kernels), layout)
+        calls[key] = Ready(tuple(kernels), layout)
     except TypeError:
         return
 
@@ -57,5 +56,6 @@ def kinds(arguments: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def forget() -> None:
-    """Forget all."""
-    _ready.clear()
+    """Forget all of this context."""
+    if is_context_initialized():
+        get_context().kept.pop(_READY, None)

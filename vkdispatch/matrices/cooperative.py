@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
@@ -98,7 +98,6 @@ def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
 
     Its arguments are those of `form.factors`, and the words of a row of each operand after the numbers.
     """
-    constant: Any = vc.Const
     pitches = [(f"{PREFIX}a_words", constant[dtype.uint32]), (f"{PREFIX}b_words", constant[dtype.uint32])]
     numbers = 1 + len(NUMBERS)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.output import Sink
 from vkdispatch.base.dtype import DType, bool_, uint32
@@ -86,17 +87,15 @@ class Factors:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Names and annotations of a kernel's arguments; see `arguments_of` for what it is launched with."""
-        buffer: Any = vc.Buff
-        constant: Any = vc.Const
         named: list[tuple[str, Any]] = [
             (f"{PREFIX}result", buffer[self.kind if self.partial else self.sink.out_type]),
             *((PREFIX + name, constant[uint32]) for name in NUMBERS),
         ]
         for letter, source in (("a", self.a), ("b", self.b)):
-            named += zip(source.names, source.annotations, strict=True)
+            named += source.parameters
             named += [(f"{PREFIX}{letter}{position}", buffer[view]) for position, view in source.views]
         if not self.partial:
-            named += zip(self.sink.names, self.sink.annotations, strict=True)
+            named += self.sink.parameters
         return named
 
 

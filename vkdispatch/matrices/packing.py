@@ -7,7 +7,7 @@ matrices become rows of whole words of 16 bytes, with zeros where there is no el
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.promotion import converted
@@ -35,7 +35,6 @@ def packed(array: Operand, graph: CommandGraph | None) -> Operand:
 @remembered
 def packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
-    buffer: Any = vc.Buff
 
     def body(target: Any, *arguments: Any) -> None:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
@@ -45,7 +44,7 @@ def packing_kernel(source: Source) -> ShaderFunction:
             target[index] = value if value.var_type is narrow else value.to_dtype(narrow)
 
     target = f"{PREFIX}packed"
-    named = [(target, buffer[source.out_type]), *zip(source.names, source.annotations, strict=True)]
+    named = [(target, buffer[source.out_type]), *source.parameters]
     groups = f"-(-{target}.size // {_GROUP})"
     return traced("matmul_pack", body, named, _GROUP, workgroups=groups)
 
@@ -83,8 +82,6 @@ def queue_words(
 @remembered
 def words_kernel(source: Source, kind: DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
 
     def body(target: Any, count: Any, width: Any, pitch: Any, *arguments: Any) -> None:
         word = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("word")
@@ -103,7 +100,7 @@ def words_kernel(source: Source, kind: DType) -> ShaderFunction:
     named = [
         (target, buffer[uvec4]),
         *((PREFIX + name, constant[uint32]) for name in ("count", "width", "pitch")),
-        *zip(source.names, source.annotations, strict=True),
+        *source.parameters,
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
     return traced(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)

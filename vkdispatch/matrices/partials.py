@@ -10,7 +10,7 @@ Who adds what is decided by the form alone: the same input gives the same bits.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import int32, uint32
 from vkdispatch.base.record import record
@@ -33,8 +33,6 @@ class PartialsForm:
 def partials_kernel(form: PartialsForm) -> ShaderFunction:
     """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
     factors = form.factors
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     elements = GROUP // form.lanes
 
     def body(result: Any, parts: Any, count: Any, *rest: Any) -> None:
@@ -54,7 +52,7 @@ def partials_kernel(form: PartialsForm) -> ShaderFunction:
         (f"{PREFIX}result", buffer[factors.sink.out_type]),
         (f"{PREFIX}parts", buffer[factors.kind]),
         (f"{PREFIX}count", constant[uint32]),
-        *zip(factors.sink.names, factors.sink.annotations, strict=True),
+        *factors.sink.parameters,
     ]
     groups = f"-(-{PREFIX}result.size // {elements})"
     return traced(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)

@@ -7,7 +7,9 @@ shape of tiles and the number of parts of the length with the least time for all
 import math
 from typing import TypeVar
 
-from vkdispatch.base.devices import DeviceInfo, MatrixProduct
+from vkdispatch.arrays.facts import DeviceFacts
+from vkdispatch.arrays.numbers import power_below
+from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices.factors import Sizes
@@ -188,7 +190,7 @@ def with_parts(sizes: Sizes, splits: int, unit: int) -> Sizes:
 def lanes_along(sizes: Sizes, together: int, *, cpu: bool) -> tuple[int, Sizes]:
     """Return how many lanes share a row with a vector, and the sizes with their parts."""
     loads = sizes.length // together
-    lanes = min(256, _power_of_two(max(loads // tuning.lane_loads, 1)))
+    lanes = min(256, power_below(max(loads // tuning.lane_loads, 1)))
     sums = sizes.batches * max(sizes.rows, sizes.columns)
     groups = -(-sums // (256 // lanes))
     wanted = _CPU_GROUPS if cpu else tuning.groups
@@ -200,7 +202,7 @@ def lanes_across(sizes: Sizes, together: int, *, cpu: bool) -> tuple[int, Sizes]
     """Return how many lanes share the length, and the sizes with their parts."""
     side = max(sizes.rows, sizes.columns)
     loads = -(-side // together)
-    wide = min(256 // tuning.across_lanes, _power_of_two(loads))
+    wide = min(256 // tuning.across_lanes, power_below(loads))
     lanes = 256 // wide
     groups = sizes.batches * -(-loads // wide)
     wanted = _CPU_GROUPS if cpu else tuning.groups
@@ -213,19 +215,14 @@ def lanes_of_parts(sizes: Sizes) -> int:
     """Return how many lanes add up the parts of a sum."""
     if sizes.size >= 1 << 15 or sizes.splits < 8:
         return 1
-    return min(32, _power_of_two(sizes.splits // 4))
+    return min(32, power_below(sizes.splits // 4))
 
 
-def _power_of_two(number: int) -> int:
-    """Return the largest power of two that is no larger."""
-    return 1 << (max(number, 1).bit_length() - 1)
-
-
-def subgroup_product(device: DeviceInfo, kind: DType) -> MatrixProduct | None:
-    """Return the product of halves that subgroups of a device compute, summed in float32."""
+def subgroup_product(device: DeviceFacts, kind: DType) -> MatrixProduct | None:
+    """Return the product of halves that subgroups of the devices compute, summed in float32."""
     found: list[MatrixProduct] = [
         each
-        for each in device.cooperative_matrices
+        for each in device.products
         if each.a == each.b == kind.name
         and each.c == each.result == "float32"
         and each.scope == "subgroup"

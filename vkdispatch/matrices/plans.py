@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from vkdispatch.arrays.facts import DeviceFacts
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import plain_source
 from vkdispatch.arrays.output import Sink
-from vkdispatch.base.devices import DeviceInfo, MatrixProduct
+from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices import planning
@@ -52,7 +53,7 @@ class Asked:
     sizes: Sizes
     kind: DType
     sink: Sink
-    device: DeviceInfo
+    device: DeviceFacts
     tuning: planning.Tuning
 
 
@@ -137,7 +138,7 @@ def _factors(asked: Asked, sizes: Sizes, *together: int) -> Factors:
 
 
 def _tiles(asked: Asked) -> Plan:
-    tile, sizes = tile_for(asked.sizes, asked.kind.item_size, cpu=asked.device.is_cpu())
+    tile, sizes = tile_for(asked.sizes, asked.kind.item_size, cpu=asked.device.cpu)
     together = [
         _together(source, sizes, along=along, side=side, most=tile.step if along else most)
         for source, along, side, most in (
@@ -159,7 +160,7 @@ def _together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int
 
 
 def _vector(asked: Asked) -> Plan:
-    sizes, cpu = asked.sizes, asked.device.is_cpu()
+    sizes, cpu = asked.sizes, asked.device.cpu
     turned = sizes.rows == 1 and sizes.columns > 1
     matrix, vector = (asked.b, asked.a) if turned else (asked.a, asked.b)
     along = asked.transpose_b if turned else not asked.transpose_a
@@ -187,14 +188,14 @@ def _cooperative_product(asked: Asked) -> MatrixProduct | None:
 
 def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
     kind = asked.a.out_type
-    tile, sizes = cooperative_tile_for(asked.sizes, cpu=asked.device.is_cpu())
+    tile, sizes = cooperative_tile_for(asked.sizes, cpu=asked.device.cpu)
     words = plain_source(uvec4)
     swapped = asked.transpose_a, asked.transpose_b
     factors = Factors(words, words, *swapped, asked.kind, asked.sink, sizes.splits > 1)
     stored = factors.sink.mapping is None and factors.sink.out_type in (float16, float32)
     form = CooperativeForm(
         *(factors, kind, tile.rows, tile.columns, tile.step, tile.height, tile.width),
-        *(device.m, device.n, device.k, asked.device.sub_group_size),
+        *(device.m, device.n, device.k, asked.device.subgroup),
         ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
         exact_rows=sizes.rows % tile.rows == 0,
         exact_columns=sizes.columns % tile.columns == 0,

@@ -6,12 +6,12 @@ from typing import Any
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.promotion import promoted
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -89,7 +89,7 @@ def matmul(
         raise ArgumentValueError(f"a, b: sides of more than {_MOST} elements are not supported")
     # maps that write run once for each element
     left, right = (packed(array, graph) if array.source.stores else array for array in (left, right))
-    device = get_context().device_infos[0]
+    device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
     asked = Asked(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
     _queue(left, right, asked, target, buffer, graph)

@@ -1,13 +1,10 @@
 """Checks of what generators are given."""
 
-import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.arrays.dtypes import parse_dtype
+from vkdispatch.arrays.numbers import is_int
 from vkdispatch.base.buffer import Buffer, checked_shape
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -24,23 +21,12 @@ def checked_size(size: Any, out: Any) -> tuple[int, ...]:
     """
     if size is None:
         return out.shape if isinstance(out, Buffer) else ()
-    whole = (size,) if is_integer(size) else size
-    if not isinstance(whole, Sequence) or isinstance(whole, str) or not all(map(is_integer, whole)):
+    whole = (size,) if is_int(size) else size
+    if not isinstance(whole, Sequence) or isinstance(whole, str) or not all(map(is_int, whole)):
         raise ArgumentTypeError(f"size: expected an int or up to 3 ints, got {size!r}")
     if len(whole) > 3 or min(whole, default=0) < 0:
         raise ArgumentValueError(f"size: expected up to 3 ints of 0 or more, got {size!r}")
     return checked_shape(tuple(whole))
-
-
-def is_integer(value: Any) -> bool:
-    """Whether a value is an int, and no bool."""
-    if isinstance(value, (bool, np.bool_)):
-        return False
-    try:
-        operator.index(value)
-    except TypeError:
-        return False
-    return True
 
 
 def checked_graph(graph: Any) -> CommandGraph:
@@ -62,20 +48,3 @@ def checked_dtype(given: Any, known: tuple[DType, ...]) -> DType:
         names = ", ".join(each.name for each in known)
         raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(given)}")
     return kind
-
-
-def checked_number(name: str, value: Any) -> float:
-    """Return a finite number. Raises TypeError or ValueError for what is none."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ArgumentValueError(f"{name}: expected a finite number, got {number}")
-    return number
-
-
-def checked_integer(name: str, value: Any) -> int:
-    """Return an int. Raises TypeError for what is none."""
-    if not is_integer(value):
-        raise ArgumentTypeError(f"{name}: expected an int, got {value!r}")
-    return operator.index(value)

@@ -10,10 +10,14 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.elements import integer_limits
+from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.repeating import call_with_parameters
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import (
     DType,
     float16,
@@ -30,16 +34,23 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.random.checking import (
     checked_dtype,
     checked_graph,
-    checked_integer,
-    checked_number,
     checked_size,
-    is_integer,
 )
-from vkdispatch.random.launching import Draw, advance, fill
+from vkdispatch.random.forms import tuning
+from vkdispatch.random.launching import (
+    Draw,
+    advance,
+    block_count,
+    draw_new,
+    fill,
+    fits_one_launch,
+    is_far,
+    tuned,
+)
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.place import Place
 from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, origin, read_state
@@ -151,7 +162,7 @@ class Generator:
         TypeError, ValueError
             `count` is no int of 0 or more, or the generator was made from a key.
         """
-        children = self._at.spawn(_amount("count", count))
+        children = self._at.spawn(checked_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
@@ -162,7 +173,7 @@ class Generator:
         A jump is as many blocks of four words as can ever be drawn in between: 2**128 of philox4x64, the same
         as NumPy's, and 2**64 of philox4x32. Raises TypeError or ValueError for what is no int of 0 or more.
         """
-        return Generator._of(self._at.jumped(_amount("jumps", jumps)))
+        return Generator._of(self._at.jumped(checked_int(jumps, "jumps", least=0)))
 
     # -- draws
 
@@ -241,7 +252,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        first, last = checked_number("low", low), checked_number("high", high)
+        first, last = checked_number(low, "low"), checked_number(high, "high")
         return self._uniform(first, last, size, dtype, out, output_map, graph)
 
     def _uniform(self, low: float, high: float, size: Any, dtype: Any, *rest: Any) -> Buffer[Any]:
@@ -279,7 +290,7 @@ class Generator:
             See `random`.
         """
         kind = checked_dtype(dtype, _FLOATS)
-        loc, scale = checked_number("loc", loc), checked_number("scale", scale)
+        loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
         if scale < 0 or math.copysign(1.0, scale) < 0:
             raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
         if max(abs(loc), scale) > _LARGEST[kind]:
@@ -340,13 +351,12 @@ class Generator:
         """
         kind = checked_dtype(dtype, _INTEGERS)
         first, last = (0, low) if high is None else (low, high)
-        first, last = checked_integer("low", first), checked_integer("low" if high is None else "high", last)
+        first, last = checked_int(first, "low"), checked_int(last, "low" if high is None else "high")
         last -= not endpoint
-        bits = 8 * kind.item_size
-        least = -(1 << bits - 1) if kind in (int8, int16, int32, int64) else 0
+        least, most = integer_limits(kind)
         if last < first:
             raise ArgumentValueError(f"low, high: there is no integer from {first} to {last}")
-        if first < least or last >= least + (1 << bits):
+        if first < least or last > most:
             raise ArgumentValueError(
                 f"low, high: {kind.name} does not hold all from {first} to {last}; give another dtype"
             )
@@ -354,7 +364,7 @@ class Generator:
         drawn = 64 if count > 1 << 32 else 32
         mask = (1 << drawn) - 1
         surplus = (1 << drawn) % count
-        start = first & (1 << (64 if bits == 64 else 32)) - 1
+        start = first & (1 << (64 if kind.item_size == 8 else 32)) - 1
         numbers = (start,) if count > mask else (start, count, surplus)
         return self._drawn(
             "integers", kind, drawn, size, out, output_map, graph, numbers, rejecting=surplus > 0
@@ -392,10 +402,10 @@ class Generator:
             As `raw`; the dtype does not hold all numbers; an array of no dimensions has no order.
         """
         chosen = checked_graph(graph)
-        if is_integer(x):
-            count = _amount("x", x)
+        if is_int(x):
+            count = checked_int(x, "x", least=0)
             kind = checked_dtype(dtype, _INTEGERS)
-            if count > _highest(kind) + 1:
+            if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
             stored = output(output_map, kind, (count,))
             buffer = result(out, (count,), stored.out_type)
@@ -465,6 +475,10 @@ class Generator:
         pairs: bool = False,
     ) -> Buffer[Any]:
         shape = checked_size(size, out)
+        if out is None and output_map is None and graph is None and current.chosen is None:
+            drawn = self._drawn_at_once(made, kind, bits, shape, numbers, rejecting, pairs)
+            if drawn is not None:
+                return drawn
         stored = output(output_map, kind, shape)
         buffer = result(out, shape, stored.out_type)
         # the first element may be stored twice
@@ -495,14 +509,45 @@ class Generator:
             fill(replace(draw, given=waiting), buffer, stored, chosen)
         return buffer
 
-
-def _amount(name: str, value: Any) -> int:
-    number = checked_integer(name, value)
-    if number < 0:
-        raise ArgumentValueError(f"{name}: expected 0 or more, got {number}")
-    return number
-
-
-def _highest(kind: DType) -> int:
-    bits = 8 * kind.item_size
-    return (1 << bits - (kind in (int8, int16, int32, int64))) - 1
+    def _drawn_at_once(
+        self,
+        made: str,
+        kind: DType,
+        bits: int,
+        shape: tuple[int, ...],
+        numbers: tuple[Any, ...],
+        rejecting: bool,
+        pairs: bool,
+    ) -> Buffer[Any] | None:
+        """Return a new buffer of numbers that one launch makes; None, and nothing is taken: it takes more."""
+        size, stream = math.prod(shape), self._at.stream
+        # a word of 64 bits that was half used may come first
+        if size == 0 or (stream.wide and bits == 32) or not fits_one_launch(stream, bits, size):
+            return None
+        count = size + (pairs and size % 2)
+        half = False
+        if bits == 16:
+            stream, place, half = self._at.take_halves(count)
+        else:
+            stream, place, _ = self._at.take(bits, count, halves=False)
+        block, shift = divmod(place % stream.period, stream.block)
+        if is_far(stream, block, 0, block_count(stream, bits, size)):
+            draw = Draw(made, stream, place, bits, half, numbers, rejecting=rejecting)
+            buffer = result(None, shape, kind)
+            fill(draw, buffer, output(None, kind, shape))
+            return buffer
+        options = (
+            made,
+            kind,
+            bits,
+            shape,
+            numbers,
+            rejecting,
+            stream.wide,
+            shift,
+            half,
+            (*tuned(), tuning.few),
+        )
+        words = (*stream.counter(block), *stream.key)
+        drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())
+        return drawn

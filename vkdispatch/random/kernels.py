@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base.dtype import (
     DType,
@@ -50,15 +50,13 @@ def fill_kernel(form: Form) -> ShaderFunction:
     blocks come before this launch; the shift; then `form.numbers`. It is launched on workgroups of
     `form.group` invocations that compute `form.unroll` blocks each.
     """
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     word = constant[form.word_type]
     arguments: list[tuple[str, Any]] = [("result", buffer[form.sink.out_type])]
     if form.view is not None:
         arguments.append(("vectors", buffer[form.view]))
     if form.on_device:
         arguments.append(("position", buffer[uint32]))
-    arguments += zip(form.sink.names, form.sink.annotations, strict=True)
+    arguments += form.sink.parameters
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
     arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]

@@ -1,14 +1,16 @@
 """Launches of the kernels that fill buffers, for a stream and a place in it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
-from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.facts import DeviceFacts, device_facts
+from vkdispatch.arrays.kernels import buffer, constant, traced
+from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import uint32
+from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.forms import Form, tuning
@@ -88,57 +90,114 @@ class Draw:
     position: Buffer[Any] | None = None
 
 
-_FACTS = "random.facts"
-
-
-@record
-class _Facts:
-    """What is chosen by of a context's devices; see `Form`."""
-
-    is_cpu: bool
-    has_long: bool
-    most_invocations: int
-
-
-def fill(draw: Draw, result: Buffer[Any], output: Output, graph: CommandGraph | None = None) -> None:
+def fill(draw: Draw, target: Buffer[Any], stored: Output, graph: CommandGraph | None = None) -> None:
     """Fill a buffer with random numbers."""
-    stream, position = draw.stream, draw.position
+    stream = draw.stream
     block, shift = divmod(draw.place % stream.period, stream.block)
+    count = 1 if draw.given is not None else block_count(stream, draw.bits, target.size)
+    for first in range(0, count, MOST_BLOCKS):
+        words = (*stream.counter(block + first), *stream.key)
+        _fill_blocks(draw, target, stored, shift, first, is_far(stream, block, first, count), words, graph)
+
+
+def block_count(stream: Stream, bits: int, size: int) -> int:
+    """Return how many blocks of a stream so many numbers of some bits are made of."""
+    return -(-size // (stream.block * 32 // bits))
+
+
+def fits_one_launch(stream: Stream, bits: int, size: int) -> bool:
+    """Return whether one launch makes so many numbers of some bits."""
+    return block_count(stream, bits, size) <= MOST_BLOCKS
+
+
+def is_far(stream: Stream, block: int, first: int, count: int) -> bool:
+    """Return whether the number of a block of a launch takes more than two words of the counter."""
+    return (block + first) % (1 << 64) + min(count - first, MOST_BLOCKS) >= 1 << 64
+
+
+def _fill_blocks(
+    draw: Draw,
+    target: Buffer[Any],
+    stored: Output,
+    shift: int,
+    first: int,
+    far: bool,
+    words: Sequence[Any],
+    graph: CommandGraph | None,
+) -> None:
+    """Fill the part of a buffer that is made of up to `MOST_BLOCKS` blocks, from number `first` on.
+
+    `words` are those of the first one's counter and of the key.
+    """
+    stream, position = draw.stream, draw.position
     single = draw.given is not None
-    together = stream.block * 32 // draw.bits
-    count = -(-result.size // together)
+    count = block_count(stream, draw.bits, target.size)
+    form, kernel = _chosen(
+        draw.made,
+        stream.wide,
+        draw.bits,
+        -1 if single or count <= tuning.few else shift,
+        draw.half,
+        stored.sink,
+        len(draw.numbers) > 1,
+        draw.rejecting,
+        single,
+        position is not None,
+        position is None and far,
+        # a buffer that is shorter than one vector has no room for it
+        target.size >= stream.block * 32 // draw.bits,
+        device_facts(target.context),
+        tuned(),
+    )
+    views = () if form.view is None else (target,)
+    positions = () if position is None else (position,)
     given = () if draw.given is None else (draw.given,)
-    first = 0
-    while first < count:
-        blocks = min(count - first, MOST_BLOCKS)
-        beyond = (block + first) % (1 << 64) + blocks >= 1 << 64
-        form, kernel = _chosen(
-            draw.made,
-            stream.wide,
-            draw.bits,
-            -1 if single or count <= tuning.few else shift,
-            draw.half,
-            output.sink,
-            len(draw.numbers) > 1,
-            draw.rejecting,
-            single,
-            position is not None,
-            position is None and beyond,
-            # a buffer that is shorter than one vector has no room for it
-            result.size >= together,
-            _facts(result.context),
-            (tuning.group, tuning.unroll, tuning.long_products, tuning.exchange, tuning.everywhere),
-        )
-        views = () if form.view is None else (result,)
-        positions = () if position is None else (position,)
-        kernel(
-            *(result, *views, *positions, *output.arguments),
-            *(*stream.counter(block + first), *stream.key, first // MOST_BLOCKS, shift),
-            *(*draw.numbers, *given),
-            workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
-            graph=graph,
-        )
-        first += count if single else MOST_BLOCKS
+    blocks = min(count - first, MOST_BLOCKS)
+    kernel(
+        *(target, *views, *positions, *stored.arguments),
+        *(*words, first // MOST_BLOCKS, shift),
+        *(*draw.numbers, *given),
+        workgroups=1 if single else -(-blocks // (form.group * form.unroll)),
+        graph=graph,
+    )
+
+
+def tuned() -> tuple[int, ...]:
+    """Return the numbers of the tuning that forms are chosen by."""
+    return tuning.group, tuning.unroll, tuning.long_products, tuning.exchange, tuning.everywhere
+
+
+def draw_new(
+    made: str,
+    kind: DType,
+    bits: int,
+    shape: tuple[int, ...],
+    numbers: tuple[Any, ...],
+    rejecting: bool,
+    wide: bool,
+    shift: int,
+    half: bool,
+    tuning_key: tuple[int, ...],
+    *words: Any,
+) -> Buffer[Any]:
+    """Return a new buffer of random numbers, of one launch; equal arguments make equal launches, but `words`.
+
+    Parameters
+    ----------
+    made, kind, bits, shape, numbers, rejecting, wide, half
+        See `Draw` and `Form`.
+    shift
+        How many words of the first block were taken before.
+    tuning_key
+        What `tuned` returns, and `tuning.few`.
+    words
+        Those of the first block's counter and of the key.
+    """
+    stream = Stream(wide, (0, 0))
+    target: Buffer[Any] = result(None, shape, kind)
+    draw = Draw(made, stream, 0, bits, half, numbers, rejecting=rejecting)
+    _fill_blocks(draw, target, output(None, kind, shape), shift, 0, False, words, None)
+    return target
 
 
 @remembered
@@ -155,13 +214,13 @@ def _chosen(
     on_device: bool,
     far: bool,
     long_enough: bool,
-    facts: _Facts,
+    facts: DeviceFacts,
     tuned: tuple[int, ...],
 ) -> tuple[Form, ShaderFunction]:
     """Return the form of a launch, and its kernel."""
     group, unroll, long_products, exchange, everywhere = tuned
-    group = min(group, facts.most_invocations)
-    plain = shift < 0 or (facts.is_cpu and not everywhere)
+    group = min(group, facts.group)
+    plain = shift < 0 or (facts.cpu and not everywhere)
     exchanged = shift + half
     exchanging = exchanged > 0 and bool(exchange) and not plain
     unroll = 1 if plain else max(1, unroll // (2 if wide else 1))
@@ -182,19 +241,10 @@ def _chosen(
         vector=long_enough and not single,
         group=group,
         unroll=unroll,
-        long_products=bool(long_products) and facts.has_long,
+        long_products=bool(long_products) and "shaderInt64" in facts.features,
         exchange=exchanging,
     )
     return form, fill_kernel(form)
-
-
-def _facts(context: Context) -> _Facts:
-    found: _Facts | None = context.kept.get(_FACTS)
-    if found is None:
-        found = context.kept[_FACTS] = _Facts(
-            context.is_cpu(), "shaderInt64" in context.features, context.max_invocations_along_x
-        )
-    return found
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
@@ -204,9 +254,6 @@ def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
 
 @remembered
 def _advance_kernel() -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
-
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)
         position[1] = position[1] + high + carry

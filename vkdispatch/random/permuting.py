@@ -27,7 +27,8 @@ Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, plain_output
@@ -129,7 +130,7 @@ def gather(
 def _moves_halves(source: Operand, output: Output) -> bool:
     plain = source.source.plain and output.sink.mapping is None
     halves = component_type(source.var_type) in (float16, bfloat16)
-    return plain and halves and all(info.int_16_support for info in source.context.device_infos)
+    return plain and halves and "shaderInt16" in device_facts(source.context).features
 
 
 @remembered
@@ -145,7 +146,7 @@ def _ranking_kernel(sink: Sink) -> ShaderFunction:
             rank += vc.select(before, vc.to_dtype(uint32, 1), 0)
         sink.store(result, mapping, index, rank.to_dtype(compute_type(sink.value_type)))
 
-    return _kernel("random_ranks", body, sink, [("keys", _buffer(uint32))], [])
+    return _kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
 
 
 @remembered
@@ -175,7 +176,7 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
         moved = vc.select(far > left, far - left - 1, place + far)
         sink.store(result, mapping, index, moved.to_dtype(compute_type(sink.value_type)))
 
-    arguments = [("keys", _buffer(uint32)), ("distance", _buffer(kind))]
+    arguments = [("keys", buffer[uint32]), ("distance", buffer[kind])]
     numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
     return _kernel("random_permutation", body, sink, arguments, numbers)
 
@@ -196,24 +197,18 @@ def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> Shade
             taken = (before + order[row % length].to_register()) * inner + column
         sink.store(result, mapping, index, source.value(variables, taken))
 
-    arguments = [] if places is None else [("order", _buffer(places))]
-    arguments += zip(source.names, source.annotations, strict=True)
+    arguments = [] if places is None else [("order", buffer[places])]
+    arguments += source.parameters
     return _kernel("random_gather", body, sink, arguments, ["inner"])
 
 
 def _kernel(
     name: str, body: Any, sink: Sink, arguments: list[tuple[str, Any]], numbers: list[str]
 ) -> ShaderFunction:
-    constant: Any = vc.Const
-    arguments = [("result", _buffer(sink.out_type)), *arguments]
-    arguments += zip(sink.names, sink.annotations, strict=True)
+    arguments = [("result", buffer[sink.out_type]), *arguments]
+    arguments += sink.parameters
     arguments += [(each, constant[uint32]) for each in numbers]
     return traced(name, body, arguments, _GROUP, exec_size=1)
-
-
-def _buffer(kind: DType) -> Any:
-    buffer: Any = vc.Buff
-    return buffer[kind]
 
 
 def _own(kind: DType, value: Any) -> Any:

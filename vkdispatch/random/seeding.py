@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.numbers import is_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.random.launching import Stream
@@ -100,7 +101,7 @@ def _seeds(seed: Any) -> np.random.SeedSequence:
 def _words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...]:
     """Return the words of a key or a counter, given as one number or as words."""
     wanted = f"an int of {count * bits} bits or {count} of {bits}"
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    whole = is_int(value)
     if not whole and not isinstance(value, (Sequence, np.ndarray)):
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {value!r}")
     if whole:
@@ -108,7 +109,7 @@ def _words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...]:
         if not 0 <= int(value) < 1 << bits * count:
             raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
         return tuple(numbers)
-    if not all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in value):
+    if not all(map(is_int, value)):
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {value!r}")
     numbers = [int(each) for each in value]
     if len(numbers) != count or not all(0 <= number < 1 << bits for number in numbers):

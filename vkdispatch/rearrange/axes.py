@@ -13,17 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.fillers import Filler
-from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
+from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
@@ -148,8 +149,6 @@ def _kernel(
     moving: Moving, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:
     own = len(moving.arguments)
-    constant: Any = vc.Const
-    buffer: Any = vc.Buff
     arguments = moving.arguments
     if together > 1:
         arguments[0] = ("result", buffer[dtype.uint32])
@@ -198,9 +197,8 @@ def _kernel(
             value = vc.select(after, _filling(moving, high), value)
         return value.to_register()
 
-    what = moving.word.item_size if moving.word is not None else 0
     return traced(
-        f"move_{'_'.join(kinds)}_{what or 'mapped'}",
+        f"move_{'_'.join(kinds)}_{moving.label}",
         body,
         [*arguments, *fills, *numbers.arguments],
         GROUP,

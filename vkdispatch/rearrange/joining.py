@@ -17,13 +17,14 @@ from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.promotion import converted, promoted
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import checked_rank
 from vkdispatch.rearrange.narrow import joining, narrow_kernel
-from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
+from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -201,9 +202,8 @@ def _kernel(moving: Moving, rows: bool, kind: DType, numbers: Numbers) -> Shader
             value = converted(value, kind)
         moving.store(variables[:own], place, value)
 
-    what = moving.word.item_size if moving.word is not None else "mapped"
     return traced(
-        f"join_{what}",
+        f"join_{moving.label}",
         body,
         [*moving.arguments, *numbers.arguments],
         GROUP,

@@ -16,8 +16,9 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.words import Moving, Numbers, numbers_of, word_type
+from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256

@@ -8,6 +8,7 @@ import numpy as np
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axis
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
@@ -15,7 +16,6 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import checked_int
 from vkdispatch.rearrange.fillers import Filler, checked_number
 from vkdispatch.shader.map import MappedArray
 

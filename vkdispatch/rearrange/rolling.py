@@ -6,6 +6,7 @@ from typing import Any
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axes, checked_axis, several
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
@@ -13,7 +14,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.axes import Axis, launch_by_axes
-from vkdispatch.rearrange.checking import checked_int, checked_rank
+from vkdispatch.rearrange.checking import checked_rank
 from vkdispatch.shader.map import MappedArray
 
 Array = Buffer[Any] | MappedArray

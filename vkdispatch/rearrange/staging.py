@@ -12,10 +12,10 @@ import functools
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.base.context import get_context
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.indices import resolved
 from vkdispatch.rearrange.words import Moving, Numbers, numbers_of
@@ -92,7 +92,7 @@ def staged_form(
     outer, length, count = lengths
     held = moving.held.item_size
     rows = staged_rows(outer, length, count, held)
-    processor = get_context().is_cpu()
+    processor = device_facts().cpu
     if not rows or (processor and not tuning.processors):
         return None
     numbers, values = numbers_of({"length": length, "count": count, "rows": outer})

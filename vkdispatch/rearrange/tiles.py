@@ -26,8 +26,9 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base.record import record
-from vkdispatch.rearrange.words import Moving, Numbers, word_type
+from vkdispatch.rearrange.words import Moving, Numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Bytes that all banks of workgroup memory give at once.
@@ -88,9 +89,8 @@ def tile_kernel(form: TileForm) -> ShaderFunction:
         else:
             tracing.cells()
 
-    what = f"{form.moving.word.item_size}" if form.moving.word is not None else "mapped"
     return traced(
-        f"transpose_{what}_{form.item or form.run}",
+        f"transpose_{form.moving.label}_{form.item or form.run}",
         body,
         [*form.moving.arguments, *form.numbers.arguments],
         form.group,

@@ -21,13 +21,14 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
+from vkdispatch.arrays.words import word_type
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -39,7 +40,6 @@ from vkdispatch.rearrange.words import (
     largest_word,
     moves_words,
     numbers_of,
-    word_type,
 )
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -324,7 +324,7 @@ def _group(across: int, down: int, run: int) -> int:
 
 
 def _most_word() -> int:
-    processor = get_context().is_cpu()
+    processor = device_facts().cpu
     return min(tuning.most, 8) if processor else tuning.most
 
 
@@ -386,9 +386,8 @@ def gather_kernel(moving: Moving, count: int, numbers: Numbers) -> ShaderFunctio
             place = place.to_register()
         moving.store(variables[:own], index, moving.load(variables[:own], place))
 
-    size = moving.word.item_size if moving.word is not None else 0
     return traced(
-        f"gather_{size or 'mapped'}",
+        f"gather_{moving.label}",
         body,
         [*moving.arguments, *numbers.arguments],
         GATHER_GROUP,

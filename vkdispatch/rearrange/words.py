@@ -7,22 +7,16 @@ float16 that keep together are 125 of 16 bytes.
 from collections.abc import Sequence
 from typing import Any
 
-import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
+from vkdispatch.arrays.words import word_type as word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 
-_WORDS: dict[int, DType] = {
-    1: dtype.uint8,
-    2: dtype.uint16,
-    4: dtype.uint32,
-    8: dtype.uvec2,
-    16: dtype.uvec4,
-}
 _LARGEST = 16
 # A number that may need more than 32 bits is given as two: its upper part, and this many bits.
 _LOW_BITS = 20
@@ -35,11 +29,6 @@ def largest_word(*sizes: int) -> int:
     while any(size % word for size in sizes):
         word //= 2
     return word
-
-
-def word_type(size: int) -> DType:
-    """Return the dtype as which a word of 1, 2, 4, 8 or 16 bytes is moved."""
-    return _WORDS[size]
 
 
 @record
@@ -61,15 +50,19 @@ class Moving:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """The kernel's first arguments: the result, the source's, and the sink's."""
-        buffer: Any = vc.Buff
         if self.word is not None:
             return [("result", buffer[self.word]), ("x", buffer[self.word])]
         assert self.source is not None and self.sink is not None
         return [
             ("result", buffer[self.sink.out_type]),
-            *zip(self.source.names, self.source.annotations, strict=True),
-            *zip(self.sink.names, self.sink.annotations, strict=True),
+            *self.source.parameters,
+            *self.sink.parameters,
         ]
+
+    @property
+    def label(self) -> str:
+        """What names of kernels say of it."""
+        return "mapped" if self.word is None else str(self.word.item_size)
 
     @property
     def held(self) -> DType:
@@ -112,7 +105,6 @@ class Numbers:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Their names and annotations."""
-        constant: Any = vc.Const
         kind = constant[dtype.uint32]
         if not self.big:
             return [(f"move_{name}", kind) for name in self.names]

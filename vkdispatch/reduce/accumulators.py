@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.combining import is_expression
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.record import record
@@ -27,7 +28,7 @@ from vkdispatch.reduce.operations import (
     is_ours,
     number_of_type,
 )
-from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.rewrite.functions import inlined
 from vkdispatch.shader.signature import origin_of
 
 State = tuple[Any, ...]
@@ -240,7 +241,7 @@ def accumulator_of(operation: ReduceOp, kind: DType, features: frozenset[str]) -
             return register
         return result
 
-    brief = is_ours(operation) or _is_expression(operation, wide)
+    brief = is_ours(operation) or is_expression(operation.reduction, wide, f"reduction {operation.name!r}")
     subgroup = operation.subgroup_reduction if combines_in_subgroups(operation, wide, features) else None
     return single(
         operation.name,
@@ -253,19 +254,3 @@ def accumulator_of(operation: ReduceOp, kind: DType, features: frozenset[str]) -
         brief=brief,
         place=None if is_ours(operation) else origin_of(operation.reduction),
     )
-
-
-def _is_expression(operation: ReduceOp, kind: DType) -> bool:
-    """Whether an operation of the user's is one expression of its operands, by tracing it once."""
-    statements: list[bool] = []
-
-    def probe() -> None:
-        x, y = vc.new_register(kind), vc.new_register(kind)
-        before = vc.get_builder().contents
-        result = inlined(operation.reduction)(x, y)
-        alone = isinstance(result, ShaderVariable) and result.var_type is kind
-        statements.append(not alone or vc.get_builder().contents != before)
-
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS):
-        kernel(probe, rewrite=True)()
-    return not statements[0]

@@ -4,6 +4,7 @@ import math
 import warnings
 from typing import Any
 
+import vkdispatch_native as native
 from vkdispatch.arrays.axes import checked_axes
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.base import dtype
@@ -75,7 +76,8 @@ def counted_or_warned(array: Operand, call: Call, warning: str, most: float) -> 
     """Return how many elements a result has, and warn where these are no more than `most`."""
     count = call.length(array.shape)
     if count <= most and _results(array, call):
-        warnings.warn(warning, RuntimeWarning, stacklevel=5)
+        native.forbid_repeating()  # each call warns
+        warnings.warn(warning, RuntimeWarning, stacklevel=7)
     return count
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from vkdispatch.arrays.axes import checked_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.numbers import is_number
 from vkdispatch.arrays.operand import operand
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
@@ -225,7 +226,7 @@ def _spread(
         if ddof != 0:
             raise ArgumentValueError(f"{name}: ddof and correction are names of one number; give one of them")
         ddof = correction
-    if isinstance(ddof, bool) or (not isinstance(ddof, (int, float)) and not hasattr(ddof, "__index__")):
+    if not is_number(ddof):
         raise ArgumentTypeError(f"ddof: expected a number, got {ddof!r}")
     array, call = asked(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):

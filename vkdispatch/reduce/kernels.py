@@ -6,7 +6,9 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import view_type
-from vkdispatch.arrays.mapping import Source, distinct_names
+from vkdispatch.arrays.kernels import buffer, constant, traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.output import Sink
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
@@ -18,7 +20,6 @@ from vkdispatch.reduce.accumulators import (
     in_registers,
 )
 from vkdispatch.reduce.planning import KernelForm, ReductionParams
-from vkdispatch.rewrite.functions import kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import origin_of
 
@@ -33,9 +34,7 @@ _FEW = 32
 _SERIAL = 16
 
 
-def stage_kernel(
-    form: KernelForm, source: Source, accumulator: Accumulator, sink: Any = None
-) -> ShaderFunction:
+def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Trace the kernel of a stage.
 
     Its arguments are the result, unless the form leaves partial results; these, a buffer for each of the
@@ -43,12 +42,9 @@ def stage_kernel(
     views of them, unless partial results are what it reduces; the numbers of a `ReductionParams`; the
     accumulator's parameters and those of the sink, which stores the result, if it stores a result.
     """
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments: list[tuple[str, Any]] = []
     if form.results_too:
-        kind = accumulator.out_type if sink is None else sink.out_type
-        arguments.append(("reduce_result", buffer[kind]))
+        arguments.append(("reduce_result", buffer[sink.out_type]))
     if form.partial or form.segmented:
         arguments += [(f"reduce_partials{i or ''}", buffer[kind]) for i, kind in enumerate(accumulator.kinds)]
     if form.finishing:
@@ -67,20 +63,19 @@ def stage_kernel(
     numbers = len(arguments)
     if form.results_too:
         arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
-        if sink is not None:
-            arguments += zip(sink.names, sink.annotations, strict=True)
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        names, kinds = distinct_names([name for name, _ in arguments]), [kind for _, kind in arguments]
-        variables = context.declare_input_arguments(kinds, names)
-        tracing = _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers)
-        kernel(_traced, rewrite=True)(tracing)
+        arguments += sink.parameters
+
+    def body(*variables: Any) -> None:
+        _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
+
     plain = source.plain or form.partial
     function = source.mapping.mapping_function
     name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
-    identifier = _identifier(f"{name}_{form.layout}{SECOND if form.partial else ''}")
-    return ShaderFunction(
-        context.get_description(identifier).reinterpreting(),
-        (form.group, 1, 1),
+    return traced(
+        f"{name}_{form.layout}{SECOND if form.partial else ''}",
+        body,
+        arguments,
+        form.group,
         "reduce_segments * reduce_blocks",
         origin=accumulator.place if plain else origin_of(function),
     )
@@ -95,14 +90,6 @@ def _taking(source: Source, together: int) -> Source:
     return replace(source, together=together, views=views)
 
 
-def _identifier(text: str) -> str:
-    return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in text)
-
-
-def _traced(tracing: "_Tracing") -> None:
-    tracing.run()
-
-
 class _Tracing:
     """A stage being traced.
 
@@ -115,7 +102,7 @@ class _Tracing:
         form: KernelForm,
         source: Source,
         accumulator: Accumulator,
-        sink: Any,
+        sink: Sink,
         variables: Sequence[Any],
         own: int,
         inputs: int,
@@ -445,10 +432,7 @@ class _Tracing:
     def _store_result(self, number: Any, state: State) -> None:
         value = self._accumulator.finish(in_registers(state), self._extra)
         index = vc.to_uint(0) if number is None else number
-        if self._sink is None:
-            self._result[index] = value  # type: ignore[index]
-        else:
-            self._sink.store(self._result, self._kept_for_sink, index, value)
+        self._sink.store(self._result, self._kept_for_sink, index, value)
 
     def _partial(self, number: Any, segment: Any) -> Any:
         """Where a partial result lies."""
@@ -507,5 +491,5 @@ def _at(buffers: Sequence[Any], index: Any) -> State:
 
 def assign_places(buffers: Sequence[Any], index: Any, state: State) -> None:
     """Store a state at an index of some buffers, one for each of its registers."""
-    for buffer, value in zip(buffers, state, strict=True):
-        buffer[index] = value
+    for each, value in zip(buffers, state, strict=True):
+        each[index] = value

@@ -4,11 +4,12 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import scalars_of
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.reduce.measures import components, converted
+from vkdispatch.reduce.measures import converted
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.parameters import given
 
@@ -71,7 +72,7 @@ def _choosing(stored: DType, otherwise: tuple[Any, ...], part: DType | None) -> 
         if part is None:
             return vc.select(where, x, vc.to_dtype(kind, *otherwise))
         zero = vc.to_dtype(part, 0)
-        parts = [vc.select(where, converted(each, part), zero) for each in components(x)]
+        parts = [vc.select(where, converted(each, part), zero) for each in scalars_of(x)]
         return vc.to_dtype(target, *parts, vc.select(where, vc.to_dtype(part, 1), zero))
 
     return MappingFunction([stored, dtype.bool_], target, where)

@@ -13,6 +13,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.mapping import named_position
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import scalars_of
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -22,7 +23,6 @@ from vkdispatch.base.dtype import (
     is_complex,
     is_float_dtype,
     is_matrix,
-    is_vector,
 )
 from vkdispatch.reduce.accumulators import Accumulator, Place, State, in_registers, paired, single
 from vkdispatch.reduce.operations import identity_of_extreme
@@ -48,19 +48,11 @@ def converted(value: Any, kind: DType) -> Any:
     return value.to_dtype(kind)
 
 
-def components(value: Any) -> list[Any]:
-    """Return the components of a number, a complex number or a vector."""
-    kind = value.var_type
-    if is_complex(kind):
-        return [value.real, value.imag]
-    return [value[i] for i in range(kind.child_count)] if is_vector(kind) else [value]
-
-
 def numbers_of(value: Any, kind: DType) -> list[Any]:
     """Return the components of a value in a float type."""
     if value.var_type is dtype.bool_:
         value = converted(value, dtype.uint32)
-    return [converted(part, kind) for part in components(value)]
+    return [converted(part, kind) for part in scalars_of(value)]
 
 
 def composed(kind: DType, parts: Sequence[Any]) -> Any:
@@ -124,7 +116,7 @@ def adding(kind: DType, total: DType, out_type: DType, divided_by: bool = False)
         if divided_by and is_matrix(total):
             value = value / numbers[0]
         elif divided_by:
-            parts = [part.to_register() for part in components(value)]
+            parts = [part.to_register() for part in scalars_of(value)]
             divide = divided_parts if is_complex(total) else _divided_each
             value = composed(total, divide(parts, numbers[0]))
         return narrowed(value, out_type)
@@ -177,7 +169,7 @@ def _complex_product(total: DType, out_type: DType) -> Accumulator:
         factors = [converted(value, total).to_register() for value in values]
         first = vc.new_register(total, factors[0])
         with vc.if_block(place.position(vc.to_uint(0)) == 0):
-            parts = [part.to_register() for part in components(factors[0])]
+            parts = [part.to_register() for part in scalars_of(factors[0])]
             nan = vc.to_dtype(component_type(total), math.nan)
             first[:] = vc.to_dtype(total, *_with_nan_beside(parts, parts, nan))
         return paired(operator.mul, [first, *factors[1:]], named=True), vc.to_uint(1).to_register()
@@ -304,7 +296,7 @@ def parts_of(value: Any) -> list[Any]:
     """Return the parts of a number, in registers."""
     if value.var_type is dtype.bool_:
         value = converted(value, dtype.uint32)
-    return [part.to_register() for part in components(value)]
+    return [part.to_register() for part in scalars_of(value)]
 
 
 def _part_kind(kind: DType) -> DType:

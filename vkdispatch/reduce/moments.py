@@ -21,6 +21,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import scalars_of
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -32,7 +33,6 @@ from vkdispatch.base.dtype import (
 from vkdispatch.reduce.accumulators import Accumulator, Place, State, paired
 from vkdispatch.reduce.measures import (
     TINY,
-    components,
     composed,
     converted,
     divided,
@@ -52,7 +52,7 @@ def mean_of_some(kind: DType, out_type: DType) -> Accumulator:
     count = component_count(kind)
 
     def gather(values: Sequence[Any], place: Place) -> State:
-        columns = zip(*(components(value) for value in values), strict=True)
+        columns = zip(*(scalars_of(value) for value in values), strict=True)
         return tuple(paired(operator.add, column) for column in columns)
 
     def finish(state: State, numbers: Sequence[Any]) -> Any:

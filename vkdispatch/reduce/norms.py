@@ -6,6 +6,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype as dtypes
@@ -160,7 +161,6 @@ def _powers(kind: DType, total: DType, whole: int | None) -> MappingFunction:
         return MappingFunction(
             [kind], total, lambda value: raised(magnitude(value, total).to_register(), whole)
         )
-    constant: Any = vc.Const
 
     def powers(value: Any, power: Any) -> Any:
         return raised(magnitude(value, total).to_register(), power)
@@ -243,6 +243,5 @@ def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction
         return product(a, b[mapped_index() % b.shape.w])
 
     if several:
-        buffer: Any = vc.Buff
         return MappingFunction([a, buffer[b]], kind, dot_rows)
     return MappingFunction([a, b], kind, dot)

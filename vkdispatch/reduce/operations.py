@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.combining import infinity
+from vkdispatch.arrays.elements import integer_limits, wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -17,12 +18,9 @@ from vkdispatch.base.dtype import (
     is_integer_dtype,
     is_matrix,
     is_scalar,
-    is_signed_dtype,
     is_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-
-_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
 @dataclass
@@ -96,10 +94,7 @@ def check_operation(operation: ReduceOp, kind: DType) -> None:
 def check_identity(identity: object, kind: DType) -> None:
     """Raise TypeError or ValueError for what is no identity of values of a type."""
     if isinstance(identity, str):
-        if identity not in _INFINITIES:
-            raise ArgumentValueError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
-        if is_complex(kind):
-            raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; give a number")
+        infinity(identity, kind)
         return
     try:
         number = complex(identity)  # type: ignore[call-overload]
@@ -116,20 +111,17 @@ def identity_of(operation: ReduceOp, kind: DType) -> Any:
     """Return the identity as a number that the type computed in, `wide_type(kind)`, holds."""
     number: Any = operation.identity
     if isinstance(number, str):
-        number = _INFINITIES[number]
+        number = float(number)
     if hasattr(number, "item"):
         number = number.item()
     wide = component_type(wide_type(kind))
     if is_float_dtype(wide):
         return number if isinstance(number, complex) else float(number)
-    stored = component_type(kind)
-    signed = is_signed_dtype(stored) or stored is dtype.int8
-    bits = 8 * stored.item_size
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    low, high = integer_limits(component_type(kind))
     if isinstance(number, float) and math.isinf(number):
         return high if number > 0 else low
     # -1 is all bits of an unsigned type too
-    return (int(number) - low) % (1 << bits) + low
+    return (int(number) - low) % (high - low + 1) + low
 
 
 def identity_of_extreme(kind: DType, largest: bool) -> Any:

@@ -24,8 +24,10 @@ same bits.
 import math
 from dataclasses import astuple, dataclass
 
-from vkdispatch.arrays.axes import checked_axes, checked_number, several
+from vkdispatch.arrays.axes import checked_axes, several
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.numbers import checked_int, power_below
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -34,7 +36,6 @@ from vkdispatch.reduce.tuning import Tuning
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
-_SHUFFLE = 0x10
 # Chunks that one workgroup adds up in a row, at most: what keeps the rounding errors of sums small.
 _MOST_ROUNDS = 256
 _CPU_SEGMENTS = 16
@@ -191,7 +192,7 @@ def normalized_axes(axes: object) -> tuple[int, ...] | None:
     """
     if axes is None:
         return None
-    result = tuple(checked_number(axis, "axes") for axis in several(axes))
+    result = tuple(checked_int(axis, "axes") for axis in several(axes))
     if not result:
         raise ArgumentValueError("axes: name at least one axis; None reduces all of them")
     return result
@@ -234,15 +235,10 @@ def shape_of(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape
     return Shape("split", sizes[1], sizes[0] * sizes[2], sizes[2])
 
 
-def _power_below(number: int) -> int:
-    """Return the largest power of two that is not above a number; 1 if there is none."""
-    return 1 << (max(number, 1).bit_length() - 1)
-
-
 def _unroll_for(loads: int, most: int) -> int:
     """Return how many loads an invocation has in flight that does so many, and leaves few for the rest."""
     rounds = -(-loads // most) if loads < 4 * most else 1
-    return min(most, _power_below(loads // max(rounds, 1)))
+    return min(most, power_below(loads // max(rounds, 1)))
 
 
 class Planner:
@@ -261,32 +257,27 @@ class Planner:
         ValueError
             The device has no such workgroups.
         """
-        infos = context.device_infos
-        sizes = {info.sub_group_size for info in infos}
-        shuffles = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE for info in infos)
-        adds = all(info.subgroup_arithmetic for info in infos)
-        same = len(sizes) == 1
-        exchanges = accumulator.exchanges(context.features)
-        self._subgroup = min(sizes) if shuffles and same and exchanges else 1
-        self._arithmetic = self._subgroup > 1 and adds and accumulator.subgroup is not None
-        self._cpu = context.is_cpu()
+        facts = device_facts(context)
+        exchanges = facts.shuffles and facts.same and accumulator.exchanges(facts.features)
+        self._subgroup = facts.subgroup if exchanges else 1
+        self._arithmetic = self._subgroup > 1 and facts.arithmetic and accumulator.subgroup is not None
+        self._cpu = facts.cpu
         self._source = source
         self._size = accumulator.size
         self._registers = len(accumulator.kinds)
         self._most_columns = accumulator.most_columns
-        self._memory = context.max_shared_memory
-        most = context.max_invocations_along_x
+        self._memory = facts.memory
         if group is not None:
-            if group % max(sizes) or not 0 < group <= most:
+            if group % facts.subgroup or not 0 < group <= facts.group:
                 raise ArgumentValueError(
-                    f"group_size: expected a multiple of the subgroup size {max(sizes)} of at most {most}, "
-                    f"got {group}"
+                    f"group_size: expected a multiple of the subgroup size {facts.subgroup} of at most "
+                    f"{facts.group}, got {group}"
                 )
             self.group = group
             return
         # workgroup memory holds a state of each invocation, and a little more
-        held = (context.max_shared_memory - _TICKET) // self._size
-        self.group = _power_below(min(tuning.group, most, held))
+        held = (facts.memory - _TICKET) // self._size
+        self.group = facts.power_group(min(tuning.group, held))
 
     @property
     def _finishing(self) -> bool:
@@ -319,7 +310,7 @@ class Planner:
         if self._cpu and self._registers > 1:
             most = min(most, tuning.most_cpu)
         wanted = min(flight // (item_size * together), most // together, 16)
-        return _power_below(wanted)
+        return power_below(wanted)
 
     def _rows(self, shape: Shape, *, partial: bool = False) -> Pass:
         """Return a launch over rows, or rows in pieces; those of partial results are not shared."""
@@ -391,7 +382,7 @@ class Planner:
         unroll = self._unroll(size, together, source.plain or partial, tuning.column_flight)
         # invocations side by side: as many as fill a few lines of the cache
         side = self.group & -self.group
-        wanted = _power_below(tuning.column_side // (size * together))
+        wanted = power_below(tuning.column_side // (size * together))
         few = max(wanted, self._subgroup) if shape.length >= 4 * unroll else side
         side = min(side, few, 1 << max(count - 1, 0).bit_length())
         # short rows one below the other are neighbours in memory; those side by side are not
@@ -442,7 +433,7 @@ class Planner:
         wanted = tuning.most_columns_cpu if self._cpu else wanted
         most = min(source.together, wanted, max(1, tuning.column_bytes // source.item_size))
         held = (self._memory - _TICKET) // (self._size * self.group)
-        together = _power_below(min(most, held))
+        together = power_below(min(most, held))
         # loads of fewer bytes than a word are none
         while together > 1 and (shape.inner % together or together * source.item_size < _WORD):
             together //= 2

@@ -1,61 +1,39 @@
 """A reduction that can be called: planned for the buffer's shape, launched as one kernel or two."""
 
-import threading
 from collections.abc import Sequence
 from typing import Any
-from weakref import ref
 
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.mapping import Source, identity_map, make_source
 from vkdispatch.arrays.operand import Operand
+from vkdispatch.arrays.output import plain_output
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context
+from vkdispatch.base.context import (
+    Context,
+    as_int,
+    context_of,
+    elsewhere,
+    get_context,
+    is_current,
+    use_context,
+)
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.record import record
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators import Accumulator, accumulator_of
-from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
-from vkdispatch.reduce.planning import KernelForm, Pass, Plan, Planner, normalized_axes, shape_of
+from vkdispatch.reduce.planning import Planner, normalized_axes, shape_of
+from vkdispatch.reduce.reducing import Launches, launch, launches_for, plan_launches, reducing_kernel
 from vkdispatch.shader.map import MappingFunction, check_elements
 from vkdispatch.shader.parameters import WrongBufferError, given
 from vkdispatch.shader.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
-
-# Shapes whose plans are kept.
-_MOST_PLANS = 256
-
-
-@record
-class _Launch:
-    """A kernel and the numbers that follow a call's own arguments."""
-
-    kernel: ShaderFunction
-    numbers: tuple[int, ...]
-
-
-@record
-class _Launches:
-    """What a call for one shape does: its launches, and the shape of the result's buffer.
-
-    `views` are the arguments that the first takes once more, to load several elements at once; `partials` is
-    how many partial results there are between, and `counters` how many the first needs to know the last of
-    its workgroups.
-    """
-
-    first: _Launch
-    second: _Launch | None
-    views: tuple[int, ...]
-    partials: int
-    counters: int
-    shape: tuple[int, ...]
 
 
 class ReduceFunction(Referenced):
@@ -128,9 +106,7 @@ class ReduceFunction(Referenced):
             raise ArgumentValueError(
                 "mapping_function: it needs a return annotation, such as -> f32: the dtype of the result"
             )
-        if group_size is not None and (
-            not hasattr(group_size, "__index__") or isinstance(group_size, bool) or int(group_size) < 1
-        ):
+        if group_size is not None and (as_int(group_size) or 0) < 1:
             raise ArgumentValueError(f"group_size: expected a positive int, got {group_size!r}")
         self.reduction = reduction
         self.out_type: DType = mapping_function.return_type
@@ -153,26 +129,10 @@ class ReduceFunction(Referenced):
                 f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
                 "what is reduced"
             )
-        self._lock = threading.RLock()
+        # What names this function in the contexts' caches, which would keep the function itself alive.
+        self._key = object()
         self._source: Source | None = None
-        self._forget()
-
-    def _forget(self) -> None:
-        """Drop all that depends on a context."""
-        self._context: ref[Context] | None = None
-        self._planner: Planner | None = None
-        self._views: tuple[int, ...] = ()
-        self._accumulator: Accumulator | None = None
-        self._kernels: dict[KernelForm, ShaderFunction] = {}
-        self._launches: dict[tuple[tuple[int, ...], bool], _Launches] = {}
-
-    @property
-    def _counters(self) -> Counters:
-        return get_context()._state_of(self, Counters)
-
-    def _is_planned(self) -> bool:
-        """Whether what is known holds for the current context."""
-        return self._context is not None and self._context() is get_context()
+        self._accumulators: dict[frozenset[str], Accumulator] = {}
 
     # -- calling
 
@@ -203,22 +163,19 @@ class ReduceFunction(Referenced):
             raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
         self._check(args)
         context = context_of(args)
-        if context is not None and not is_current(context) and context.usable:
+        if context is not None and not is_current(context):
+            if not context.usable:
+                raise elsewhere(f"{self.name}: argument 1: the buffer", context)
             with use_context(context):
                 return self(*args, graph=graph)
-        launches = self._launches_for(args)
-        if self._source is not None and self._source.stores:
-            self._check_overlap(self._source, args)
-        result: Buffer[Any] = function_buffer(launches.shape, self.out_type)
-        first, second = launches.first, launches.second
-        views = (args[position] for position in launches.views)
-        own: list[Buffer[Any]] = [result]
-        if launches.partials:
-            partials: Buffer[Any] = function_buffer(launches.partials, wide_type(self.out_type))
-            own = [partials] if second else [result, partials, self._counters.zeros(launches.counters)]
-        first.kernel(*own, *args, *views, *first.numbers, graph=graph)
-        if second is not None:
-            second.kernel(result, partials, *second.numbers, graph=graph)
+        x = self._operand(args)
+        if x.source.stores:
+            check_overlap((), elsewhere=[x])
+        launches = self._launches_for(x)
+        self.group_size = launches.form.group
+        shape = (1,) if launches.count == 1 else (1, launches.count)
+        result: Buffer[Any] = function_buffer(shape, self.out_type)
+        launch(launches, x, result, graph=graph)
         return result
 
     def _check(self, args: tuple[Any, ...]) -> None:
@@ -239,72 +196,38 @@ class ReduceFunction(Referenced):
         for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):
             check_elements(f"{self.name}: argument {position}", annotation, argument)
 
-    def _check_overlap(self, source: Source, args: tuple[Any, ...]) -> None:
-        x = args[0]
-        array = Operand(x.shape, x.size, x.var_type, x.context, source, args, str(self.name))
-        check_overlap((), elsewhere=[array])
-
     # -- planning
 
-    def _launches_for(self, args: tuple[Any, ...]) -> _Launches:
-        shape: tuple[int, ...] = args[0].shape
-        key = (shape, self._short(args))
-        found = self._launches.get(key)
-        if found is not None and self._is_planned():
-            return found
-        with self._lock:
-            planner = self._ready()
-            short = self._short(args)
-            if short:
-                assert self._source is not None
-                source = self._source.elementwise()
-                assert self._accumulator is not None
-                planner = Planner(source, self._accumulator, get_context(), self._given_group)
-            found = self._launched(planner.plan(shape_of(shape, self._axes)))
-            while len(self._launches) >= _MOST_PLANS:
-                del self._launches[next(iter(self._launches))]
-            self._launches[shape, short] = found
-            return found
+    def _operand(self, args: tuple[Any, ...]) -> Operand:
+        x = args[0]
+        source = self._source or self._make_source()
+        if source.views and _lacks_elements(source, args):
+            source = source.elementwise()
+        return Operand(x.shape, x.size, x.var_type, x.context, source, args, str(self.name))
 
-    def _short(self, args: tuple[Any, ...]) -> bool:
-        """Whether a buffer lacks some of the elements that loads of several would read ahead of the map."""
-        return any(
-            isinstance(args[position], Buffer)
-            and args[position].mem_size < args[0].size * self.input_types[position].__args__[0].item_size
-            for position in self._views
-        )
+    def _make_source(self) -> Source:
+        self._source = make_source(self._mapping, self.out_type, plain=self._plain)
+        return self._source
 
-    def _launched(self, plan: Plan) -> _Launches:
-        shape = (1,) if plan.count == 1 else (1, plan.count)
-        second = None if plan.second is None else self._launch(plan.second)
-        views = self._views if plan.first.form.vector else ()
-        counters = plan.first.params.blocks if plan.first.form.finishing else 0
-        return _Launches(self._launch(plan.first), second, views, plan.partials, counters, shape)
+    def _launches_for(self, x: Operand) -> Launches:
+        key = (self._key, x.shape, len(x.source.views))
+        return launches_for(x.context, key, lambda: self._plan(x))
 
-    def _launch(self, launch: Pass) -> _Launch:
-        return _Launch(self._kernel(launch.form), launch.params.checked())
+    def _plan(self, x: Operand) -> Launches:
+        accumulator, shape = self._accumulator(x.context), shape_of(x.shape, self._axes)
+        planner = self._planner(x.source, x.context)
+        return plan_launches(planner, shape, x.source, accumulator, plain_output(self.out_type).sink)
 
-    def _ready(self) -> Planner:
-        """Return the planner for the global context."""
-        if self._planner is None or not self._is_planned():
-            context = get_context()
-            self._forget()
-            if self._source is None:
-                self._source = make_source(self._mapping, self.out_type, plain=self._plain)
-            self._views = tuple(position for position, _ in self._source.views)
-            self._accumulator = accumulator_of(self.reduction, self.out_type, context.features)
-            self._planner = Planner(self._source, self._accumulator, context, self._given_group)
-            self.group_size = self._planner.group
-            self._context = ref(context)
-        return self._planner
+    def _planner(self, source: Source, context: Context) -> Planner:
+        return Planner(source, self._accumulator(context), context, self._given_group)
 
-    def _kernel(self, form: KernelForm) -> ShaderFunction:
-        kernel = self._kernels.get(form)
-        if kernel is None:
-            assert self._source is not None and self._accumulator is not None
-            kernel = stage_kernel(form, self._source, self._accumulator)
-            self._kernels[form] = kernel
-        return kernel
+    def _accumulator(self, context: Context) -> Accumulator:
+        features = device_facts(context).features
+        found = self._accumulators.get(features)
+        if found is None:
+            made = accumulator_of(self.reduction, self.out_type, features)
+            found = self._accumulators.setdefault(features, made)
+        return found
 
     # -- the generated code
 
@@ -316,10 +239,13 @@ class ReduceFunction(Referenced):
         TypeError, ValueError
             The mapping function or the operation is wrong, or the device has no workgroups of `group_size`.
         """
-        with self._lock:
-            first, second = self._ready().whole()
-            self.stage1 = self._kernel(first)
-            self.stage2 = self._kernel(second)
+        source, context = self._source or self._make_source(), get_context()
+        planner = self._planner(source, context)
+        accumulator, sink = self._accumulator(context), plain_output(self.out_type).sink
+        self.stage1, self.stage2 = (
+            reducing_kernel(form, source, accumulator, sink) for form in planner.whole()
+        )
+        self.group_size = planner.group
 
     def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
         """Return the GLSL of both stages of the reduction of a large buffer to one value.
@@ -361,6 +287,16 @@ def make_reduction_stage(
         mapping = MappingFunction(list(input_types), mapping.return_type, mapping.mapping_function)
     source = make_source(mapping, out_type, plain=map_func is None)
     context = get_context()
-    accumulator = accumulator_of(reduction, out_type, context.features)
+    accumulator = accumulator_of(reduction, out_type, device_facts(context).features)
     first, second = Planner(source, accumulator, context, group_size).whole()
-    return stage_kernel(second if output_is_input else first, source, accumulator)
+    form = second if output_is_input else first
+    return stage_kernel(form, source, accumulator, plain_output(out_type).sink)
+
+
+def _lacks_elements(source: Source, args: tuple[Any, ...]) -> bool:
+    """Whether a buffer lacks some of the elements that loads of several would read ahead of the map."""
+    return any(
+        isinstance(args[position], Buffer)
+        and args[position].mem_size < args[0].size * source.annotations[position].__args__[0].item_size
+        for position, _ in source.views
+    )

@@ -1,12 +1,12 @@
 """A reduction of an array on the device: planned for its shape, launched as one kernel or two."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Sink, output
@@ -14,13 +14,14 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.counters import Counters
 from vkdispatch.reduce.kernels import stage_kernel
-from vkdispatch.reduce.planning import KernelForm, Pass, Planner, shape_of
+from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, shape_of
 from vkdispatch.shader.observation import checks_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -38,13 +39,29 @@ class _Launch:
 
 
 @record(eq=False)
-class _Launches:
-    """What a call does: see `planning.Plan`. `counters` are those that the first launch needs, or 0."""
+class Launches:
+    """What a call does, for one shape.
+
+    Attributes
+    ----------
+    first, second
+        The kernels; see `planning.Plan`.
+    form
+        That of the first.
+    count
+        How many results there are.
+    partials, kinds
+        How many partial results there are between the launches, and the types of their registers.
+    counters
+        How many counters the first launch needs to know the last of its workgroups, or 0.
+    """
 
     first: _Launch
     second: _Launch | None
     form: KernelForm
+    count: int
     partials: int
+    kinds: tuple[DType, ...]
     counters: int
 
 
@@ -54,7 +71,7 @@ class _Held:
     def __init__(self) -> None:
         self.counters = Counters()
         self.tuning = planning.tuning
-        self.launches: dict[tuple[Any, ...], _Launches] = {}
+        self.launches: dict[tuple[Any, ...], Launches] = {}
 
 
 _HELD = "reduce.held"
@@ -113,56 +130,93 @@ def reduced(x: Operand, accumulator: Accumulator, call: Call, numbers: Sequence[
     if x.size == 0:
         _filling(accumulator, sink.sink)(buffer, *last, graph=call.graph)
         return buffer
-    held = _held_for(x.context)
-    todo = _launches(held, x, accumulator, call.axes, sink.sink)
-    first, second, form = todo.first, todo.second, todo.form
-    partials: list[Buffer[Any]] = []
-    if todo.partials:
-        partials = [function_buffer(todo.partials, kind, context=x.context) for kind in accumulator.kinds]
-    own = [buffer, *partials] if form.results_too else partials
-    if todo.counters:
-        own.append(held.counters.zeros(todo.counters))
-    views = x.views if form.vector else ()
-    ending = last if form.results_too else ()
-    first.kernel(*own, *x.arguments, *views, *first.numbers, *ending, graph=call.graph)
-    if second is not None:
-        second.kernel(buffer, *partials, *second.numbers, *last, graph=call.graph)
+    key = (x.source, x.shape, accumulator, call.axes, sink.sink)
+    launches = launches_for(
+        x.context,
+        key,
+        lambda: plan_launches(
+            Planner(x.source, accumulator, x.context, None),
+            shape_of(x.shape, call.axes),
+            x.source,
+            accumulator,
+            sink.sink,
+        ),
+    )
+    launch(launches, x, buffer, last, call.graph)
     return buffer
 
 
-def _launches(
-    held: _Held, x: Operand, accumulator: Accumulator, axes: tuple[int, ...], sink: Sink
-) -> _Launches:
+def launches_for(context: Context, key: tuple[Any, ...], make: Callable[[], Launches]) -> Launches:
+    """Return what is kept in a context under a key; it is made where there is nothing.
+
+    The key is of all that the launches depend on, beside the context, its tuning and whether checks are on.
+    """
+    held = _held_for(context)
     if held.tuning is not planning.tuning:
         held.launches.clear()
         held.tuning = planning.tuning
-    key = (x.source, x.shape, accumulator, axes, sink, bool(checks_of(None)))
+    key = (*key, bool(checks_of(None)))
     found = held.launches.get(key)
     if found is None:
-        plan = Planner(x.source, accumulator, x.context, None).plan(shape_of(x.shape, axes))
-
-        def launch(part: Pass) -> _Launch:
-            return _Launch(_kernel(part.form, x.source, accumulator, sink), part.params.checked())
-
-        first, second = launch(plan.first), None if plan.second is None else launch(plan.second)
-        counters = plan.first.params.blocks if plan.first.form.finishing else 0
-        found = _Launches(first, second, plan.first.form, plan.partials, counters)
+        found = make()
         while len(held.launches) >= _MOST_KEPT:
             held.launches.pop(next(iter(held.launches)), None)
         held.launches[key] = found
     return found
 
 
+def plan_launches(
+    planner: Planner, shape: Shape, source: Source, accumulator: Accumulator, sink: Sink
+) -> Launches:
+    """Plan the reduction of a shape, and make its kernels."""
+    plan = planner.plan(shape)
+
+    def part(planned: Pass) -> _Launch:
+        kernel = reducing_kernel(planned.form, source, accumulator, sink)
+        return _Launch(kernel, planned.params.checked())
+
+    first, second = part(plan.first), None if plan.second is None else part(plan.second)
+    counters = plan.first.params.blocks if plan.first.form.finishing else 0
+    return Launches(first, second, plan.first.form, plan.count, plan.partials, accumulator.kinds, counters)
+
+
+def launch(
+    launches: Launches,
+    x: Operand,
+    buffer: Buffer[Any],
+    last: Sequence[Any] = (),
+    graph: CommandGraph | None = None,
+) -> None:
+    """Queue, or record, the launches that reduce an array into a buffer.
+
+    Parameters
+    ----------
+    last
+        The accumulator's parameters, and the sink's arguments.
+    """
+    first, second, form = launches.first, launches.second, launches.form
+    partials: list[Buffer[Any]] = []
+    if launches.partials:
+        partials = [function_buffer(launches.partials, kind, context=x.context) for kind in launches.kinds]
+    own = [buffer, *partials] if form.results_too else partials
+    if launches.counters:
+        own.append(_held_for(x.context).counters.zeros(launches.counters))
+    views = x.views if form.vector else ()
+    ending = last if form.results_too else ()
+    first.kernel(*own, *x.arguments, *views, *first.numbers, *ending, graph=graph)
+    if second is not None:
+        second.kernel(buffer, *partials, *second.numbers, *last, graph=graph)
+
+
 @remembered
-def _kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink) -> ShaderFunction:
+def reducing_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink) -> ShaderFunction:
+    """Return the kernel of a stage; see `stage_kernel`."""
     return stage_kernel(form, source, accumulator, sink)
 
 
 @remembered
 def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores results of no elements at all."""
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     count = len(accumulator.parameters)
 
     def body(result: Any, *variables: Any) -> None:
@@ -172,7 +226,7 @@ def _filling(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     arguments = [
         ("reduce_result", buffer[sink.out_type]),
         *((f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters),
-        *zip(sink.names, sink.annotations, strict=True),
+        *sink.parameters,
     ]
     name = f"{accumulator.name}_of_nothing"
     return traced(name, body, arguments, _FILL_GROUP, exec_size="reduce_result.size")

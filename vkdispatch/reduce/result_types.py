@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.arrays import promotion
 from vkdispatch.arrays.dtypes import parse_dtype
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (
@@ -67,7 +68,7 @@ def index_type(function: str, kind: DType, given: Any, context: Context) -> DTyp
 def supported(function: str, kind: DType, chosen: DType, context: Context, given: Any, instead: str) -> DType:
     """Return a dtype. Raises NotImplementedError where a device cannot compute with it."""
     feature = _FEATURES.get(component_type(chosen))
-    if feature is not None and feature not in context.features:
+    if feature is not None and feature not in device_facts(context).features:
         hint = f"give a narrower one, such as dtype={instead}" if given is None else f"give dtype={instead}"
         raise UnsupportedError(
             f"{function}: results of {kind.name} are {chosen.name}, with which the device does not compute; "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
@@ -50,8 +50,6 @@ def declared(
     form: Form, kind: DType, source: Source, sink: Sink, numbers: Sequence[str]
 ) -> list[tuple[str, Any]]:
     """Return names and annotations; `kind` is what is combined."""
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments: list[tuple[str, Any]] = []
     if form.mode != "reduce":
         arguments.append(("scan_result", buffer[sink.out_type]))
@@ -65,10 +63,10 @@ def declared(
     arguments += [(name, buffer[words]) for name, words in form.board]
     if form.flagged is not None:
         arguments.append(("scan_flags", buffer[form.flagged]))
-    arguments += zip(source.names, source.annotations, strict=True)
+    arguments += source.parameters
     arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
     if form.mode != "reduce":
-        arguments += zip(sink.names, sink.annotations, strict=True)
+        arguments += sink.parameters
     return arguments + [(f"scan_{name}", constant[uint32]) for name in numbers]
 
 

@@ -21,9 +21,7 @@ from vkdispatch.base.dtype import (
     float64,
     int32,
     int64,
-    is_complex,
     is_matrix,
-    is_scalar,
     uint32,
     uint64,
     uvec2,
@@ -202,46 +200,6 @@ class Lanes:
         if component.item_size == 8 and component.name != "float64" and not self._extended:
             return vc.reinterpret(kind, exchange(vc.reinterpret(uvec2, value).to_register())).to_register()
         return exchange(value)
-
-
-def parts_of(value: Any) -> list[Any]:
-    """Return the scalars that a value is made of."""
-    kind = value.var_type
-    if is_scalar(kind):
-        return [value]
-    if is_complex(kind):
-        return [value.real, value.imag]
-    if is_matrix(kind):
-        return [value[column][row] for column in range(kind.child_count) for row in range(kind.child_count)]
-    return [value[i] for i in range(kind.child_count)]
-
-
-def words_of(value: Any) -> list[Any]:
-    """Return the bits of a value, 32 in each word."""
-    words = []
-    for part in parts_of(value):
-        if part.var_type.item_size == 4:
-            words.append(part if part.var_type is uint32 else vc.reinterpret(uint32, part))
-        else:
-            pair = vc.reinterpret(uvec2, part).to_register()
-            words += [pair.x, pair.y]
-    return words
-
-
-def value_of(kind: DType, words: Sequence[Any]) -> Any:
-    """Return the value of these bits; see `words_of`."""
-    part = component_type(kind)
-    if part.item_size == 4:
-        parts = [word if part is uint32 else vc.reinterpret(part, word) for word in words]
-    else:
-        pairs = [vc.to_uvec2(words[i], words[i + 1]) for i in range(0, len(words), 2)]
-        parts = [vc.reinterpret(part, pair) for pair in pairs]
-    return parts[0] if is_scalar(kind) else vc.to_dtype(kind, *parts)
-
-
-def word_count(kind: DType) -> int:
-    """Return how many words `words_of` gives."""
-    return kind.item_size // 4
 
 
 def folded(algebra: Algebra, row: Sequence[Any], begins: Sequence[Any]) -> Item:

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.words import word_count
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
@@ -15,7 +17,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans import planning
 from vkdispatch.scans.arguments import launched
 from vkdispatch.scans.columns import ColumnsForm, columns_kernel
-from vkdispatch.scans.items import word_count
 from vkdispatch.scans.lookback import COUNTERS, slots_of
 from vkdispatch.scans.operations import Facts, ScanOp
 from vkdispatch.scans.planning import (
@@ -56,11 +57,12 @@ def scan_rows(
     """Scan `outer` rows of `length` elements."""
     context = x.context
     kind = operation.kind
-    facts = facts_of(context, kind)
+    device = device_facts(context)
+    facts = facts_of(device, kind)
     if wish.reverse and outer * length % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    group = group_of(context, kind, facts.subgroup if facts.shuffles else 0)
+    group = group_of(device, kind, facts.subgroup if facts.shuffles else 0)
     form = RowsForm(
         "scan",
         group,
@@ -84,20 +86,20 @@ def scan_rows(
             aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             carried=carried,
             looped=ranges.rounds > 1,
-            tickets=mode == "lookback" and takes_tickets(context),
+            tickets=mode == "lookback" and takes_tickets(device),
         )
         kernel = rows_kernel(chosen, operation, source, out.sink)
         numbers = ranges.numbers(together, length)
         kernel(*launched(chosen, x, out, result, own, flags, numbers), graph=graph)
 
-    ranges = whole_ranges(context, outer, length, form.tile, together)
+    ranges = whole_ranges(device, outer, length, form.tile, together)
     if ranges is not None:
         launch("scan", ranges, ())
         return
-    if looks_back(context, facts):
+    if looks_back(device, facts):
         form = replace(
             form,
-            group=group_of(context, kind, facts.subgroup, looking=True),
+            group=group_of(device, kind, facts.subgroup, looking=True),
             vectors=vectors_each(kind, together, looking=True),
         )
         ranges = tile_ranges(outer, length, form.tile, together)
@@ -107,7 +109,7 @@ def scan_rows(
         # what a map writes it writes once
         launch("scan", one_range(outer, length, form.tile, together), ())
         return
-    ranges = shared_ranges(context, outer, length, form.tile)
+    ranges = shared_ranges(device, outer, length, form.tile)
     partials: tuple[Any, ...] = (function_buffer(ranges.groups, kind, context=context),)
     segmented = bool(ranges.rows) or flags is not None
     if segmented:
@@ -146,7 +148,9 @@ def scan_columns(
     if inner % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    plan = columns_of(context, kind, outer, length, inner, together, whole=whole or source.stores)
+    plan = columns_of(
+        device_facts(context), kind, outer, length, inner, together, whole=whole or source.stores
+    )
     form = ColumnsForm(
         "scan",
         plan.group,

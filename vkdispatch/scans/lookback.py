@@ -28,8 +28,9 @@ bits, tags are words of their own, released after the value and acquired before 
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.words import value_of, word_count, words_of
 from vkdispatch.base.dtype import uint32
-from vkdispatch.scans.items import Algebra, Item, Lanes, value_of, word_count, words_of
+from vkdispatch.scans.items import Algebra, Item, Lanes
 
 # Words before the slots: the number of the launch, how many tiles have been taken, how many rows are done.
 COUNTERS = 3

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.combining import infinity, is_expression
+from vkdispatch.arrays.elements import integer_limits
 from vkdispatch.base.dtype import (
     DType,
     component_count,
@@ -17,14 +19,11 @@ from vkdispatch.base.dtype import (
     is_float_dtype,
     is_matrix,
     is_scalar,
-    is_signed_dtype,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import inlined, kernel
-
-_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+from vkdispatch.rewrite.functions import inlined
 
 
 @record
@@ -90,25 +89,8 @@ def make_operation(
     TypeError, ValueError
         What the function does is wrong.
     """
-    return ScanOp(name, function, kind, identity, _is_expression(function, kind), commutative)
-
-
-def _is_expression(function: Callable[[Any, Any], Any], kind: DType) -> bool:
-    statements: list[bool] = []
-
-    def probe() -> None:
-        x, y = vc.new_register(kind), vc.new_register(kind)
-        before = vc.get_builder().contents
-        result = inlined(function)(x, y)
-        if result is None:
-            name = getattr(function, "__name__", "scan")
-            raise ArgumentValueError(f"scan {name!r} must return a {kind.name}, got None")
-        alone = isinstance(result, ShaderVariable) and result.var_type is kind
-        statements.append(not alone or vc.get_builder().contents != before)
-
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS):
-        kernel(probe, rewrite=True)()
-    return not statements[0]
+    who = f"scan {getattr(function, '__name__', 'scan')!r}"
+    return ScanOp(name, function, kind, identity, is_expression(function, kind, who), commutative)
 
 
 def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
@@ -127,11 +109,7 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
     if identity is None:
         return None
     if isinstance(identity, str):
-        if identity not in _INFINITIES:
-            raise ArgumentValueError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
-        if is_complex(kind):
-            raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; give a number")
-        identity = _INFINITIES[identity]
+        identity = infinity(identity, kind)
     count = component_count(kind)
     try:
         given = np.asarray(identity)
@@ -161,11 +139,9 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
 
 
 def _number(value: Any, kind: DType, identity: Any) -> Any:
-    wide = compute_type(kind)
-    if is_float_dtype(wide):
+    if is_float_dtype(compute_type(kind)):
         return float(value)
-    bits = 8 * kind.item_size
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed_dtype(wide) else (0, (1 << bits) - 1)
+    low, high = integer_limits(kind)
     if isinstance(value, float) and math.isinf(value):
         return high if value > 0 else low
     if value != int(value):

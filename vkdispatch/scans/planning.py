@@ -12,7 +12,8 @@ loops; they, and devices of which nothing is known, get partial results.
 
 from math import gcd
 
-from vkdispatch.base.context import Context
+from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, DeviceFacts
+from vkdispatch.arrays.numbers import power_below
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -20,11 +21,10 @@ from vkdispatch.scans.operations import Facts
 from vkdispatch.shader.observation import checks_of
 
 _MOST_NARROW = 0xFFFFFFFF
-_SHUFFLE = 0x30
 _CPU_GROUP = 64
 _COLUMNS_GROUP = 256
 # Makers by Vulkan's numbers: NVIDIA, AMD, Intel.
-_GOING_ON = (0x10DE, 0x1002, 0x8086)
+_GOING_ON = {NVIDIA, AMD, INTEL}
 _APART = 8  # tiles of a row that has them for itself
 
 
@@ -110,55 +110,52 @@ class Ranges:
         return numbers
 
 
-def facts_of(context: Context, kind: DType) -> Facts:
-    """Return what kernels depend on of a context's devices."""
-    infos = context.device_infos
-    sizes = {info.sub_group_size for info in infos}
-    able = all(info.subgroup_enabled and info.supported_operations & _SHUFFLE == _SHUFFLE for info in infos)
-    shuffles = able and len(sizes) == 1 and min(sizes) >= 4
-    features = context.features
-    extended = "shaderSubgroupExtendedTypes" in features
-    longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= features
+def facts_of(device: DeviceFacts, kind: DType) -> Facts:
+    """Return what kernels depend on of devices."""
+    shuffles = device.shuffles and device.shifts and device.same and device.subgroup >= 4
+    extended = "shaderSubgroupExtendedTypes" in device.features
+    longs = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
     if tuning.packed >= 0:
         longs = longs and bool(tuning.packed)
-    native = not context.is_cpu() if tuning.native < 0 else bool(tuning.native)
-    native = native and shuffles and context.subgroup_arithmetic
-    return Facts(min(sizes) if shuffles else group_of(context, kind, 0), shuffles, extended, longs, native)
+    native = not device.cpu if tuning.native < 0 else bool(tuning.native)
+    native = native and shuffles and device.arithmetic
+    subgroup = device.subgroup if shuffles else group_of(device, kind, 0)
+    return Facts(subgroup, shuffles, extended, longs, native)
 
 
-def group_of(context: Context, kind: DType, subgroup: int, *, looking: bool = False) -> int:
+def group_of(device: DeviceFacts, kind: DType, subgroup: int, *, looking: bool = False) -> int:
     """Return how many invocations a workgroup has.
 
     `subgroup` 0: they exchange values by its memory; `looking`: it looks back.
     """
-    most = context.max_invocations_along_x
+    most = device.group
     wanted = tuning.looking_group if looking else tuning.group
-    if context.is_cpu() or not subgroup:
+    if device.cpu or not subgroup:
         wanted = _CPU_GROUP
     if not subgroup:
         size = kind.item_size + 4
-        most = min(most, context.max_shared_memory // (2 * size))
-        return 1 << (min(wanted, most).bit_length() - 1)
+        most = min(most, device.memory // (2 * size))
+        return power_below(min(wanted, most))
     return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
 
 
-def looks_back(context: Context, facts: Facts) -> bool:
+def looks_back(device: DeviceFacts, facts: Facts) -> bool:
     """Whether tiles pass on what they come to while they are at work."""
     if not facts.shuffles:
         return False
     if tuning.lookback >= 0:
         return bool(tuning.lookback)
-    if context.is_cpu() or not all(info.vendor_id in _GOING_ON for info in context.device_infos):
+    if device.cpu or not device.vendors <= _GOING_ON:
         return False
     # a check that ends invocations early would leave others waiting
     return not checks_of(None)
 
 
-def takes_tickets(context: Context) -> bool:
+def takes_tickets(device: DeviceFacts) -> bool:
     """Whether workgroups may start in any order; NVIDIA's devices start them in that of their numbers."""
     if tuning.tickets >= 0:
         return bool(tuning.tickets)
-    return not all(info.is_nvidia() for info in context.device_infos)
+    return device.vendors != {NVIDIA}
 
 
 def vectors_each(kind: DType, together: int, *, looking: bool = False) -> int:
@@ -168,11 +165,11 @@ def vectors_each(kind: DType, together: int, *, looking: bool = False) -> int:
     return max(1, min(held // size, tuning.most_elements) // together)
 
 
-def whole_ranges(context: Context, outer: int, length: int, tile: int, together: int) -> Ranges | None:
+def whole_ranges(device: DeviceFacts, outer: int, length: int, tile: int, together: int) -> Ranges | None:
     """Return ranges of whole rows, or one range; None where these are not enough to keep a device busy."""
     size = outer * length
     tiles = -(-size // tile)
-    enough = tuning.enough_cpu if context.is_cpu() else tuning.enough
+    enough = tuning.enough_cpu if device.cpu else tuning.enough
     if tiles <= tuning.few:
         return one_range(outer, length, tile, together)
     if outer == 1:
@@ -204,11 +201,11 @@ def tile_ranges(outer: int, length: int, tile: int, together: int) -> Ranges:
     return Ranges(groups, tile, size - (groups - 1) * tile, 1, "across" if outer > 1 else "")
 
 
-def shared_ranges(context: Context, outer: int, length: int, tile: int) -> Ranges:
+def shared_ranges(device: DeviceFacts, outer: int, length: int, tile: int) -> Ranges:
     """Return ranges of several tiles, as many as keep a device busy."""
     size = outer * length
     tiles = -(-size // tile)
-    groups = min(tiles, 4 * tuning.enough_cpu if context.is_cpu() else tuning.enough)
+    groups = min(tiles, 4 * tuning.enough_cpu if device.cpu else tuning.enough)
     rounds = -(-tiles // groups)
     groups = -(-tiles // rounds)
     return Ranges(
@@ -227,7 +224,7 @@ class Columns:
 
 
 def columns_of(
-    context: Context, kind: DType, outer: int, length: int, inner: int, together: int, *, whole: bool
+    device: DeviceFacts, kind: DType, outer: int, length: int, inner: int, together: int, *, whole: bool
 ) -> Columns:
     """Lay out a scan along an axis; `whole`: no column is shared.
 
@@ -236,12 +233,12 @@ def columns_of(
     ValueError
         A number needs more than 32 bits.
     """
-    cpu = context.is_cpu()
+    cpu = device.cpu
     enough = tuning.enough_cpu if cpu else tuning.enough
-    most = context.max_invocations_along_x
+    most = device.group
     held = kind.item_size + 4
-    most = min(most, context.max_shared_memory // (2 * held * together))
-    group = 1 << (min(_CPU_GROUP if cpu else _COLUMNS_GROUP, most).bit_length() - 1)
+    most = min(most, device.memory // (2 * held * together))
+    group = power_below(min(_CPU_GROUP if cpu else _COLUMNS_GROUP, most))
     columns = outer * inner // together
     side = min(group, 1 << max(columns - 1, 0).bit_length())
     if length > tuning.rounds and -(-columns // group) < enough:

@@ -5,7 +5,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.starts import raise_bad_starts
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -83,6 +83,5 @@ def _marking(kind: DType) -> ShaderFunction:
         with vc.if_block(vc.all(place >= 0, place < size)):
             flags[place] = place >= 0
 
-    buffer: Any = vc.Buff
     arguments = [("flags", buffer[bool_]), ("places", buffer[kind])]
     return traced(f"mark_{kind.name}", mark, arguments, 256, exec_size="places.size")

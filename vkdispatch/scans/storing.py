@@ -5,9 +5,9 @@ from typing import Any
 
 from vkdispatch.arrays.elements import view_type
 from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.words import value_of, words_of
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
-from vkdispatch.scans.items import value_of, words_of
 
 _STORE = 16  # bytes of the widest store
 

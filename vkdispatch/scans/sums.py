@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import buffer
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -61,8 +62,6 @@ def _traced(name: str, body: Any, arguments: list[tuple[str, Any]]) -> ShaderFun
 
 @lru_cache(1)
 def _tile_sums() -> ShaderFunction:
-    buffer: Any = vc.Buff
-
     def tile_sums(sums: Any, totals: Any, counts: Any) -> None:
         lane = vc.local_invocation_index()
         tile = vc.workgroup_id().x
@@ -101,8 +100,6 @@ def _tile_sums() -> ShaderFunction:
 
 @lru_cache(1)
 def _add_totals() -> ShaderFunction:
-    buffer: Any = vc.Buff
-
     def add_totals(sums: Any, before: Any) -> None:
         tile = vc.workgroup_id().x
         start = before[tile].to_register()

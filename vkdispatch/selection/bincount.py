@@ -6,13 +6,14 @@ import numpy as np
 
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
 from vkdispatch.arrays.results import result
 from vkdispatch.arrays.waiting import agreed_size
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
-from vkdispatch.base.dtype import is_integer_dtype, is_scalar
+from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.binning import Binning
@@ -20,7 +21,6 @@ from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.selection.weighing import weighed
-from vkdispatch.shader.parameters import given
 
 _BINS = Binning("value")
 _MOST_BINS = 1 << 32
@@ -70,51 +70,43 @@ def bincount(
     RuntimeError
         Without `size` in a graph.
     """
+    least = checked_int(minlength, "minlength", least=0)
+    if size is not None or getattr(x, "size", None) == 0:
+        _check(x, weights)
+        bins = least if size is None else max(checked_size(size), least)
+    elif is_recorded(graph):
+        raise UsageError("size: how many counts there are is not known in a graph; give size=")
+    else:
+        bins = _length(_find_extremes(x, weights), x.var_type, least)
+    return _counts(x, weights, bins, output_map, graph)
+
+
+def _check(x: Any, weights: Any) -> Operand:
     values = operand(x, "x")
     kind = values.var_type
     if kind is not dtype.bool_ and not (is_scalar(kind) and is_integer_dtype(kind)) and kind not in _NARROW:
         raise ArgumentTypeError(f"x: expected integers, got {kind.name}; convert them with a map")
-    weighing = None if weights is None else operand(weights, "weights")
-    if weighing is not None:
-        if not is_scalar(weighing.var_type):
-            raise ArgumentTypeError(
-                f"weights: expected real numbers, got {weighing.var_type.name}; map parts"
-            )
-        if weighing.shape != values.shape:
-            raise ArgumentValueError(
-                f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
-            )
-    least = _checked_minlength(minlength)
-    bins = _length(values, least, graph) if size is None else max(checked_size(size), least)
-    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
-    check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
-    counts = result(None, (bins,), sink.out_type, values.context)
-    if bins == 0:
-        return counts
-    if values.size == 0:
-        return stored(asbuffer(np.zeros(bins, np.uint32), context=values.context), counts, sink, graph)
-    if weighing is None:
-        return stored(counted(values, _BINS, None, bins, graph), counts, sink, graph)
-    return weighed(values, weighing, _BINS, None, bins, counts, sink, graph)
+    if weights is None:
+        return values
+    weighing = operand(weights, "weights")
+    if not is_scalar(weighing.var_type):
+        raise ArgumentTypeError(f"weights: expected real numbers, got {weighing.var_type.name}; map parts")
+    if weighing.shape != values.shape:
+        raise ArgumentValueError(
+            f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
+        )
+    return values
 
 
-def _checked_minlength(minlength: object) -> int:
-    if isinstance(minlength, bool) or not hasattr(minlength, "__index__"):
-        raise ArgumentTypeError(f"minlength: expected an int, got {given(minlength)}")
-    number: int = minlength.__index__()
-    if number < 0:
-        raise ArgumentValueError(f"minlength: expected an int from 0 on, got {number}")
-    return number
+def _find_extremes(x: Any, weights: Any) -> Buffer[Any]:
+    """Check the arrays, and return the extremes that decide how many counts there are; waits for nothing."""
+    return extremes(_check(x, weights), None)
 
 
-def _length(x: Operand, least: int, graph: CommandGraph | None) -> int:
+def _length(found: Buffer[Any], kind: DType, least: int) -> int:
     """Return the number of counts that the largest number needs; waits for it."""
-    if x.size == 0:
-        return least
-    if is_recorded(graph):
-        raise UsageError("size: how many counts there are is not known in a graph; give size=")
     sizes = []
-    for low, high in extremes_read(extremes(x, None), x.var_type):
+    for low, high in extremes_read(found, kind):
         if low < 0:
             raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
         if int(high) >= _MOST_BINS - 1:
@@ -123,3 +115,19 @@ def _length(x: Operand, least: int, graph: CommandGraph | None) -> int:
             )
         sizes.append(max(int(high) + 1, least))
     return agreed_size(sizes, "x", "size=")
+
+
+def _counts(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGraph | None) -> Buffer[Any]:
+    """Return so many counts, or sums of weights; waits for nothing."""
+    values = operand(x, "x")
+    weighing = None if weights is None else operand(weights, "weights")
+    sink = output(output_map, dtype.int64 if weighing is None else dtype.float64, (bins,))
+    check_overlap((), sink, elsewhere=[values] if weighing is None else [values, weighing])
+    counts = result(None, (bins,), sink.out_type, values.context)
+    if bins == 0:
+        return counts
+    if values.size == 0:
+        return stored(asbuffer(np.zeros(bins, np.uint32), context=values.context), counts, sink, graph)
+    if weighing is None:
+        return counted(values, _BINS, None, bins, counts, sink, graph)
+    return weighed(values, weighing, _BINS, None, bins, counts, sink, graph)

@@ -13,6 +13,7 @@ and contraction do.
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_signed_dtype
@@ -49,8 +50,6 @@ class Binning:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Names and annotations of the kernel's arguments for it: how many bins, and the edges."""
-        constant: Any = vc.Const
-        buffer: Any = vc.Buff
         edges = [] if self.edges is None else [("edges", buffer[self.edges])]
         return [("bins", constant[dtype.uint32]), *edges]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import most_together, unpacked, view_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
@@ -36,8 +36,7 @@ from vkdispatch.sorting.keys import Digit, Order
 WORD = 32
 WIDTH = 11
 BINS = 1 << WIDTH
-_U32: Any = vc.Const[dtype.uint32]
-_BUFFER: Any = vc.Buff
+_U32 = constant[dtype.uint32]
 
 
 @record
@@ -128,8 +127,8 @@ def sample_kernel(order: Order) -> ShaderFunction:
         samples[element] = keys[row * length + (number * stride + jitter)]
 
     arguments = [
-        ("top_keys", _BUFFER[order.raw]),
-        ("top_samples", _BUFFER[order.raw]),
+        ("top_keys", buffer[order.raw]),
+        ("top_samples", buffer[order.raw]),
         *((name, _U32) for name in ("top_count", "top_row_length", "top_stride")),
     ]
     return traced("topk_sample", body, arguments, 128, exec_size="top_samples.size")
@@ -148,9 +147,9 @@ def bound_kernel(order: Order) -> ShaderFunction:
         bounds[row] = samples[row * count + positions[row * pitch + rank]]
 
     arguments = [
-        ("top_samples", _BUFFER[order.raw]),
-        ("top_positions", _BUFFER[dtype.uint32]),
-        ("top_bounds", _BUFFER[order.raw]),
+        ("top_samples", buffer[order.raw]),
+        ("top_positions", buffer[dtype.uint32]),
+        ("top_bounds", buffer[order.raw]),
         *((name, _U32) for name in ("top_count", "top_pitch", "top_rank")),
     ]
     return traced("topk_bound", body, arguments, 64, exec_size="top_bounds.size")
@@ -191,11 +190,11 @@ def flag_kernel(form: Form) -> ShaderFunction:
         _write(form, words, bits, sums, tile, 1)
 
     arguments = [
-        ("top_keys", _BUFFER[form.order.raw]),
-        ("top_view", _BUFFER[_view(form)]),
-        ("top_bits", _BUFFER[dtype.uint32]),
-        ("top_sums", _BUFFER[dtype.uint32]),
-        ("top_bounds", _BUFFER[form.order.raw]),
+        ("top_keys", buffer[form.order.raw]),
+        ("top_view", buffer[_view(form)]),
+        ("top_bits", buffer[dtype.uint32]),
+        ("top_sums", buffer[dtype.uint32]),
+        ("top_bounds", buffer[form.order.raw]),
         *((name, _U32) for name in _SHAPE),
     ]
     return traced("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
@@ -231,12 +230,12 @@ def exact_kernel(form: Form) -> ShaderFunction:
             _write(form, words, bits, sums, tile, half)
 
     arguments = [
-        ("top_keys", _BUFFER[form.order.raw]),
-        ("top_view", _BUFFER[_view(form)]),
-        ("top_bits", _BUFFER[dtype.uint32]),
-        ("top_sums", _BUFFER[dtype.uint32]),
-        ("top_states", _BUFFER[dtype.uint32]),
-        ("top_starts", _BUFFER[dtype.uint32]),
+        ("top_keys", buffer[form.order.raw]),
+        ("top_view", buffer[_view(form)]),
+        ("top_bits", buffer[dtype.uint32]),
+        ("top_sums", buffer[dtype.uint32]),
+        ("top_states", buffer[dtype.uint32]),
+        ("top_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_sample_tiles", "top_k", "top_room", *_SHAPE)),
     ]
     return traced("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
@@ -341,8 +340,8 @@ def collect_exactly_kernel(form: Form) -> ShaderFunction:
 
     arguments = [
         *_collecting(form),
-        ("top_states", _BUFFER[dtype.uint32]),
-        ("top_sample_starts", _BUFFER[dtype.uint32]),
+        ("top_states", buffer[dtype.uint32]),
+        ("top_sample_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_sample_tiles", "top_k", "top_room", *_SHAPE)),
     ]
     return traced("topk_collect_exactly", body, arguments, form.group, "top_rows * top_tiles")
@@ -350,11 +349,11 @@ def collect_exactly_kernel(form: Form) -> ShaderFunction:
 
 def _collecting(form: Form) -> list[tuple[str, Any]]:
     return [
-        ("top_keys", _BUFFER[form.order.raw]),
-        ("top_bits", _BUFFER[dtype.uint32]),
-        ("top_starts", _BUFFER[dtype.uint32]),
-        ("top_candidates", _BUFFER[form.order.raw]),
-        ("top_positions", _BUFFER[dtype.uint32]),
+        ("top_keys", buffer[form.order.raw]),
+        ("top_bits", buffer[dtype.uint32]),
+        ("top_starts", buffer[dtype.uint32]),
+        ("top_candidates", buffer[form.order.raw]),
+        ("top_positions", buffer[dtype.uint32]),
     ]
 
 
@@ -419,9 +418,9 @@ def pad_kernel(form: Form, words: tuple[int, ...]) -> ShaderFunction:
             positions[element] = 0
 
     arguments = [
-        ("top_candidates", _BUFFER[form.order.raw]),
-        ("top_positions", _BUFFER[dtype.uint32]),
-        ("top_starts", _BUFFER[dtype.uint32]),
+        ("top_candidates", buffer[form.order.raw]),
+        ("top_positions", buffer[dtype.uint32]),
+        ("top_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_k", "top_room", "top_tiles")),
     ]
     return traced("topk_pad", body, arguments, 128, exec_size="top_candidates.size")
@@ -468,10 +467,10 @@ def count_kernel(form: Form, digit: Digit) -> ShaderFunction:
                 vc.atomic_add(counts[row * BINS + place], found)
 
     arguments = [
-        ("top_keys", _BUFFER[form.order.raw]),
-        ("top_counts", _BUFFER[dtype.uint32]),
-        ("top_states", _BUFFER[dtype.uint32]),
-        ("top_starts", _BUFFER[dtype.uint32]),
+        ("top_keys", buffer[form.order.raw]),
+        ("top_counts", buffer[dtype.uint32]),
+        ("top_states", buffer[dtype.uint32]),
+        ("top_starts", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_k", "top_room", "top_groups", *_SHAPE)),
     ]
     return traced("topk_count", body, arguments, form.group, "top_rows * top_groups")
@@ -506,8 +505,8 @@ def choose_kernel(form: Form, digit: Digit) -> ShaderFunction:
             counts[row * BINS + (lane * each + i)] = 0
 
     arguments = [
-        ("top_counts", _BUFFER[dtype.uint32]),
-        ("top_states", _BUFFER[dtype.uint32]),
+        ("top_counts", buffer[dtype.uint32]),
+        ("top_states", buffer[dtype.uint32]),
         ("top_rows", _U32),
     ]
     return traced("topk_choose", body, arguments, form.group, "top_rows")
@@ -521,5 +520,5 @@ def begin_kernel(parts: int) -> ShaderFunction:
         index = vc.global_invocation_id().x
         states[index] = vc.select(index % (parts + 1) == parts, k, 0)
 
-    arguments = [("top_states", _BUFFER[dtype.uint32]), ("top_k", _U32)]
+    arguments = [("top_states", buffer[dtype.uint32]), ("top_k", _U32)]
     return traced("topk_begin", body, arguments, 128, exec_size="top_states.size")

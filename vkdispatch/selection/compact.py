@@ -19,7 +19,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Flags, Writer, compacted, filled, flagged, is_countable
+from vkdispatch.selection.compaction import Writer, compacted, filled, flagged, flags_of, is_countable
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -72,21 +72,49 @@ def compact(
     """
     if isinstance(condition, MappingFunction):
         condition = _asked(condition, x)
+    size = _wanted(size, graph)
+    bits, starts = _count_kept(x, condition, size, output_map, graph)
+    count = _total(condition, bits, starts, "condition") if size is None else size
+    kept = _keep(x, condition, bits, starts, count, output_map, graph)
+    if size is None:
+        return kept
+    if size:
+        filled(kept, starts, fill_value, graph)
+    return kept, total(starts, graph)
+
+
+def _count_kept(
+    x: Any, condition: Any, size: int | None, output_map: Any, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Check the arguments of `compact`, and return `bits` and `starts` of `Flags`; waits for nothing."""
     values, deciding = operand(x, "x"), _deciding(condition)
     if deciding.size > values.size:
         raise ArgumentValueError(
             f"condition: expected at most {values.size} elements, as x has, got {deciding.size}"
         )
-    most = deciding.size if size is None else min(deciding.size, checked_size(size))
+    most = deciding.size if size is None else min(deciding.size, size)
     sink = output(output_map, values.var_type, most=most)
     check_overlap((), sink, elsewhere=[values, deciding])
-    writer = _moving(values, sink)
-    given = (*values.arguments, *sink.arguments)
-    if deciding.size == 0:
-        return _nothing((sink.out_type,), values, size, fill_value, graph, counted=True)
-    flags = flagged(deciding, _refused(size, graph))
-    (kept,) = _kept(flags, writer, given, (sink.out_type,), values, size, fill_value, graph, "condition")
-    return kept if size is None else (kept, total(flags, graph))
+    return _decided(deciding, size, graph)
+
+
+def _keep(
+    x: Any,
+    condition: Any,
+    bits: Buffer[Any],
+    starts: Buffer[Any],
+    count: int,
+    output_map: Any,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Return the first so many elements that are kept; waits for nothing."""
+    values = operand(x, "x")
+    sink = output(output_map, values.var_type, most=min(condition.size, count))
+    kept = result(None, (count,), sink.out_type, values.context)
+    if count and condition.size:
+        arguments = (kept, *values.arguments, *sink.arguments)
+        compacted(flags_of(bits, starts, condition.size), _moving(values, sink), arguments, count, graph)
+    return kept
 
 
 @array_function
@@ -121,16 +149,33 @@ def nonzero(
     RuntimeError
         Without `size` in a graph.
     """
+    size = _wanted(size, graph)
+    bits, starts = _count_nonzero(x, size, graph)
+    count = _total(x, bits, starts, "x") if size is None else size
+    found = _indices(x, bits, starts, count, graph)
+    if size:
+        for each in found:
+            filled(each, starts, fill_value, graph)
+    return found
+
+
+def _count_nonzero(x: Any, size: int | None, graph: CommandGraph | None) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Check the argument of `nonzero`, and return `bits` and `starts` of `Flags`; waits for nothing."""
     values = _deciding(x, "x")
     if not values.shape:
         raise ArgumentValueError("x: an array of no axes has no indices")
-    kinds = (dtype.int64,) * len(values.shape)
-    if values.size == 0:
-        found: tuple[Buffer[Any], ...] = _nothing(kinds, values, size, fill_value, graph, counted=False)
-        return found
-    flags = flagged(values, _refused(size, graph))
-    writer = Indices(len(values.shape))
-    return _kept(flags, writer, values.shape[1:], kinds, values, size, fill_value, graph, "x")
+    return _decided(values, size, graph)
+
+
+def _indices(
+    x: Any, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
+) -> tuple[Buffer[Any], ...]:
+    """Return the first so many indices along each axis; waits for nothing."""
+    found = tuple(result(None, (count,), dtype.int64, x.context) for _ in x.shape)
+    if count and x.size:
+        arguments = (*found, *x.shape[1:])
+        compacted(flags_of(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
+    return found
 
 
 def _moving(x: Operand, to: Output) -> "Values":
@@ -158,72 +203,33 @@ def _deciding(array: Any, name: str = "condition") -> Operand:
     return found
 
 
-def _refused(size: int | None, graph: CommandGraph | None) -> CommandGraph | None:
-    """Raise where a size is needed, or none; return the graph."""
+def _wanted(size: object, graph: CommandGraph | None) -> int | None:
+    """Return how many elements are wanted, None for all; raise where all cannot be waited for."""
     if size is not None:
-        checked_size(size)
-    elif is_recorded(graph):
+        return checked_size(size)
+    if is_recorded(graph):
         raise UsageError("size: how many elements are kept is not known in a graph; give size=")
-    return graph
+    return None
 
 
-def _kept(
-    flags: Flags,
-    writer: Writer,
-    arguments: Sequence[Any],
-    kinds: Sequence[dtype.DType],
-    x: Operand,
-    size: int | None,
-    fill_value: Any,
-    graph: CommandGraph | None,
-    name: str,
-) -> tuple[Buffer[Any], ...]:
-    """Return buffers with what is kept, which the writer takes as its first arguments.
-
-    `name` is the argument that decides what is kept.
-    """
-    count = flags.total(name) if size is None else checked_size(size)
-    results = tuple(result(None, (count,), kind, x.context) for kind in kinds)
-    if count == 0:
-        return results
-    compacted(flags, writer, (*results, *arguments), count, graph)
-    if size is not None:
-        for each in results:
-            filled(each, flags.starts, fill_value, graph)
-    return results
+def _decided(
+    deciding: Operand, size: int | None, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    if deciding.size == 0:
+        none = asbuffer(_ZERO, context=deciding.context)
+        return none, none
+    flags = flagged(deciding, graph, summed=size is not None)
+    return flags.bits, flags.starts
 
 
-def _nothing(
-    kinds: Sequence[dtype.DType],
-    x: Operand,
-    size: int | None,
-    fill_value: Any,
-    graph: CommandGraph | None,
-    *,
-    counted: bool,
-) -> Any:
-    """Return what there is of an array of no elements."""
-    _refused(size, graph)
-    count = 0 if size is None else checked_size(size)
-    results = tuple(result(None, (count,), kind, x.context) for kind in kinds)
-    none = asbuffer(_ZERO, context=x.context)
-    if count:
-        for each in results:
-            filled(each, none, fill_value, graph)
-    if not counted:
-        return results
-    return results[0] if size is None else (results[0], _total_of(none, x, graph))
+def _total(deciding: Any, bits: Buffer[Any], starts: Buffer[Any], name: str) -> int:
+    """Wait for the number of elements that are kept."""
+    return flags_of(bits, starts, deciding.size).total(name) if deciding.size else 0
 
 
-def total(flags: Flags, graph: CommandGraph | None) -> Buffer[Any]:
-    """Return how many elements are kept, an int64."""
-    found: Buffer[Any] = function_buffer(1, dtype.int64, context=flags.starts.context)
-    _totalling()(flags.starts, found, graph=graph)
-    return found
-
-
-def _total_of(starts: Buffer[Any], x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
-    found: Buffer[Any] = function_buffer(1, dtype.int64, context=x.context)
+def total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
+    """Return the last of the starts of `Flags`, how many elements are kept, as an int64."""
+    found: Buffer[Any] = function_buffer(1, dtype.int64, context=starts.context)
     _totalling()(starts, found, graph=graph)
     return found
 

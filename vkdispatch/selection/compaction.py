@@ -7,6 +7,9 @@
     result     x x x     x         x x               second pass: an element's place is its tile's start
                                                      and the number of flags before it in the tile
 
+The second pass adds up the sums before its tile by itself where tiles are few: the starts take no launch
+then, and whoever waits for the number of flags reads all sums and adds them up.
+
 Elements are looked at once, whatever decides on them; the second pass reads bits, and those elements that it
 keeps. Invariants: bit i of word w of a tile is element 32 w + i of the tile; bits beyond the last element are
 0.
@@ -17,6 +20,8 @@ bit by bit.
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import traced
@@ -41,6 +46,8 @@ _FILL = 256
 _FILL_EACH = 64
 # What is kept is counted in 32 bits.
 _MOST = 0xFFFFFFFF
+# Sums that each workgroup of a second pass adds up by itself.
+_FEW = 2048
 
 
 @record(frozen=False)
@@ -77,28 +84,41 @@ class Flags:
     bits
         A word for every 32 elements.
     starts
-        How many are kept before each tile; last, how many in all.
-    size, group
-        How many elements there are, and the invocations of a workgroup whose tiles these are.
+        How many are kept before each tile; last, how many in all. Or, one element fewer, how many are kept of
+        each tile.
+    size, group, tiles
+        How many elements there are, the invocations of a workgroup whose tiles these are, and how many tiles.
     """
 
     bits: Buffer[Any]
     starts: Buffer[Any]
     size: int
     group: int
+    tiles: int
 
     @property
-    def tiles(self) -> int:
-        """How many tiles there are."""
-        return self.starts.size - 1
+    def summed(self) -> bool:
+        """Whether `starts` are sums up to each tile, not of each."""
+        return self.starts.size > self.tiles
 
     def total(self, name: str) -> int:
         """Return how many elements are kept; waits for the device.
 
         Raises ValueError, which names an argument, where the queues of the context keep different numbers.
         """
-        totals = read_queues(self.starts, self.tiles, self.tiles + 1)
-        return agreed_size([int(each[0]) for each in totals], name, "size=")
+        totals = read_queues(self.starts, self.tiles if self.summed else 0)
+        return agreed_size([int(each.sum(dtype=np.int64)) for each in totals], name, "size=")
+
+
+def flags_of(bits: Buffer[Any], starts: Buffer[Any], size: int) -> Flags:
+    """Return flags of so many elements from their buffers, as `flagged` has made them."""
+    group = _tile_group()
+    return Flags(bits, starts, size, group, -(-size // (group * _WORD)))
+
+
+def _tile_group() -> int:
+    """Return the invocations of a workgroup, of which each has a word of flags."""
+    return max(group_size(tuning.group), _WORD)
 
 
 @record
@@ -170,16 +190,26 @@ def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
 
 
 def flagged(
-    x: Operand, graph: CommandGraph | None, *, differs: bool = False, equal_nan: bool = True
+    x: Operand,
+    graph: CommandGraph | None,
+    *,
+    summed: bool,
+    differs: bool = False,
+    equal_nan: bool = True,
 ) -> Flags:
     """Find out which elements are kept.
+
+    Parameters
+    ----------
+    summed
+        Whether kernels need the number of all that are kept; else it is for `Flags.total` alone.
 
     Raises
     ------
     ValueError
         The array has 2**32 elements or more.
     """
-    group = max(group_size(tuning.group), _WORD)
+    group = _tile_group()
     tile = group * _WORD
     tiles = -(-x.size // tile)
     if x.size > _MOST:
@@ -191,7 +221,8 @@ def flagged(
     whole, rest = divmod(x.size, tile)
     kernel = _flagging(Decision(source, differs, equal_nan), group)
     kernel(bits, sums, *x.arguments, *views, whole, rest, tiles, graph=graph)
-    return Flags(bits, exclusive_sum(sums, graph=graph), x.size, group)
+    starts = exclusive_sum(sums, graph=graph) if summed or tiles > _FEW else sums
+    return Flags(bits, starts, x.size, group, tiles)
 
 
 def _bytewise(source: Source) -> Source:
@@ -340,14 +371,15 @@ def compacted(
     flags: Flags, writer: Writer, arguments: Sequence[Any], size: int, graph: CommandGraph | None
 ) -> None:
     """Write what is kept to the places from 0 to `size`; what is more is left out."""
-    kernel = _writing(writer, flags.group)
+    group = flags.group
+    kernel = _writing(writer, group, flags.summed)
     low, high = size & 0x7FFFFFFF, size >> 31
-    whole, rest = divmod(flags.size, flags.group * _WORD)
+    whole, rest = divmod(flags.size, group * _WORD)
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
 @remembered
-def _writing(writer: Writer, group: int) -> ShaderFunction:
+def _writing(writer: Writer, group: int, summed: bool) -> ShaderFunction:
     buffer: Any = vc.Buff
     constant: Any = vc.Const
     names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
@@ -366,8 +398,12 @@ def _writing(writer: Writer, group: int) -> ShaderFunction:
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         word = bits[tile * group + lane].to_register()
-        start = starts[tile].to_register("write_start")
-        kept = (starts[tile + 1] - start).to_register()
+        if summed:
+            start = starts[tile].to_register("write_start")
+            kept = (starts[tile + 1] - start).to_register()
+        else:
+            start = _start(starts, tile, lane, group)
+            kept = starts[tile].to_register()
         before = summed_before(vc.bit_count(word).to_dtype(dtype.uint32), lane, group)
         words = vc.shared_buffer(dtype.uint32, group)
         ranks = vc.shared_buffer(dtype.uint32, group)
@@ -426,6 +462,19 @@ def _writing(writer: Writer, group: int) -> ShaderFunction:
             element_by_element()
 
     return traced(writer.name, trace, arguments, group, "write_tiles")
+
+
+def _start(sums: Any, tile: Any, lane: Any, group: int) -> Any:
+    """Return how many elements are kept before a tile."""
+    part = vc.new_uint_register(0)
+    with vc.for_block(lane, tile, group) as place:
+        part += sums[place]
+    total = summed(part, lane, group)
+    memory = vc.shared_buffer(dtype.uint32, 1)
+    with vc.if_block(lane == 0):
+        memory[0] = total
+    vc.barrier()
+    return memory[0].to_register("write_start")
 
 
 def _room(low: Any, high: Any, start: Any) -> Any:

@@ -3,6 +3,8 @@
     elements  ->  counts of each workgroup, several copies      ->  counts of all   ->  result
                   in its memory: atomics on integers there          atomics             converted, mapped
 
+Counts that are returned as they are, int64, are added up in the result itself.
+
 Several copies, each of some subgroups of the workgroup, keep those apart that would wait for one another at
 the same bin. Where the bins do not fit in workgroup memory, elements are counted in the buffer at once.
 Counts are integers, so that the order in which they are added up, which is the device's choice, is nothing
@@ -13,13 +15,13 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -36,17 +38,22 @@ _FILL = 256
 
 @record
 class _Form:
-    """What a counting kernel is specialised for; `words` is its workgroup memory, 0 for none."""
+    """What a counting kernel is specialised for.
+
+    `words` is its workgroup memory, 0 for none; `stride` how many numbers of type `count` a count takes, the
+    first of which is added to.
+    """
 
     stream: Streamed
     binning: Binning
     words: int
     count: DType
+    stride: int
 
 
 def shared_words(bins: int, item_size: int = 4) -> int:
     """Return the size of workgroup memory, in items, that holds so many; 0 where they do not fit."""
-    most = get_context().max_shared_memory // item_size
+    most = device_facts().memory // item_size
     return next((words for words in _WORDS if bins <= words <= most), 0)
 
 
@@ -55,26 +62,29 @@ def counted(
     binning: Binning,
     edges: Buffer[Any] | None,
     bins: int,
+    result: Buffer[Any],
+    output: Output,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    """Return how many elements each bin has, as uint32, or uint64 where there are very many elements."""
+    """Fill the result with how many elements each bin has, as its type or mapped."""
     kind = dtype.uint32 if x.size <= _MOST_NARROW else dtype.uint64
-    counts: Buffer[Any] = function_buffer(bins, kind, context=x.context)
+    words = shared_words(bins)
+    # few counts are added up in the lower words of the result; many are denser apart
+    direct = bool(words) and output.sink.mapping is None and result.var_type is dtype.int64
+    counts: Buffer[Any] = result if direct else function_buffer(bins, kind, context=x.context)
     cleared(counts, graph)
     stream = streamed(x)
-    words = shared_words(bins)
     _, arguments = stream_arguments(stream, (x,))
-    copies = max(1, min(words // (bins | 1), stream.group // get_context().subgroup_size)) if words else 1
+    copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup)) if words else 1
     own = () if edges is None else (edges,)
-    kernel = _counting(_Form(stream, binning, words, kind))
+    stride = 2 if direct and kind is dtype.uint32 else 1
+    kernel = _counting(_Form(stream, binning, words, kind, stride))
     kernel(counts, copies, bins, *own, *arguments, graph=graph)
-    return counts
+    return result if direct else stored(counts, result, output, graph)
 
 
 @remembered
 def _counting(form: _Form) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
     own = len(arguments)
     body = _shared_body if form.words else _direct_body
@@ -109,7 +119,7 @@ def _shared_body(form: _Form, own: Any, variables: Any) -> None:
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
         memory[place] = 0
     vc.barrier()
-    base = ((lane // get_context().subgroup_size) % copies * stride).to_register()
+    base = ((lane // device_facts().subgroup) % copies * stride).to_register()
 
     def act(_: Any, element: Any) -> None:
         inside, number = bins.of(element)
@@ -123,7 +133,7 @@ def _shared_body(form: _Form, own: Any, variables: Any) -> None:
         with vc.for_block(0, copies) as copy:
             total += memory[copy * stride + number]
         with vc.if_block(total > 0):
-            vc.atomic_add(counts[number], total)
+            vc.atomic_add(counts[number * form.stride if form.stride > 1 else number], total)
 
 
 # -- small kernels around it
@@ -139,9 +149,8 @@ def stored(
 
 @remembered
 def _storing(kind: DType, sink: Sink) -> ShaderFunction:
-    buffer: Any = vc.Buff
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
-    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    mapped = sink.parameters
 
     def trace(counts: Any, result: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x

@@ -2,21 +2,21 @@
 
 from typing import Any
 
-import numpy as np
-
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.waiting import read_queues
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, to_vector
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.shader.map import MappingFunction, mapped_index
+from vkdispatch.shader.shader_function import ShaderFunction
 
 _LONG = (dtype.int64, dtype.uint64)
 
@@ -42,21 +42,37 @@ _SMALLEST = ReduceOp("smallest", _both, "inf")
 _SMALLER = ReduceOp("smaller", vc.min, "inf")
 
 
-def extremes(x: Operand, graph: CommandGraph | None) -> tuple[Buffer[Any], ...]:
-    """Return what `extremes_read`, or a kernel, finds the extremes in.
+def extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
+    """Return the buffer in which `extremes_read`, or a kernel, finds the extremes.
 
     That is the smallest element, and the largest one with its order reversed (negated; of integers, with all
-    bits flipped), as the two components of one element; of 64-bit integers as two buffers. NaN where there is
-    one.
+    bits flipped), as the two components of one element; of 64-bit integers as two elements. NaN where there
+    is one.
     """
-    return tuple(reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source))
+    found = [reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source)]
+    if len(found) == 1:
+        return found[0]
+    both: Buffer[Any] = function_buffer(2, found[0].var_type, context=x.context)
+    _joining(both.var_type)(both, *found, graph=graph)
+    return both
 
 
-def extremes_read(found: tuple[Buffer[Any], ...], kind: DType) -> list[tuple[Any, Any]]:
+@remembered
+def _joining(kind: DType) -> ShaderFunction:
+    """Return the kernel that puts two numbers into one buffer, which is waited for once."""
+    buffer: Any = vc.Buff
+
+    def trace(both: Any, low: Any, high: Any) -> None:
+        both[0] = low[0]
+        both[1] = high[0]
+
+    return traced("both_extremes", trace, [(name, buffer[kind]) for name in ("both", "low", "high")], 1, 1)
+
+
+def extremes_read(found: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
     """Wait for the extremes of each queue, and return them as NumPy's scalars of `wide_type(kind)`."""
-    queues = zip(*(read_queues(each) for each in found), strict=True)
-    pairs = [np.concatenate([part.ravel() for part in parts]) for parts in queues]
     is_float = is_float_dtype(wide_type(kind))
+    pairs = [pair.ravel() for pair in read_queues(found)]
     return [(low, -high if is_float else ~high) for low, high in pairs]
 
 

@@ -10,6 +10,7 @@ from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import identity_map
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
@@ -26,11 +27,18 @@ from vkdispatch.selection.counting import counted, stored
 from vkdispatch.selection.extremes import extremes, extremes_read
 from vkdispatch.selection.spacing import spaced
 from vkdispatch.selection.weighing import weighed
+from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.parameters import given
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
 _MOST_BINS = 1 << 31
+# Edges, those that elements are compared with, and the dtype in which bins are guessed. A context keeps so
+# many of them, of up to so many bins, under a name.
+_Edges = tuple[Buffer[Any], Buffer[Any], DType]
+_KEPT = "selection.edges"
+_MOST_KEPT = 64
+_LONGEST = 4096
 
 
 @array_function
@@ -85,12 +93,31 @@ def histogram(
         largest element is not finite (not in graphs); or there are more bins than numbers between the edges.
     """
     values = _real(operand(x, "x"), "x")
-    weighing = None if weights is None else _real(operand(weights, "weights"), "weights")
-    if weighing is not None and weighing.shape != values.shape:
-        raise ArgumentValueError(
-            f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
-        )
+    if weights is not None:
+        weighing = _real(operand(weights, "weights"), "weights")
+        if weighing.shape != values.shape:
+            raise ArgumentValueError(
+                f"weights: expected an array of the shape of x, {values.shape}, got {weighing.shape}"
+            )
     edges, compared, binning, count = _binned(values, bins, range, graph)
+    counts = _counts(x, weights, edges, compared, binning, count, bool(density), output_map, graph)
+    return counts, edges
+
+
+def _counts(
+    x: Any,
+    weights: Any,
+    edges: Buffer[Any],
+    compared: Buffer[Any],
+    binning: Binning,
+    count: int,
+    density: bool,
+    output_map: Any,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Return counts of bins between edges, sums of weights or densities; waits for nothing."""
+    values = operand(x, "x")
+    weighing = None if weights is None else operand(weights, "weights")
     kind = dtype.float64 if density else _count_type(weighing)
     last = output(output_map, kind, (count,))
     check_overlap((), last, elsewhere=[values] if weighing is None else [values, weighing])
@@ -99,12 +126,10 @@ def histogram(
     if values.size == 0:
         _cleared(counts, sink, graph)
     elif weighing is None:
-        stored(counted(values, binning, compared, count, graph), counts, sink, graph)
+        counted(values, binning, compared, count, counts, sink, graph)
     else:
         weighed(values, weighing, binning, compared, count, counts, sink, graph)
-    if density:
-        counts = _density(counts, edges, last, graph)
-    return counts, edges
+    return _density(counts, edges, last, graph) if density else counts
 
 
 def _real(values: Operand, name: str) -> Operand:
@@ -173,15 +198,10 @@ def _given_on_device(
 def _equal(
     x: Operand, bins: Any, range: Any, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any], Binning, int]:
-    if isinstance(bins, (bool, np.bool_)) or not hasattr(bins, "__index__"):
-        raise ArgumentTypeError(f"bins: expected an int, or edges, got {given(bins)}")
-    count: int = bins.__index__()
-    if not 0 < count < _MOST_BINS:
-        raise ArgumentValueError(f"bins: expected a positive int below 2**31, got {count}")
+    count = checked_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
     numbers = host_type(x.var_type)
-    # float64 is needed where the guess in float32 would be wrong for many elements
-    guess = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
     if range is None and x.size and is_recorded(graph):
+        guess: DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
         kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
         edges = spaced(extremes(x, graph), x.var_type, count, kind, graph)
         binning = Binning("uniform", edges.var_type, guess, _grid(kind))
@@ -189,13 +209,47 @@ def _equal(
             return edges, edges, binning, count
         narrow: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
         return stored(edges, narrow, output(None, kind), graph), edges, binning, count
-    hosts = _host_edges(x, count, _checked_range(range), numbers, graph)
+    outer = _checked_range(range)
+    # what a graph has recorded with is its own
+    key = None if is_recorded(graph) else _key(x, count, outer)
+    if key is None:
+        edges, compared, guess = _uploaded_edges(x, count, outer)
+    else:
+        kept, compared, guess = _kept_edges(x, count, outer, key)
+        edges = function_buffer(kept.shape, kept.var_type, context=x.context)
+        copyto(edges, kept)
+    return edges, compared, Binning("uniform", compared.var_type, guess, _grid(edges.var_type)), count
+
+
+def _key(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> object:
+    """Return what edges depend on; None where they are not worth keeping, or depend on elements."""
+    if outer is None or bins > _LONGEST or not all(type(each) in (int, float) for each in outer):
+        return None
+    return x.var_type, bins, repr(outer)
+
+
+def _kept_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None, key: object) -> _Edges:
+    """Return edges as the context keeps them, from call to call."""
+    kept: dict[object, _Edges] = x.context._keep(_KEPT, dict)
+    found = kept.get(key)
+    if found is None or any(each._native.poisoned for each in found[:2]):
+        found = _uploaded_edges(x, bins, outer)
+        if len(kept) >= _MOST_KEPT:
+            kept.clear()
+        kept[key] = found
+    return found
+
+
+def _uploaded_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Edges:
+    """Return new edges from the outer ones; of None, between the extremes, for which it waits."""
+    hosts = _host_edges(x, bins, outer)
     edges = _uploaded(hosts, x)
     kind = wide_type(edges.var_type)
     compared = edges if kind is edges.var_type else _uploaded([each.astype(np.float32) for each in hosts], x)
-    if kind is dtype.float64 and any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts):
-        guess = dtype.float64
-    return edges, compared, Binning("uniform", kind, guess, _grid(edges.var_type)), count
+    # float64 is needed where the guess in float32 would be wrong for many elements
+    fine = any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts)
+    is_double = x.var_type is dtype.float64 or (kind is dtype.float64 and fine)
+    return edges, compared, dtype.float64 if is_double else dtype.float32
 
 
 def _grid(kind: DType) -> DType | None:
@@ -225,13 +279,12 @@ def _checked_range(range: Any) -> tuple[Any, Any] | None:
     return first, last
 
 
-def _host_edges(
-    x: Operand, bins: int, range: tuple[Any, Any] | None, numbers: "np.dtype[Any]", graph: CommandGraph | None
-) -> "list[np.ndarray[Any, Any]]":
+def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[np.ndarray[Any, Any]]":
     """Return the edges as NumPy computes them: from the range, or from the extremes that each queue has."""
+    numbers = host_type(x.var_type)
     samples = [np.empty(0, numbers)]
     if range is None and x.size:
-        found = extremes_read(extremes(x, graph), x.var_type)
+        found = extremes_read(extremes(x, None), x.var_type)
         for low, high in found:
             if not (np.isfinite(low) and np.isfinite(high)):
                 raise ArgumentValueError(

@@ -17,7 +17,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import unpacked, view_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -33,8 +33,7 @@ from vkdispatch.sorting.launching import Rows
 _LAST = 0xFFFFFFFF
 # Candidates that another one is compared with at once; divides all rooms.
 _AT_ONCE = 8
-_U32: Any = vc.Const[dtype.uint32]
-_BUFFER: Any = vc.Buff
+_U32 = constant[dtype.uint32]
 
 
 @record(frozen=False)
@@ -119,9 +118,9 @@ def row_kernel(form: Form) -> ShaderFunction:
 
     raw = form.order.raw
     arguments = [
-        ("top_keys", _BUFFER[raw]),
-        ("top_view", _BUFFER[view_type(raw, form.together) or raw]),
-        ("top_positions", _BUFFER[dtype.uint32]),
+        ("top_keys", buffer[raw]),
+        ("top_view", buffer[view_type(raw, form.together) or raw]),
+        ("top_positions", buffer[dtype.uint32]),
         *((name, _U32) for name in ("top_rows", "top_length", "top_k")),
     ]
     return traced(f"topk_rows_{form.order.kind.name}", body, arguments, form.group, "top_rows")

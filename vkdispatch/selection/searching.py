@@ -18,6 +18,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand
@@ -26,7 +27,6 @@ from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -176,7 +176,7 @@ def _tops(kind: DType) -> int:
 def _whole(length: int, values: int, kind: DType) -> int:
     """Return how many elements of workgroup memory hold the whole array; 0 where they do not."""
     size = max(64, 1 << (length - 1).bit_length()) if length else 0
-    most = min(tuning.whole, get_context().max_shared_memory)
+    most = min(tuning.whole, device_facts().memory)
     return size if values > 4 * length and size * kind.item_size <= most else 0
 
 

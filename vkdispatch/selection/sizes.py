@@ -1,7 +1,6 @@
 """Results whose size depends on the data: waited for, or given."""
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.shader.parameters import given
+from vkdispatch.arrays.numbers import checked_int
 
 
 def checked_size(size: object, name: str = "size") -> int:
@@ -14,9 +13,4 @@ def checked_size(size: object, name: str = "size") -> int:
     ValueError
         It is negative.
     """
-    if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise ArgumentTypeError(f"{name}: expected an int, got {given(size)}")
-    number: int = size.__index__()
-    if number < 0:
-        raise ArgumentValueError(f"{name}: expected an int from 0 on, got {number}")
-    return number
+    return checked_int(size, name, least=0)

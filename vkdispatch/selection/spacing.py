@@ -13,11 +13,11 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.dtype import DType, is_float_dtype
+from vkdispatch.base.dtype import DType, is_float_dtype, is_vector
 from vkdispatch.codegen.functions.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -26,34 +26,32 @@ _GROUP = 256
 
 
 def spaced(
-    found: tuple[Buffer[Any], ...], source: DType, bins: int, kind: DType, graph: CommandGraph | None
+    found: Buffer[Any], source: DType, bins: int, kind: DType, graph: CommandGraph | None
 ) -> Buffer[Any]:
     """Return the edges of bins of equal width between extremes of elements of type `source`.
 
     They are numbers of `kind`, float16, float32 or float64, in a buffer of `wide_type(kind)`. Where the
     extremes are not finite, the edges are not either.
     """
-    context = found[0].context
+    context = found.context
     outer: Buffer[Any] = function_buffer(2, wide_type(kind), context=context)
     edges: Buffer[Any] = function_buffer(bins + 1, wide_type(kind), context=context)
-    _outer_kernel(found[0].var_type, len(found), wide_type(source), kind)(*found, outer, graph=graph)
+    _outer_kernel(found.var_type, wide_type(source), kind)(found, outer, graph=graph)
     _steps_kernel(kind)(outer, edges, bins, graph=graph)
     _edges_kernel(kind)(outer, edges, bins, graph=graph)
     return edges
 
 
 @remembered
-def _outer_kernel(stored: DType, count: int, source: DType, kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
+def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
-    def trace(*variables: Any) -> None:
-        outer = variables[count]
-        if count == 1:
-            pair = variables[0][0].to_register()
+    def trace(found: Any, outer: Any) -> None:
+        if is_vector(stored):
+            pair = found[0].to_register()
             low, high = pair.x, pair.y
         else:
-            low, high = variables[0][0], variables[1][0]
+            low, high = found[0], found[1]
         high = -high if is_float_dtype(source) else ~high
         first = low.to_dtype(wide).to_register()
         last = high.to_dtype(wide).to_register()
@@ -63,8 +61,8 @@ def _outer_kernel(stored: DType, count: int, source: DType, kind: DType) -> Shad
         outer[0] = first
         outer[1] = last
 
-    arguments = [(f"found{i}", buffer[stored]) for i in range(count)]
-    return traced("outer_edges", trace, [*arguments, ("outer", buffer[wide])], 1, 1)
+    arguments = [("found", buffer[stored]), ("outer", buffer[wide])]
+    return traced("outer_edges", trace, arguments, 1, 1)
 
 
 def _rounded(value: Any, kind: DType) -> Any:
@@ -89,8 +87,6 @@ def _as_half(value: Any) -> Any:
 
 @remembered
 def _steps_kernel(kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
@@ -110,8 +106,6 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
 
 @remembered
 def _edges_kernel(kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:

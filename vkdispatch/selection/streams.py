@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, constant
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.base import dtype
-from vkdispatch.base.context import get_context
 from vkdispatch.base.record import record
 
 _CPU_GROUPS = 16
@@ -46,8 +47,7 @@ tuning = Tuning()
 
 def group_size(wanted: int) -> int:
     """Return the largest workgroup along x, a power of two, that is not above what is wanted."""
-    most = min(wanted, get_context().max_invocations_along_x)
-    return 1 << (most.bit_length() - 1)
+    return device_facts().power_group(wanted)
 
 
 @record
@@ -74,9 +74,7 @@ class Streamed:
     @property
     def arguments(self) -> list[tuple[str, Any]]:
         """Names and annotations of the kernel's arguments for it: the arrays', their views, the numbers."""
-        buffer: Any = vc.Buff
-        constant: Any = vc.Const
-        arrays = [pair for each in self.sources for pair in zip(each.names, each.annotations, strict=True)]
+        arrays = [pair for each in self.sources for pair in each.parameters]
         views = [
             (f"{each.names[position]}_{view.name}", buffer[view])
             for each in self.sources
@@ -103,7 +101,7 @@ def stream_arguments(stream: Streamed, operands: Sequence[Operand]) -> tuple[int
     loads = size // stream.together
     chunk = stream.group * stream.unroll
     full, rest = divmod(loads, chunk)
-    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if get_context().is_cpu() else tuning.groups))
+    groups = max(1, min(full + (rest > 0), _CPU_GROUPS if device_facts().cpu else tuning.groups))
     arrays = [argument for each in operands for argument in each.arguments]
     views = [
         each.arguments[position]

@@ -17,8 +17,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import around, checked_axis
 from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
@@ -26,7 +27,7 @@ from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.narrowing import candidates, planned
@@ -96,7 +97,7 @@ def topk(
         raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
     axis = checked_axis(axis, len(values.shape))
     along = Along(*around(values.shape, axis))
-    k = _checked(k, along.length)
+    k = checked_int(k, "k", least=0, most=along.length, note=", the length of the axis")
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
     values_out, indices_out = _pair(out)
     to = output(output_map, values.var_type, shape)
@@ -125,15 +126,6 @@ def topk(
         sort_rows(source, order, rows, positions_to=positions, graph=graph)
     _take(values, along, rows.length, pitch, positions, through, k, found, indices, to, graph)
     return found, indices
-
-
-def _checked(k: object, length: int) -> int:
-    if isinstance(k, bool) or not hasattr(k, "__index__"):
-        raise ArgumentTypeError(f"k: expected an int, got {given(k)}")
-    number: int = k.__index__()
-    if not 0 <= number <= length:
-        raise ArgumentValueError(f"k: expected 0 to {length}, the length of the axis, got {number}")
-    return number
 
 
 def _pair(out: object) -> tuple[Any, Any]:
@@ -200,16 +192,14 @@ def _take(
 
 @remembered
 def _taking(form: _Taking) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     sink, source = form.sink, form.source
     arguments = [
         ("top_values", buffer[sink.out_type]),
         ("top_indices", buffer[dtype.int64]),
         ("top_positions", buffer[form.positions]),
         *([("top_through", buffer[dtype.uint32])] if form.through else []),
-        *zip(source.names, source.annotations, strict=True),
-        *zip(sink.names, sink.annotations, strict=True),
+        *source.parameters,
+        *sink.parameters,
         *((name, constant[dtype.uint32]) for name in _NUMBERS),
     ]
     count = len(source.annotations)

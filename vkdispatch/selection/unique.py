@@ -22,7 +22,7 @@ from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.operand import Operand, operand
-from vkdispatch.arrays.output import Sink, output
+from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
@@ -31,7 +31,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.selection.compaction import Flags, Writer, compacted, fill_groups, filled, flagged, rest
+from vkdispatch.selection.compaction import Writer, compacted, fill_groups, filled, flagged, flags_of, rest
 from vkdispatch.selection.sizes import checked_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
@@ -39,6 +39,8 @@ from vkdispatch.sorting.launching import position_type, sort_rows
 from vkdispatch.sorting.moving import Along, into_rows, moved_type
 
 _GROUP = 256
+# `bits` and `starts` of `Flags` of the heads; all elements in their order, and where they were.
+_Runs = tuple[Buffer[Any], Buffer[Any], Buffer[Any], Buffer[Any] | None]
 
 
 @array_function
@@ -95,21 +97,56 @@ def unique(
     RuntimeError
         Without `size` in a graph.
     """
-    values = operand(x, "x")
-    if not is_sortable(values.var_type):
-        raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
     if size is not None:
         size = checked_size(size)
     elif is_recorded(graph):
         raise UsageError("size: how many elements there are is not known in a graph; give size=")
+    asked = _Asked(bool(return_index), bool(return_inverse), bool(return_counts))
+    if getattr(x, "size", None) == 0:
+        return _of_nothing(x, asked, size, fill_value, output_map, graph)
+    runs = _count_runs(x, asked, bool(equal_nan), size, output_map, graph)
+    count = flags_of(runs[0], runs[1], x.size).total("x") if size is None else size
+    found = _heads(x, asked, runs, count, size is not None, output_map, graph)
+    if size:
+        _pad(found, runs[1], fill_value, graph)
+    return found.returned()
+
+
+def _checked(x: Any, size: int | None, output_map: Any) -> tuple[Operand, Output]:
+    values = operand(x, "x")
+    if not is_sortable(values.var_type):
+        raise ArgumentTypeError(f"x: expected numbers or truth values, got {values.var_type.name}")
     sink = output(output_map, values.var_type, most=values.size if size is None else min(values.size, size))
     check_overlap((), sink, elsewhere=[values])
-    asked = _Asked(bool(return_index), bool(return_inverse), bool(return_counts))
-    if values.size == 0:
-        return _of_nothing(values, asked, sink.out_type, size, fill_value, graph)
+    return values, sink
+
+
+def _count_runs(
+    x: Any, asked: "_Asked", equal_nan: bool, size: int | None, output_map: Any, graph: CommandGraph | None
+) -> _Runs:
+    """Check the arguments of `unique`, sort, and find the heads of runs; waits for nothing."""
+    values, _ = _checked(x, size, output_map)
     keys, positions = _sorted(values, asked.index or asked.inverse, graph)
-    flags = flagged(operand(keys), graph, differs=True, equal_nan=bool(equal_nan))
-    count = flags.total("x") if size is None else size
+    flags = flagged(operand(keys), graph, summed=size is not None, differs=True, equal_nan=equal_nan)
+    return flags.bits, flags.starts, keys, positions
+
+
+def _heads(
+    x: Any,
+    asked: "_Asked",
+    runs: _Runs,
+    count: int,
+    fixed: bool,
+    output_map: Any,
+    graph: CommandGraph | None,
+) -> "_Found":
+    """Return the first so many elements, and what else is asked for; waits for nothing.
+
+    `fixed`: there may be more of them, or fewer.
+    """
+    values = operand(x, "x")
+    bits, starts, keys, positions = runs
+    sink = output(output_map, values.var_type, most=min(values.size, count))
     found = _results(values, asked, sink.out_type, count)
     # one more place than elements, for the counts of the last
     heads: Buffer[Any] | None = (
@@ -122,14 +159,12 @@ def unique(
         moved = raw_type(keys.var_type) if plain else keys.var_type
         writer = Heads(moved, output(None, moved).sink if plain else sink.sink, asked, kind)
         given = [each for each in (positions, found.index, heads, found.inverse) if each is not None]
+        flags = flags_of(bits, starts, values.size)
         compacted(flags, writer, (found.values, keys, *given, *sink.arguments), count + 1, graph)
-    if count == 0:
-        return found.returned()
-    if found.counts is not None:
-        _counting(keys.var_type)(found.counts, heads, flags.starts, keys, graph=graph)
-    if size is not None:
-        _pad(found, flags, fill_value, graph)
-    return found.returned()
+    if count and found.counts is not None:
+        known = (starts,) if fixed else ()
+        _counting(keys.var_type, fixed)(found.counts, heads, keys, *known, graph=graph)
+    return found
 
 
 @record
@@ -169,14 +204,15 @@ def _results(x: Operand, asked: _Asked, kind: DType, count: int) -> _Found:
 
 
 def _of_nothing(
-    x: Operand, asked: _Asked, kind: DType, size: int | None, fill_value: Any, graph: CommandGraph | None
+    x: Any, asked: _Asked, size: int | None, fill_value: Any, output_map: Any, graph: CommandGraph | None
 ) -> Any:
+    values, sink = _checked(x, size, output_map)
     count = size or 0
     if count and fill_value is None:
         raise ArgumentValueError(
             "fill_value: needed, for an array of no elements has none to fill a size with"
         )
-    found = _results(x, asked, kind, count)
+    found = _results(values, asked, sink.out_type, count)
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
         filled(found.values, none, fill_value, graph)
@@ -262,13 +298,16 @@ class Heads(Writer):
 
 
 @remembered
-def _counting(kind: DType) -> ShaderFunction:
-    """Return the kernel that makes counts of heads."""
+def _counting(kind: DType, fixed: bool) -> ShaderFunction:
+    """Return the kernel that makes counts of heads.
+
+    `fixed`: there may be more counts than heads, or fewer; `starts` has the number of heads.
+    """
     buffer: Any = vc.Buff
 
-    def trace(counts: Any, heads: Any, starts: Any, keys: Any) -> None:
+    def trace(counts: Any, heads: Any, keys: Any, *starts: Any) -> None:
         index = vc.global_invocation_id().x
-        runs = starts[starts.shape.w - 1].to_register()
+        runs = (starts[0][starts[0].shape.w - 1] if fixed else counts.shape.w).to_register()
         count = vc.new_int64_register(0)
         with vc.if_block(index < runs):
             end = vc.new_int64_register(0)
@@ -282,19 +321,19 @@ def _counting(kind: DType) -> ShaderFunction:
     arguments = [
         ("counts", buffer[dtype.int64]),
         ("heads", buffer[dtype.int64]),
-        ("starts", buffer[dtype.uint32]),
         ("keys", buffer[kind]),
+        *([("starts", buffer[dtype.uint32])] if fixed else []),
     ]
     return traced("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
 
 
-def _pad(found: _Found, flags: Flags, fill_value: Any, graph: CommandGraph | None) -> None:
+def _pad(found: _Found, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
     """Fill the places behind all elements."""
     if fill_value is not None:
-        filled(found.values, flags.starts, fill_value, graph)
+        filled(found.values, starts, fill_value, graph)
     for each in (found.values if fill_value is None else None, found.index):
         if each is not None:
-            _padding(moved_type(each.var_type))(each, flags.starts, fill_groups(each.size), graph=graph)
+            _padding(moved_type(each.var_type))(each, starts, fill_groups(each.size), graph=graph)
 
 
 @remembered

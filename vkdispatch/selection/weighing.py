@@ -17,13 +17,13 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.output import Output, Sink
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -102,7 +102,7 @@ def weighed(
 
 def _shared_bins(bins: int) -> int:
     """Return of how many bins two sums and a top are in workgroup memory; 0 where that is too small."""
-    most = min(get_context().max_shared_memory, _MOST_SHARED) // (4 * _WORDS)
+    most = min(device_facts().memory, _MOST_SHARED) // (4 * _WORDS)
     return next((size for size in _SIZES if bins <= size <= most), 0)
 
 
@@ -125,7 +125,6 @@ def _parts(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
 @remembered
 def _top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the largest exponent of each bin, and what there is beside numbers."""
-    buffer: Any = vc.Buff
     layout, group = _layout(form.weight), form.stream.group
     own = 1 + len(form.binning.arguments)
 
@@ -167,7 +166,6 @@ def _top_kernel(form: _Form) -> ShaderFunction:
 @remembered
 def _sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point below its top."""
-    buffer: Any = vc.Buff
     group = form.stream.group
     own = 2 + len(form.binning.arguments)
 
@@ -268,8 +266,7 @@ def _shifted_right(value: Any, count: Any) -> Any:
 
 @remembered
 def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    mapped = sink.parameters
     arguments = [
         ("sums", buffer[dtype.int64]),
         ("tops", buffer[dtype.uint32]),

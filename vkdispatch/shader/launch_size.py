@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.location import located
@@ -227,4 +228,4 @@ def checked_local_size(value: object) -> Extent | None:
 
 
 def _is_integer(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    return as_int(value) is not None

@@ -424,27 +424,30 @@ def explained_log(source: ShaderSource, log: str) -> str:
 
 def _native_slot(
     slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], elements: int
-) -> tuple[Any, ...]:
+) -> native.ArgumentSlot:
     """Describe a slot to the launcher; `elements` are the most that a buffer may have, 0 for any number."""
     if isinstance(slot, BufferSlot):
-        shape = -1 if slot.shape_member is None else offset_of(slot.shape_member)
         place = places.get(slot.binding) or Place(slot.binding)
-        access = (slot.reads, slot.writes, slot.planar)
-        return (
-            "buffer",
-            max(place.binding, 0),
-            shape,
-            *access,
-            elements * slot.item_size,
-            place.address,
-            place.length,
-            slot.kind,
-            None if slot.kind is None else pair_twin(slot.kind),
+        return native.BufferSlot(
+            binding=max(place.binding, 0),
+            shape_offset=-1 if slot.shape_member is None else offset_of(slot.shape_member),
+            reads=slot.reads,
+            writes=slot.writes,
+            planar=slot.planar,
+            most_bytes=elements * slot.item_size,
+            address_offset=place.address,
+            length_offset=place.length,
+            element=slot.kind,
+            twin=None if slot.kind is None else pair_twin(slot.kind),
         )
     if isinstance(slot, ImageSlot):
-        kind = "image" if slot.image.storage else "sampler"
-        place = places.get(slot.binding) or Place(slot.binding)
-        return (kind, place.binding, slot.view_type.value[0], slot.native_kind, slot.reads, slot.writes)
+        binding = (places.get(slot.binding) or Place(slot.binding)).binding
+        view_type, kind = slot.view_type.value[0], slot.native_kind
+        if slot.image.storage:
+            return native.ImageSlot(
+                binding=binding, view_type=view_type, format=kind, reads=slot.reads, writes=slot.writes
+            )
+        return native.SamplerSlot(binding=binding, view_type=view_type, texels=kind, reads=slot.reads)
     if slot.scalar_code is not None:
-        return ("scalar", offset_of(slot.member), slot.scalar_code)
-    return ("value", offset_of(slot.member), slot.kind.item_size)
+        return native.ScalarSlot(offset=offset_of(slot.member), code=slot.scalar_code)
+    return native.ValueSlot(offset=offset_of(slot.member), size=slot.kind.item_size)

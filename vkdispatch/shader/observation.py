@@ -20,6 +20,7 @@ from vkdispatch.shader.launcher import BuiltKernel
 from vkdispatch.shader.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_slots
 
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
+_NOTHING = Checks()
 
 
 @record(eq=False, slots=False)
@@ -140,4 +141,5 @@ def checks_of(check: object) -> Checks:
     """
     if check is not None:
         return parse_checks(check)
-    return parse_checks(os.environ.get(_CHECK_VARIABLE, "").strip(), _CHECK_VARIABLE)
+    text = os.environ.get(_CHECK_VARIABLE, "").strip()
+    return parse_checks(text, _CHECK_VARIABLE) if text else _NOTHING

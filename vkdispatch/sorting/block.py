@@ -13,7 +13,7 @@ may be sorted in place. Keys beyond the last row have the largest of all digits,
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
@@ -23,7 +23,7 @@ from vkdispatch.sorting.passes import widened
 from vkdispatch.sorting.ranking import Tile, TileForm
 from vkdispatch.sorting.serial import SerialTile
 
-_U32: Any = vc.Const[dtype.uint32]
+_U32 = constant[dtype.uint32]
 _ROW_BITS = 8
 _ROWS = Order(dtype.uint32, bits=_ROW_BITS)
 # Rows of a tile: one digit counts them, and those that are not there.
@@ -71,10 +71,9 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
             return
         _Block(form, keys, results, rows, length, together).run()
 
-    annotation: Any = vc.Buff
-    arguments = [("sort_keys", annotation[form.order.raw])]
+    arguments = [("sort_keys", buffer[form.order.raw])]
     if form.keys:
-        arguments.append(("sort_sorted", annotation[form.order.raw]))
+        arguments.append(("sort_sorted", buffer[form.order.raw]))
     if form.positions:
         arguments.append(("sort_positions", _positions(form.wide)))
     arguments += [("sort_rows", _U32), ("sort_length", _U32), ("sort_together", _U32)]
@@ -88,8 +87,7 @@ def block_kernel(form: BlockForm) -> ShaderFunction:
 
 
 def _positions(wide: bool) -> Any:
-    annotation: Any = vc.Buff
-    return annotation[dtype.uvec2 if wide else dtype.uint32]
+    return buffer[dtype.uvec2 if wide else dtype.uint32]
 
 
 class _Block:
@@ -238,10 +236,9 @@ def short_kernel(order: Order, keys: bool, positions: bool, wide: bool, group: i
             if positions:
                 rest.pop(0)[base + rank] = widened(own) if wide else own
 
-    annotation: Any = vc.Buff
-    arguments = [("sort_keys", annotation[order.raw])]
+    arguments = [("sort_keys", buffer[order.raw])]
     if keys:
-        arguments.append(("sort_sorted", annotation[order.raw]))
+        arguments.append(("sort_sorted", buffer[order.raw]))
     if positions:
         arguments.append(("sort_positions", _positions(wide)))
     arguments += [("sort_rows", _U32), ("sort_length", _U32)]

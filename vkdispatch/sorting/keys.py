@@ -16,17 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.words import word_type, words_of
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
 from vkdispatch.base.record import record
 
-_RAW: dict[int, DType] = {
-    1: dtype.uint8,
-    2: dtype.uint16,
-    4: dtype.uint32,
-    8: dtype.uvec2,
-    16: dtype.uvec4,
-}
 _FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
 _MANTISSA: dict[DType, int] = {dtype.float16: 10, dtype.bfloat16: 7, dtype.float32: 23, dtype.float64: 52}
@@ -119,34 +113,12 @@ class Order:
 
 def raw_type(kind: DType) -> DType:
     """Return the type of unsigned integers as which keys of a type are moved."""
-    return _RAW[kind.item_size]
+    return word_type(kind.item_size)
 
 
 def is_sortable(kind: DType) -> bool:
     """Whether values of a type have an order: scalars, and complex numbers."""
     return is_scalar(kind) or is_complex(kind)
-
-
-def words_of(raw: Any) -> list[Any]:
-    """Return what was loaded of a raw type as words of 32 bits, the lowest first."""
-    kind = raw.var_type
-    if kind is dtype.uint32:
-        return [raw]
-    if kind is dtype.uint16:
-        return [raw.to_dtype(dtype.uint32)]
-    return [raw[i] for i in range(kind.child_count)]
-
-
-def raw_of(kind: DType, words: Sequence[Any]) -> Any:
-    """Return words of 32 bits as what is stored in a buffer of a raw type."""
-    if len(words) > 1:
-        return vc.to_dtype(kind, *words)
-    return words[0].to_dtype(dtype.uint16) if kind is dtype.uint16 else words[0]
-
-
-def word_count(kind: DType) -> int:
-    """Return how many words of 32 bits an element of a raw type takes in registers."""
-    return max(1, kind.item_size // 4)
 
 
 def _halves(component: DType, words: Sequence[Any]) -> tuple[list[Any], list[Any]]:

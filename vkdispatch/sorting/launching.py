@@ -3,9 +3,9 @@
 from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -27,7 +27,7 @@ from vkdispatch.sorting.passes import (
     offsets_kernel,
     short_offsets_kernel,
 )
-from vkdispatch.sorting.planning import Device, block_form, counter_for, device_of, sweeps, tile_form, tuning
+from vkdispatch.sorting.planning import block_form, counter_for, sweeps, tile_form, tuning
 from vkdispatch.sorting.ranking import TileForm
 
 _SHORT_GROUP = 128
@@ -77,7 +77,7 @@ def sort_rows(
         What goes along with the keys in place of their positions: elements of 1 to 8 bytes, of the type of
         `positions_to`, which may be the same buffer; no other two may be.
     """
-    device = device_of()
+    device = device_facts()
     if payload is not None or is_long(order, rows, device):
         _sort_long(device, keys, order, rows, keys_to, positions_to, payload, graph)
     elif rows.length <= tuning.short and rows.size < 1 << 31:
@@ -86,9 +86,9 @@ def sort_rows(
         _sort_blocks(device, keys, order, rows, keys_to, positions_to, graph)
 
 
-def is_long(order: Order, rows: Rows, device: Device | None = None) -> bool:
+def is_long(order: Order, rows: Rows, device: DeviceFacts | None = None) -> bool:
     """Whether rows take several launches, between which keys and what goes with them lie in memory."""
-    return block_form(device or device_of(), order.raw, rows.length) is None
+    return block_form(device or device_facts(), order.raw, rows.length) is None
 
 
 def _payload_type(rows: Rows, positions_to: AnyBuffer | None, payload: AnyBuffer | None) -> DType | None:
@@ -125,7 +125,7 @@ def _sort_short(
 
 
 def _sort_blocks(
-    device: Device,
+    device: DeviceFacts,
     keys: AnyBuffer,
     order: Order,
     rows: Rows,
@@ -143,7 +143,7 @@ def _sort_blocks(
 
 
 def _sort_long(
-    device: Device,
+    device: DeviceFacts,
     keys: AnyBuffer,
     order: Order,
     rows: Rows,
@@ -154,7 +154,7 @@ def _sort_long(
 ) -> None:
     kind = _payload_type(rows, positions_to, payload)
     tile = tile_form(device, order.raw, kind)
-    if sweeps(get_context(), tile, rows.length):
+    if sweeps(device, tile, rows.length):
         _sweep(tile, keys, order, rows, keys_to, positions_to, payload, graph)
         return
     digits = order.digits(tile.width)

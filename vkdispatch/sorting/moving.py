@@ -10,7 +10,7 @@ Elements that no map touches are moved as unsigned integers, so that all of thei
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
@@ -25,7 +25,7 @@ from vkdispatch.sorting.keys import raw_type
 from vkdispatch.sorting.launching import Rows, position_type
 
 _GROUP = 128
-_U32: Any = vc.Const[dtype.uint32]
+_U32 = constant[dtype.uint32]
 _ODD = {6: dtype.uhvec3, 12: dtype.uvec3}
 _RAW_SIZES = (1, 2, 4, 8, 16)
 
@@ -84,12 +84,11 @@ def moving_kernel(form: Moving) -> ShaderFunction:
     """
     source_types = form.source.annotations if form.source else []
     source_names = form.source.names if form.source else []
-    annotation: Any = vc.Buff
     arguments = [
-        ("sort_result", annotation[form.sink.out_type]),
+        ("sort_result", buffer[form.sink.out_type]),
         *zip(source_names, source_types, strict=True),
-        *([("sort_positions", annotation[form.positions])] if form.positions else []),
-        *zip(form.sink.names, form.sink.annotations, strict=True),
+        *([("sort_positions", buffer[form.positions])] if form.positions else []),
+        *form.sink.parameters,
         *((name, _U32) for name in ("sort_before", "sort_length", "sort_after")),
     ]
 
@@ -225,7 +224,6 @@ def segment_kernel(kind: DType) -> ShaderFunction:
 
     Its arguments are the numbers (uint32), the starts of a type, and how many starts there are.
     """
-    annotation: Any = vc.Buff
 
     def body(numbers: Any, starts: Any, count: Any) -> None:
         position = vc.global_invocation_id().x
@@ -239,8 +237,8 @@ def segment_kernel(kind: DType) -> ShaderFunction:
         numbers[position] = low
 
     arguments = [
-        ("sort_numbers", annotation[dtype.uint32]),
-        ("sort_starts", annotation[kind]),
+        ("sort_numbers", buffer[dtype.uint32]),
+        ("sort_starts", buffer[kind]),
         ("sort_starts_count", _U32),
     ]
     return traced("sort_segments", body, arguments, _GROUP, exec_size="sort_numbers.size")

@@ -26,17 +26,16 @@ the order of execution does not show. Stable, as `ranking` is.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.passes import SHAPE, WORKGROUPS, MovedTile, PassForm, TileOfRow, moved_arguments
 from vkdispatch.sorting.ranking import Tile, TileForm, only
 
-_U32: Any = vc.Const[dtype.uint32]
+_U32 = constant[dtype.uint32]
 _WORDS: Any = vc.Buff[dtype.uint32]
 _COUNT_BITS = 30
 _COUNT = (1 << _COUNT_BITS) - 1
@@ -126,7 +125,7 @@ def histogram_kernel(form: HistogramForm) -> ShaderFunction:
                     vc.atomic_add(histograms[row * total + (index + start)], count)
 
     arguments = [
-        ("sort_keys", _buffer(form.order.raw)),
+        ("sort_keys", buffer[form.order.raw]),
         ("sort_histograms", _WORDS),
         ("sort_rows", _U32),
         ("sort_length", _U32),
@@ -217,7 +216,7 @@ def sweep_kernel(form: SweepForm) -> ShaderFunction:
         moved.store(bases)
 
     arguments = [
-        ("sort_keys", _buffer(moving.order.raw)),
+        ("sort_keys", buffer[moving.order.raw]),
         ("sort_starts", _WORDS),
         ("sort_board", _WORDS),
         ("sort_next_board", _WORDS),
@@ -255,8 +254,3 @@ def _look_back(board: Any, line: Any, digit: Any, number: Any, before: Any, bins
                 if missing is not None:
                     with vc.else_block():
                         missing[:] = 1
-
-
-def _buffer(kind: DType) -> Any:
-    annotation: Any = vc.Buff
-    return annotation[kind]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
@@ -26,7 +26,7 @@ from vkdispatch.sorting.keys import Digit, Order
 from vkdispatch.sorting.ranking import Tile, TileForm, only
 from vkdispatch.sorting.serial import SerialTile
 
-_U32: Any = vc.Const[dtype.uint32]
+_U32 = constant[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]
 SHIFT = ("sort_shift", _U32)
 WORKGROUPS = "sort_rows * sort_tiles"
@@ -121,8 +121,8 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
                 counts[entry] = total.to_dtype(form.counter)
 
     arguments = [
-        ("sort_keys", _buffer(form.order.raw)),
-        ("sort_counts", _buffer(form.counter)),
+        ("sort_keys", buffer[form.order.raw]),
+        ("sort_counts", buffer[form.counter]),
         *SHAPE,
         SHIFT,
     ]
@@ -241,9 +241,9 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         moved.store(bases)
 
     arguments = [
-        ("sort_keys", _buffer(form.order.raw)),
-        ("sort_counts", _buffer(form.counter)),
-        ("sort_totals", _buffer(form.counter)),
+        ("sort_keys", buffer[form.order.raw]),
+        ("sort_counts", buffer[form.counter]),
+        ("sort_totals", buffer[form.counter]),
         *moved_arguments(form),
         *SHAPE,
         SHIFT,
@@ -325,11 +325,11 @@ def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
     """Return the arguments of a `MovedTile`: what is written of keys, what is read and written with them."""
     arguments = []
     if form.keys:
-        arguments.append(("sort_moved_keys", _buffer(form.order.raw)))
+        arguments.append(("sort_moved_keys", buffer[form.order.raw]))
     if form.payload is not None:
         if not form.made:
-            arguments.append(("sort_payload", _buffer(form.payload)))
-        arguments.append(("sort_moved_payload", _buffer(dtype.uvec2 if form.wide else form.payload)))
+            arguments.append(("sort_payload", buffer[form.payload]))
+        arguments.append(("sort_moved_payload", buffer[dtype.uvec2 if form.wide else form.payload]))
     return arguments
 
 
@@ -397,15 +397,10 @@ class MovedTile:
                 buffer[target] = value
 
 
-def _buffer(kind: DType) -> Any:
-    annotation: Any = vc.Buff
-    return annotation[kind]
-
-
 def _offset_arguments(counter: DType) -> list[tuple[str, Any]]:
     return [
-        ("sort_counts", _buffer(counter)),
-        ("sort_totals", _buffer(counter)),
+        ("sort_counts", buffer[counter]),
+        ("sort_totals", buffer[counter]),
         ("sort_rows", _U32),
         ("sort_bins", _U32),
         ("sort_tiles", _U32),

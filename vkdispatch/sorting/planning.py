@@ -5,17 +5,14 @@ rows that fit a tile              a workgroup for as many rows as fit
 longer rows                       a launch or three for each digit, over all tiles of all rows
 """
 
+from vkdispatch.arrays.facts import DeviceFacts
+from vkdispatch.arrays.words import word_count
 from vkdispatch.base import dtype
-from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.shader.observation import checks_of
-from vkdispatch.sorting.keys import word_count
 from vkdispatch.sorting.ranking import TileForm
 
-_BASIC, _BALLOT, _SHUFFLE = 0x1, 0x8, 0x10
-# NVIDIA and AMD. Others may run a kernel with subgroups that are smaller than they say.
-_WHOLE_SUBGROUPS = (0x10DE, 0x1002)
 # What a kernel needs of workgroup memory beside tables and tile.
 _BESIDE = 6 << 10
 # More keys than this in a row are counted in 64 bits.
@@ -88,57 +85,7 @@ class Tuning:
 tuning = Tuning()
 
 
-@record
-class Device:
-    """What plans depend on.
-
-    Attributes
-    ----------
-    subgroup
-        Invocations that vote together; 1 where there are no ballots, or subgroups may not be whole.
-    arithmetic
-        Whether subgroups have running sums.
-    shuffle
-        Whether invocations of a subgroup read each other's values.
-    cpu
-        Whether it is a CPU driver.
-    memory
-        Bytes of workgroup memory.
-    most
-        Invocations of a workgroup.
-    """
-
-    subgroup: int
-    arithmetic: bool
-    shuffle: bool
-    cpu: bool
-    memory: int
-    most: int
-
-
-def device_of(context: Context | None = None) -> Device:
-    """Return the facts of a context's devices; None: of the current one's."""
-    context = context or get_context()
-    infos = context.device_infos
-    sizes = {info.sub_group_size for info in infos}
-    votes = all(
-        info.subgroup_enabled
-        and info.supported_operations & _BASIC
-        and info.supported_operations & _BALLOT
-        and (info.vendor_id in _WHOLE_SUBGROUPS or info.is_cpu())
-        for info in infos
-    )
-    return Device(
-        min(sizes) if votes and len(sizes) == 1 else 1,
-        all(info.subgroup_arithmetic for info in infos),
-        all(info.supported_operations & _SHUFFLE for info in infos),
-        context.is_cpu(),
-        context.max_shared_memory,
-        context.max_invocations_along_x,
-    )
-
-
-def block_form(device: Device, key: DType, length: int) -> TileForm | None:
+def block_form(device: DeviceFacts, key: DType, length: int) -> TileForm | None:
     """Return how a workgroup does rows of a length, and their positions; None where they do not fit."""
     for wanted in (tuning.small_group, tuning.small_items), (tuning.block_group, tuning.block_items):
         form = tile_form(device, key, dtype.uint32, *wanted)
@@ -147,16 +94,19 @@ def block_form(device: Device, key: DType, length: int) -> TileForm | None:
     return None
 
 
-def tile_form(device: Device, key: DType, payload: DType | None, group: int = 0, items: int = 0) -> TileForm:
+def tile_form(
+    device: DeviceFacts, key: DType, payload: DType | None, group: int = 0, items: int = 0
+) -> TileForm:
     """Return how a workgroup does a tile of keys, and of what goes with them, of these raw types.
 
     `group` invocations of `items` keys each, at most; 0: what `tuning` says.
     """
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group = group or tuning.group
-    group = max(min(group, device.most) // device.subgroup, 1) * device.subgroup
-    tables = (group // device.subgroup << tuning.width) * (8 if tuning.match else 4)
-    if (device.cpu and not tuning.cpu_votes) or device.subgroup == 1 or tables + _BESIDE > device.memory:
+    subgroup = device.subgroup if device.ballots and device.same and device.whole else 1
+    group = max(min(group, device.group) // subgroup, 1) * subgroup
+    tables = (group // subgroup << tuning.width) * (8 if tuning.match else 4)
+    if (device.cpu and not tuning.cpu_votes) or subgroup == 1 or tables + _BESIDE > device.memory:
         return _serial_form(device, words)
     items = items or tuning.items
     # a place for each key, beside the key
@@ -165,27 +115,27 @@ def tile_form(device: Device, key: DType, payload: DType | None, group: int = 0,
         group,
         max(1, items),
         tuning.width,
-        device.subgroup,
+        subgroup,
         device.arithmetic,
-        device.shuffle and tuning.shuffle == 1,
-        device.subgroup > 1 and tuning.early == 1,
-        device.subgroup <= 32 and tuning.match == 1,
+        device.shuffles and tuning.shuffle == 1,
+        tuning.early == 1,
+        subgroup <= 32 and tuning.match == 1,
     )
 
 
-def _serial_form(device: Device, words: int) -> TileForm:
+def _serial_form(device: DeviceFacts, words: int) -> TileForm:
     """Return the form of a tile that is ranked without votes."""
-    group, width = min(tuning.cpu_group, device.most), tuning.cpu_width
+    group, width = min(tuning.cpu_group, device.group), tuning.cpu_width
     free = device.memory - _BESIDE - 4 * (group << width)
     items = min(tuning.cpu_items, free // (8 * words * group))
     return TileForm(group, max(1, items), width, 1, False)
 
 
-def sweeps(context: Context, tile: TileForm, length: int) -> bool:
+def sweeps(device: DeviceFacts, tile: TileForm, length: int) -> bool:
     """Whether a digit of rows of a length is done in one launch."""
     if tile.subgroup == 1 or length > MOST_SWEPT or not tuning.onesweep:
         return False
-    if context.is_cpu():
+    if device.cpu:
         return tuning.onesweep == 2
     # a check that ends invocations early would leave others waiting
     return not checks_of(None)

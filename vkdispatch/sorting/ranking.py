@@ -20,9 +20,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.words import value_of, words_of
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.sorting.keys import raw_of, words_of
 
 
 @record
@@ -313,7 +313,7 @@ class Tile:
                 self.memory[place] = word
             vc.barrier()
             fetched.append([self.memory[place].to_register() for place in places])
-        return [raw_of(kind, words).to_register() for words in zip(*fetched, strict=True)]
+        return [value_of(kind, words).to_register() for words in zip(*fetched, strict=True)]
 
     def regrouped(self, values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
         """Return what lies at this invocation's `places` once every key is at its place: for a next step."""

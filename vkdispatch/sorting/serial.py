@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.arrays.words import value_of, words_of
 from vkdispatch.base import dtype
-from vkdispatch.sorting.keys import raw_of, words_of
 from vkdispatch.sorting.ranking import TileForm
 
 Each = Callable[[Any], Any]
@@ -65,7 +65,7 @@ class SerialTile:
     def get(self, column: int, place: Any) -> Any:
         """Return an element after a step; within one, while digits are asked for, before it."""
         parts = [self._from[place + word * self.form.tile].to_register() for word in self._words[column]]
-        return raw_of(self._kinds[column], parts)
+        return value_of(self._kinds[column], parts)
 
     def count(self, digit: Any) -> None:
         """Count a digit in this invocation's table."""

@@ -206,10 +206,10 @@ def _bound(
 ) -> tuple[ComputePlan, native.Launcher]:
     plan = ComputePlan(source, [_STORAGE_BUFFER] * binding_count, push_constant_size, name)
     written = written_bindings(source)
-    slots: list[tuple[Any, ...]] = [
-        ("buffer", binding, -1, True, binding in written) for binding in range(binding_count)
+    slots: list[native.ArgumentSlot] = [
+        native.BufferSlot(binding=binding, writes=binding in written) for binding in range(binding_count)
     ]
-    slots += [("scalar", offset, "I") for offset in range(0, push_constant_size, 4)]
+    slots += [native.ScalarSlot(offset=offset, code="I") for offset in range(0, push_constant_size, 4)]
     launcher = native.Launcher(
         context._native,
         plan._native,

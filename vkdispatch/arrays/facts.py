@@ -1,0 +1,99 @@
+"""What kernels are planned by of a context's devices, gathered once."""
+
+from vkdispatch.arrays.numbers import power_below
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.devices import MatrixProduct
+from vkdispatch.base.record import record
+
+_KEPT = "arrays.facts"
+_BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
+NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
+# Others may run a kernel with subgroups that are smaller than they say.
+_WHOLE_SUBGROUPS = (NVIDIA, AMD)
+
+
+# Each context has one, which is a key of plans: compared and hashed by identity.
+@record(eq=False)
+class DeviceFacts:
+    """What the devices of a context can do: of several, what all of them can.
+
+    Attributes
+    ----------
+    cpu
+        Whether any is a CPU driver: kernels are planned for it then.
+    vendors
+        Vulkan's numbers of their vendors.
+    subgroup
+        Invocations of a subgroup.
+    same
+        Whether all have subgroups of that size.
+    whole
+        Whether subgroups have never fewer invocations, where the workgroup is a multiple.
+    shuffles, shifts
+        Whether invocations of a subgroup read each other's values: of any other, of those a distance before.
+    ballots
+        Whether they vote.
+    arithmetic
+        Whether subgroups have sums and products of their own.
+    group
+        Most invocations of a workgroup along x.
+    memory
+        Bytes of workgroup memory.
+    features
+        Vulkan's names of what kernels may use.
+    products
+        Products of cooperative matrices.
+    """
+
+    cpu: bool
+    vendors: frozenset[int]
+    subgroup: int
+    same: bool
+    whole: bool
+    shuffles: bool
+    shifts: bool
+    ballots: bool
+    arithmetic: bool
+    group: int
+    memory: int
+    features: frozenset[str]
+    products: tuple[MatrixProduct, ...]
+
+    def power_group(self, wanted: int) -> int:
+        """Return the largest power of two that a workgroup may have, and that is not above what is wanted."""
+        return power_below(min(wanted, self.group))
+
+
+def device_facts(context: Context | None = None) -> DeviceFacts:
+    """Return the facts of a context's devices; None: of the current one's."""
+    context = get_context() if context is None else context
+    if not context.runs:
+        return _gathered(context)  # limits of the dummy backend may be changed
+    found: DeviceFacts | None = context.kept.get(_KEPT)
+    return context._keep(_KEPT, lambda: _gathered(context)) if found is None else found
+
+
+def _gathered(context: Context) -> DeviceFacts:
+    infos = context.device_infos
+    operations = -1 if context.subgroup_enabled else 0
+    for info in infos:
+        operations &= info.supported_operations
+    return DeviceFacts(
+        context.is_cpu(),
+        frozenset(info.vendor_id for info in infos),
+        context.subgroup_size,
+        len({info.sub_group_size for info in infos}) == 1,
+        all(info.vendor_id in _WHOLE_SUBGROUPS or info.is_cpu() for info in infos),
+        bool(operations & _SHUFFLE),
+        bool(operations & _SHIFT),
+        bool(operations & _BALLOT),
+        context.subgroup_arithmetic,
+        context.max_invocations_along_x,
+        context.max_shared_memory,
+        context.features,
+        tuple(
+            product
+            for product in infos[0].cooperative_matrices
+            if all(product in info.cooperative_matrices for info in infos)
+        ),
+    )

@@ -1,0 +1,71 @@
+"""Numbers: as arguments give them, by one rule for all functions; powers of two."""
+
+import math
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from vkdispatch.base.context import as_int
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.shader.parameters import given
+
+
+def is_int(value: object) -> bool:
+    """Whether a value is a Python or NumPy integer; truth values are not."""
+    return as_int(value) is not None
+
+
+def checked_int(
+    value: object,
+    name: str,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    wanted: str = "an int",
+    note: str = "",
+) -> int:
+    """Return a Python or NumPy integer as an int.
+
+    Parameters
+    ----------
+    least, most
+        The limits, both included; `most` needs `least`.
+    wanted
+        What messages call the argument's type.
+    note
+        What messages add to the limits.
+
+    Raises
+    ------
+    TypeError
+        It is no integer; truth values are none.
+    ValueError
+        It is beyond the limits.
+    """
+    number = as_int(value)
+    if number is None:
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {given(value)}")
+    if (least is not None and number < least) or (most is not None and number > most):
+        limits = f"from {least} on" if most is None else f"from {least} to {most}"
+        raise ArgumentValueError(f"{name}: expected an int {limits}{note}, got {number}")
+    return number
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a Python or NumPy integer or float; truth values are not."""
+    return isinstance(value, (float, np.floating)) or is_int(value)
+
+
+def checked_number(value: Any, name: str) -> float:
+    """Return a finite number as a float. Raises TypeError or ValueError for what is none."""
+    if not is_number(value):
+        raise ArgumentTypeError(f"{name}: expected a number, got {given(value)}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ArgumentValueError(f"{name}: expected a finite number, got {number}")
+    return number
+
+
+def power_below(number: int) -> int:
+    """Return the largest power of two that is not above a number; 1 for less."""
+    return 1 << (max(number, 1).bit_length() - 1)

@@ -1,0 +1,98 @@
+"""Calls that are repeated: the first of a kind is recorded, equal ones are made by one native call.
+
+Calls are equal if all that a function decides by is equal: the function, options, dtypes, shapes, maps,
+which arguments are one memory, and the context. What the first one gives to the queues, and which buffers it
+makes, is bound to the buffers of the others. A call that waits for the device is never bound.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import vkdispatch_native as native
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context
+from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
+
+# Of the context, the buffers among the arguments, and new memory.
+_Finish = Callable[[Any, list[Any], list[Any]], Any]
+
+native.set_repeated_types(Buffer, (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32))))
+
+
+def call_repeatedly(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool = False
+) -> Any:
+    """Call a function on arrays, or do what an equal call came to; with `plain`, call it."""
+    found = None if plain else native.repeat(function, args, kwargs)
+    if found is None:
+        return function(*args, **kwargs)
+    if isinstance(found, tuple):
+        return found[0]
+    try:
+        with found:
+            result = function(*args, **kwargs)
+        _keep(found, result)
+        return result
+    finally:
+        found.drop()
+
+
+def call_with_parameters(
+    function: Callable[..., Any], args: tuple[Any, ...], parameters: tuple[int, ...], context: Context
+) -> Any:
+    """Call a function that gives its last arguments, the parameters, to kernels as they are.
+
+    Calls are equal although these differ.
+    """
+    found = native.repeat(function, args, {}, parameters, context)
+    if found is None:
+        return function(*args, *parameters)
+    if isinstance(found, tuple):
+        return found[0]
+    try:
+        with found:
+            result = function(*args, *found.parameters)
+        _keep(found, result)
+        return result
+    finally:
+        found.drop()
+
+
+def _keep(recorder: native.CallRecorder, result: Any) -> None:
+    """Bind a call that was recorded, if what it returned can be made again."""
+    made: list[Buffer[Any]] = []
+    parts = [
+        _part(each, recorder.arguments, made) for each in (result if isinstance(result, tuple) else (result,))
+    ]
+    finishes = [part for part in parts if part is not None]
+    if len(finishes) < len(parts):
+        native.refuse_repeating(recorder)
+    finish = _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _nothing)[0]
+    recorder.keep([each._native for each in made], finish)
+
+
+def _nothing(*_: object) -> None:
+    """Stand in for what cannot be made."""
+
+
+def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
+    """Return what makes a part of a result; None: it cannot be made."""
+    if type(result) is not Buffer:
+        return None
+    for position, argument in enumerate(arguments):
+        if argument is result:
+            return lambda context, given, memory: given[position]
+    number, shape, kind = len(made), result.shape, result.var_type
+    made.append(result)
+
+    def finish(context: Context, given: list[Any], memory: list[Any]) -> Buffer[Any]:
+        return Buffer.of_memory(context, memory[number], shape, kind)
+
+    return finish
+
+
+def _finish_tuple(kind: type, parts: Sequence[_Finish]) -> _Finish:
+    make = getattr(kind, "_make", kind)
+    return lambda context, given, memory: make([part(context, given, memory) for part in parts])

@@ -1,0 +1,563 @@
+# Calls of functions on arrays that are repeated: recorded once, then given to the queues by one native call.
+#
+# While a function runs for the first time a CallRecorder notes what it gives to the queues and which buffers it makes
+# and gives up. That becomes a BoundCall, which does the same with other buffers in the place of the arguments.
+
+cdef extern from *:
+    """
+    static thread_local PyObject* vkd_call_recorder = nullptr;
+    """
+    PyObject* call_recorder "vkd_call_recorder"  # the CallRecorder at work in this thread, or NULL
+
+cdef extern from "<stdlib.h>" nogil:
+    char* getenv(const char* name)
+
+DEF MOST_BOUND_CALLS = 1024  # of an engine; the oldest goes first
+DEF MOST_CONSTANT_BYTES = 1 << 20  # of what a call writes from the host
+DEF MOST_TRIES = 4  # recordings of a call that cannot be bound
+
+cdef enum StepKind:
+    CREATE_STEP, LAUNCH_STEP, COPY_STEP, NO_STEP
+
+cdef struct Step:
+    StepKind kind
+    size_t slot  # what is created, or copied to
+    size_t source  # what is copied from
+    uint64_t size
+    cbool renewable
+    cbool steady
+    CppPlan* plan
+    CppGroups groups
+    size_t first_binding
+    uint32_t binding_count
+    size_t first_argument
+    uint32_t argument_size
+    int32_t uniform_binding
+
+
+cdef struct Patch:
+    size_t offset  # in the arguments of all launches
+    char code  # struct format character
+    size_t number  # of the parameter
+
+
+class Parameter(int):
+    """A number of a recorded call that is another one in equal calls: it goes to kernels as it is."""
+
+
+cdef class BoundCall:
+    """What a call comes to: steps on buffers by slot. First come the arguments, each memory once."""
+
+    cdef vector[Step] steps
+    cdef vector[CppBinding] bindings
+    cdef vector[size_t] binding_slots
+    cdef vector[byte] arguments
+    cdef vector[Patch] patches
+    cdef size_t argument_count
+    cdef size_t slot_count
+    cdef list fixed  # (slot, Buffer): what lies in the context, such as counters
+    cdef list plans
+    cdef tuple results  # slots of new buffers that are returned
+    cdef object finish
+    cdef list sources  # of the parameters after those that calls are made with: functions
+
+    cdef bint find_buffers(self, list given, vector[CppBuffer*]& buffers) except -1:
+        """Whether all that the call uses is there."""
+        cdef Buffer buffer
+        cdef size_t slot
+        for slot in range(self.argument_count):
+            buffer = <Buffer>given[slot]
+            if buffer.ptr == NULL or buffer.doomed.load():
+                return False
+            buffers[slot] = buffer.ptr
+        for slot, buffer in self.fixed:
+            if buffer.ptr == NULL or buffer.doomed.load() or (anywhere_poisoned() and buffer.ptr.poisoned()):
+                return False
+            buffers[slot] = buffer.ptr
+        for plan in self.plans:
+            if (<Plan>plan).ptr == NULL:
+                return False
+        return True
+
+    cdef int leave_out(self, size_t slot) except -1:
+        """Have a buffer be there, instead of being made."""
+        cdef size_t i
+        for i in range(self.steps.size()):
+            if self.steps[i].kind == CREATE_STEP and self.steps[i].slot == slot:
+                self.steps[i].kind = NO_STEP
+        return 0
+
+    cdef int copy_at_first(self, size_t slot, size_t source) except -1:
+        """Have a buffer begin with what another one holds."""
+        cdef vector[Step] steps
+        cdef Step copy
+        for i in range(self.steps.size()):
+            steps.push_back(self.steps[i])
+            if self.steps[i].kind == CREATE_STEP and self.steps[i].slot == slot:
+                memset(&copy, 0, sizeof(copy))
+                copy.kind = COPY_STEP
+                copy.slot = slot
+                copy.source = source
+                steps.push_back(copy)
+        self.steps = steps
+        return 0
+
+    cdef list run(self, Engine owner, list given, tuple parameters):
+        """Do the call with these Buffers and numbers. Return the new ones; None: something is not there any more."""
+        cdef CppEngine* engine = owner.open()
+        cdef vector[CppBuffer*] buffers
+        cdef vector[CppBuffer*] made
+        cdef vector[CppBinding] bindings
+        cdef vector[byte] arguments
+        cdef const byte* block = self.arguments.data()
+        cdef CppDispatch dispatch
+        cdef Step* step
+        cdef Patch* patch
+        cdef CppBuffer* buffer
+        cdef size_t i, j
+        cdef size_t last = engine.queue_count()
+        cdef bint alone = last == 1
+        cdef cbool crowded = False
+        cdef unsigned int hold
+        cdef list results
+        buffers.resize(self.slot_count)
+        made.resize(self.slot_count)
+        bindings = self.bindings
+        if not self.patches.empty():
+            arguments = self.arguments
+            block = arguments.data()
+            for i in range(self.patches.size()):
+                patch = &self.patches[i]
+                if not _pack_scalar(patch.code, <char*>&arguments[patch.offset], parameters[patch.number]):
+                    return None
+        hold = engine.hold()
+        try:
+            if not self.find_buffers(given, buffers):
+                return None
+            for i in range(self.steps.size()):
+                step = &self.steps[i]
+                if step.kind == LAUNCH_STEP:
+                    for j in range(step.first_binding, step.first_binding + step.binding_count):
+                        bindings[j].buffer = buffers[self.binding_slots[j]]
+                    dispatch.plan = step.plan
+                    dispatch.groups = step.groups
+                    dispatch.bindings = bindings.data() + step.first_binding
+                    dispatch.binding_count = step.binding_count
+                    dispatch.arguments = block + step.first_argument
+                    dispatch.argument_size = step.argument_size
+                    dispatch.uniform_binding = step.uniform_binding
+                    if alone:
+                        crowded |= engine.append(dispatch, 0, 1)
+                    else:
+                        with nogil:
+                            crowded |= engine.append(dispatch, 0, last)
+                elif step.kind == CREATE_STEP:
+                    with nogil:
+                        buffer = engine.create_buffer(step.size, False)
+                    buffers[step.slot] = made[step.slot] = buffer
+                    if step.renewable:
+                        buffer.set_renewable()
+                    if step.steady:
+                        buffer.set_steady()
+                elif step.kind == COPY_STEP:
+                    with nogil:
+                        crowded |= engine.copy(buffers[step.slot][0], buffers[step.source][0], 0, last)
+            results = []
+            for slot in self.results:
+                results.append(_wrap(owner, made[<size_t>slot]))
+                made[<size_t>slot] = NULL
+        finally:
+            engine.let_go(hold)
+            for i in range(made.size()):
+                if made[i] != NULL:
+                    engine.retire(made[i])
+        if crowded:
+            with nogil:
+                engine.make_room()
+        return results
+
+
+cdef Buffer _wrap(Engine engine, CppBuffer* made):
+    cdef Buffer buffer = Buffer.__new__(Buffer)
+    buffer.engine = engine
+    buffer.keep = engine.ptr
+    buffer.ptr = made
+    buffer.resource = made
+    return buffer
+
+
+cdef class CallRecorder:
+    """Notes what one call of a function comes to, in the thread that has entered it."""
+
+    cdef Engine engine
+    cdef dict calls  # of the context
+    cdef object key
+    cdef BoundCall call
+    cdef dict slots  # Buffer -> slot, but those made in the call, which know theirs
+    cdef list made  # weak references by slot; None: not made in the call
+    cdef dict constants  # slot -> Buffer: made in the call, and written from the host
+    cdef size_t argument_count
+    cdef readonly tuple parameters  # what the call is made with
+    cdef bint unfit
+    cdef readonly list arguments  # the buffers given, as Python has them, each as often as it was given
+
+    def __enter__(self):
+        global call_recorder
+        call_recorder = <PyObject*>self
+        return self
+
+    def __exit__(self, *_):
+        global call_recorder
+        call_recorder = NULL
+
+    cdef size_t slot_of(self, Buffer buffer) except? 0xFFFFFFFF:
+        cdef size_t slot
+        if buffer.recorder is self:
+            return buffer.recorded_slot
+        found = self.slots.get(buffer)
+        if found is not None:
+            return found
+        slot = len(self.made)
+        self.made.append(None)
+        self.slots[buffer] = slot
+        self.call.fixed.append((slot, buffer))
+        return slot
+
+    cdef Step* add(self, StepKind kind, size_t slot) except NULL:
+        cdef Step step
+        memset(&step, 0, sizeof(step))
+        step.kind = kind
+        step.slot = slot
+        self.call.steps.push_back(step)
+        return &self.call.steps.back()
+
+    cdef int note_created(self, Buffer buffer, uint64_t size, bint shared) except -1:
+        cdef size_t slot = len(self.made)
+        if shared or buffer.engine is not self.engine:
+            self.unfit = True
+            return 0
+        self.made.append(weakref.ref(buffer))
+        buffer.recorder = self
+        buffer.recorded_slot = slot
+        self.add(CREATE_STEP, slot).size = size
+        return 0
+
+    cdef int note_mark(self, Buffer buffer, bint steady) except -1:
+        cdef Step* step
+        cdef size_t i
+        for i in range(self.call.steps.size()):
+            step = &self.call.steps[i]
+            if step.kind == CREATE_STEP and step.slot == buffer.recorded_slot:
+                if steady:
+                    step.steady = True
+                else:
+                    step.renewable = True
+        return 0
+
+    cdef int note_launch(self, Launcher launcher, tuple arguments, const CppDispatch& dispatch, int queue) except -1:
+        cdef Step* step
+        cdef Patch patch
+        cdef size_t i
+        cdef uint32_t count = 0
+        if launcher.engine is not self.engine or queue != -2:
+            self.unfit = True
+            return 0
+        slots = []
+        for i in range(launcher.slots.size()):
+            if launcher.slots[i].kind == BUFFER_SLOT:
+                slots.append(self.slot_of(<Buffer>arguments[i]._native))
+            elif launcher.slots[i].kind in (SAMPLER_SLOT, IMAGE_SLOT):
+                self.unfit = True
+                return 0
+            elif type(arguments[i]) is Parameter:
+                patch.offset = self.call.arguments.size() + launcher.slots[i].offset
+                patch.code = launcher.slots[i].code
+                patch.number = arguments[i].number
+                self.call.patches.push_back(patch)
+        step = self.add(LAUNCH_STEP, 0)
+        step.plan = dispatch.plan
+        step.groups = dispatch.groups
+        step.first_binding = self.call.bindings.size()
+        step.binding_count = dispatch.binding_count
+        step.first_argument = self.call.arguments.size()
+        step.argument_size = dispatch.argument_size
+        step.uniform_binding = dispatch.uniform_binding
+        for count in range(dispatch.binding_count):
+            self.call.bindings.push_back(dispatch.bindings[count])
+            self.call.binding_slots.push_back(slots[count])
+        self.call.arguments.insert(self.call.arguments.end(), dispatch.arguments,
+                                   dispatch.arguments + dispatch.argument_size)
+        if launcher.plan not in self.call.plans:
+            self.call.plans.append(launcher.plan)
+        return 0
+
+    cdef int note_written(self, Buffer buffer, int queue) except -1:
+        """The bytes come of what calls are equal by: they are the same each time, and stay on the device."""
+        if buffer.recorder is self and queue in (-1, -2) and buffer.ptr.size() <= MOST_CONSTANT_BYTES:
+            self.constants[buffer.recorded_slot] = buffer
+        else:
+            self.unfit = True
+        return 0
+
+    cdef bint finds_parameters(self) except -1:
+        """Whether each parameter went to a kernel as it is."""
+        cdef set numbers = set()
+        cdef size_t i
+        for i in range(self.call.patches.size()):
+            numbers.add(self.call.patches[i].number)
+        return len(numbers) == len(self.parameters)
+
+    cdef bint keep_constants(self, list returned) except -1:
+        """Whether what the host wrote is only read; it is kept then."""
+        cdef BoundCall call = self.call
+        cdef size_t i, slot, other
+        cdef Step* step
+        cdef Buffer buffer, copy
+        for i in range(call.steps.size()):
+            step = &call.steps[i]
+            if step.kind == COPY_STEP and step.slot in self.constants:
+                return False
+        for i in range(call.bindings.size()):
+            if call.bindings[i].writes and call.binding_slots[i] in self.constants:
+                return False
+        for slot, buffer in self.constants.items():
+            if buffer.ptr == NULL or buffer.doomed.load():
+                return False
+            if slot not in returned:
+                call.fixed.append((slot, buffer))
+                call.leave_out(slot)
+                continue
+            # whoever gets it may change it
+            copy = Buffer(self.engine, buffer.ptr.size())
+            copy.copy_from(buffer)
+            other = len(self.made)
+            self.made.append(None)
+            call.fixed.append((other, copy))
+            call.copy_at_first(slot, other)
+        return True
+
+    cdef int note_copy(self, Buffer target, Buffer source, int queue) except -1:
+        if queue not in (-1, -2) or target.engine is not self.engine:
+            self.unfit = True
+            return 0
+        self.add(COPY_STEP, self.slot_of(target)).source = self.slot_of(source)
+        return 0
+
+    def keep(self, results, finish):
+        """Bind the call: results are the native Buffers that it returns; False: it cannot be bound.
+
+        `finish(context, arguments, new buffers)` makes of them what the function returns.
+        """
+        cdef BoundCall call = self.call
+        cdef size_t slot, i
+        cdef Buffer buffer
+        cdef list returned = []
+        if not self.unfit:
+            for buffer in results:
+                if buffer.recorder is not self or buffer.recorded_slot in returned:
+                    self.unfit = True
+                    break
+                returned.append(buffer.recorded_slot)
+        if self.unfit or not self.finds_parameters() or not self.keep_constants(returned):
+            _keep_call(self.calls, self.key, _tries(self.calls, self.key) + 1)
+            return False
+        for slot in range(len(self.made)):
+            buffer = None if self.made[slot] is None else self.made[slot]()
+            if buffer is None or buffer.doomed.load() or slot in returned or slot in self.constants:
+                continue
+            # it outlives the call: the context has it
+            call.leave_out(slot)
+            call.fixed.append((slot, buffer))
+        call.argument_count = self.argument_count
+        call.slot_count = len(self.made)
+        call.results = tuple(returned)
+        call.finish = finish
+        _keep_call(self.calls, self.key, call)
+        return True
+
+    def drop(self):
+        """Refer to nothing any more: new buffers refer to the recorder for as long as they live."""
+        self.calls = self.key = self.call = self.slots = self.made = None
+        self.arguments = self.constants = self.parameters = None
+
+
+cdef int _keep_call(dict calls, object key, object call) except -1:
+    while len(calls) >= MOST_BOUND_CALLS and key not in calls:
+        try:
+            calls.pop(next(iter(calls)), None)
+        except (StopIteration, RuntimeError):  # another thread was faster
+            break
+    calls[key] = call
+    return 0
+
+
+cdef int _tries(dict calls, object key) except -1:
+    found = calls.get(key)
+    return found if type(found) is int else 0
+
+
+cdef inline int mark_unfit() except -1:
+    """The call that is recorded here does what would not be the same another time."""
+    if call_recorder != NULL:
+        (<CallRecorder>call_recorder).unfit = True
+    return 0
+
+
+def repeated_parameter(make):
+    cdef CallRecorder recorder
+    if call_recorder == NULL:
+        return make()
+    recorder = <CallRecorder>call_recorder
+    parameter = Parameter(make())
+    parameter.number = len(recorder.parameters)
+    recorder.parameters += (parameter,)
+    recorder.call.sources.append(make)
+    return parameter
+
+
+def forbid_repeating():
+    mark_unfit()
+
+
+def refuse_repeating(CallRecorder recorder not None):
+    recorder.unfit = True
+
+
+cdef object _buffer_type = None
+cdef tuple _array_types = ()  # with arguments of their own
+cdef frozenset _plain_types = frozenset()
+
+
+def set_repeated_types(buffer, arrays, plain):
+    global _buffer_type, _array_types, _plain_types
+    _buffer_type = buffer
+    _array_types = tuple(arrays)
+    _plain_types = frozenset(plain)
+
+
+cdef bint _describe(object value, list key, list buffers) except -1:
+    """Append what calls differ by; False: nobody knows."""
+    cdef double number
+    cdef int64_t bits
+    kind = type(value)
+    if kind is _buffer_type:
+        if type(value._native) is not Buffer:
+            return False
+        key.append(kind)
+        key.append(value.shape)
+        key.append(value.var_type)
+        key.append(value.is_writable)
+        for i in range(len(buffers)):  # which arguments are one memory
+            if buffers[i]._native is value._native:
+                key.append(i)
+                break
+        buffers.append(value)
+        return value.size > 0 and not value.is_external
+    if value is None or kind is str:
+        key.append(value)
+        return True
+    if kind is bool or kind is int:
+        key.append(kind)
+        key.append(value)
+        return True
+    if kind is float:
+        number = value
+        memcpy(&bits, &number, 8)
+        key.append(kind)
+        key.append(bits)
+        return True
+    if kind is tuple or kind is list:
+        key.append(kind)
+        key.append(len(value))
+        for item in value:
+            if not _describe(item, key, buffers):
+                return False
+        return True
+    if isinstance(value, type):
+        key.append(value)
+        return True
+    if kind in _array_types:
+        key.append(kind)
+        key.append(value.mapping)
+        return _describe(value.arguments, key, buffers)
+    if kind in _plain_types:
+        key.append(value)
+        return True
+    return False
+
+
+def repeat(function, tuple args not None, dict kwargs not None, tuple parameters not None=(), context=None):
+    cdef list key = [function]
+    cdef list buffers = []
+    cdef list natives
+    cdef Engine engine
+    cdef Buffer buffer
+    cdef BoundCall call
+    cdef dict calls
+    cdef const char* checks
+    if call_recorder != NULL:
+        return None
+    for item in args:
+        if not _describe(item, key, buffers):
+            return None
+    for name, item in kwargs.items():
+        key.append(name)
+        if not _describe(item, key, buffers):
+            return None
+    if buffers:
+        context = buffers[0].context
+    elif context is None:
+        return None
+    engine = context._native
+    natives = []
+    for item in buffers:
+        buffer = <Buffer>item._native
+        if buffer.engine is not engine or buffer.ptr == NULL:
+            return None
+        if buffer not in natives:
+            natives.append(buffer)
+    if engine.ptr.get().closed() or engine.ptr.get().lost():
+        return None
+    checks = getenv(b"VKDISPATCH_CHECK")
+    if checks != NULL and checks[0] != 0 and checks[0] != b"0":
+        return None
+    calls = context.calls
+    found_key = tuple(key)
+    found = calls.get(found_key)
+    if type(found) is BoundCall:
+        call = <BoundCall>found
+        for make in call.sources:
+            parameters += (make(),)
+        made = call.run(engine, natives, parameters)
+        if made is not None:
+            return (call.finish(context, buffers, made),)
+        calls.pop(found_key, None)
+        return None
+    if found is not None and found >= MOST_TRIES:
+        return None
+    return _recorder(engine, calls, found_key, buffers, natives, parameters)
+
+
+cdef CallRecorder _recorder(Engine engine, dict calls, object key, list buffers, list natives,
+                            tuple parameters):
+    cdef CallRecorder made = CallRecorder.__new__(CallRecorder)
+    cdef list patched = []
+    for number, value in enumerate(parameters):
+        parameter = Parameter(value)
+        parameter.number = number
+        patched.append(parameter)
+    made.parameters = tuple(patched)
+    made.engine = engine
+    made.calls = calls
+    made.key = key
+    made.arguments = buffers
+    made.argument_count = len(natives)
+    made.slots = {native: slot for slot, native in enumerate(natives)}
+    made.made = [None] * len(natives)
+    made.constants = {}
+    made.call = BoundCall.__new__(BoundCall)
+    made.call.fixed = []
+    made.call.plans = []
+    made.call.sources = []
+    return made
+
