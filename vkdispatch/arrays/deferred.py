@@ -143,7 +143,7 @@ class _Desk:
         memory = context._native.open_journal(self.findings.tell)
         self.journal: Buffer[Any] = Buffer.of_memory(context, memory, _TICKETS + _NOTES * _NOTE_WORDS, uint32)
         # it ends with the device, after the last look
-        context.handles_dict.pop(self.journal._handle, None)
+        context._disown(self.journal)
 
 
 _desks_lock = RLock()

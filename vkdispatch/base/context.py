@@ -261,6 +261,10 @@ class Context(Unshared, Listed):
         alive = (handle() for handle in self._handles.copy())
         return {handle._handle: handle for handle in alive if handle is not None}
 
+    def _disown(self, handle: "Handle") -> None:
+        """Leave an object alone when the context ends."""
+        self._handles.discard(weakref.ref(handle))
+
     @property
     def lost(self) -> bool:
         """Whether a device stopped working, or was given up while it worked; see `timeout` and `close`."""
