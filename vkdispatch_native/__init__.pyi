@@ -35,6 +35,9 @@ def take_messages() -> list[tuple[int, str]]:
     Severities are those of `VkDebugUtilsMessageSeverityFlagBitsEXT`: 0x100 warning, 0x1000 error.
     """
 
+def take_number() -> int:
+    """Return a number that no call before has returned."""
+
 def allocation_count() -> int | None:
     """How often the module has asked for memory of its own; None in sanitized builds, which do not count.
 
@@ -221,12 +224,51 @@ class Engine:
         """Return points, (slot, number of a batch), for the work and transfers given to a queue (-1: all)."""
 
     def wait_until(
-        self, points: Sequence[tuple[int, int]], timeout: float | None, alone: bool = False
+        self,
+        points: Sequence[tuple[int, int]],
+        timeout: float | None,
+        alone: bool = False,
+        tells: bool = True,
     ) -> bool:
         """Wait until queues have come that far, at most `timeout` seconds; return whether they have.
 
-        Raises the first failure until there that still matters, with `alone` one of these very batches.
+        Raises the first failure until there that still matters, with `alone` one of these very batches; and
+        what kernels have noted, with `tells` and a timeout that is not 0.
         """
+
+    def tell_all(self) -> None:
+        """Raise what kernels have noted and are done with. Never waits."""
+
+    def open_journal(self, on_found: Callable[[Engine, int, int], None]) -> Buffer:
+        """Make the buffer in which kernels note errors, once; see objects/journal.hpp.
+
+        Whatever waits calls `on_found(engine, queue, value)` when there are notes that nobody has looked at:
+        all that the queue was given up to that batch is done.
+        """
+
+    def take_ticket(self, note: object) -> int:
+        """Return a ticket for a call that comes next, and keep its note; 0: some have to be renewed."""
+
+    def stale_tickets(self) -> int:
+        """Return the half of the tickets (0 or 1) that has to be renewed, -1 for none.
+
+        Waits until all is done that was given these tickets.
+        """
+
+    def renew_tickets(self, half: int) -> None:
+        """Forget what was found under a half of the tickets, which are taken again."""
+
+    def journal(self, queue: int) -> tuple[bool, bytes]:
+        """Return the journal of a queue, and whether nothing that the queue was given adds to it any more."""
+
+    def note_of(self, ticket: int, queue: int) -> tuple[Any, int]:
+        """Return the note of a ticket, and the first batch that its kernel can have been in."""
+
+    def see_journal(self, queue: int, notes: int) -> None:
+        """Note that so many notes of a queue were looked at."""
+
+    def keep_telling(self, waiting: bool) -> None:
+        """Note whether `on_found` is to be called although there are no new notes."""
 
     def follow(self, points: Sequence[tuple[int, int]], queue: int = -1) -> None:
         """Have the work given to a queue later (-1: all) wait for points, on the device."""
@@ -255,7 +297,9 @@ class Engine:
     def statistics(self) -> dict[str, int]:
         """Counters since creation, by name.
 
-        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks.
+        commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks,
+        allocations (of buffers and images, so far), idle_memory (bytes of dropped buffers, kept for later ones;
+        they are not part of device_memory).
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:
@@ -291,8 +335,15 @@ class Buffer:
     to the host included. What is given to all queues and writes to it runs on the first one alone.
     """
 
-    def __init__(self, engine: Engine, size: int, shared: bool = False) -> None:
-        """Make it. Raises ValueError where `shared` is asked of an engine with several devices."""
+    def __init__(self, engine: Engine, size: int, shared: bool = False, for_device: bool = False) -> None:
+        """Make it, or use the memory of one of the same size that was given up.
+
+        The device may still be at work on that: what uses the new buffer comes after it. Where memory is
+        mapped, a write from the host would wait: there only what is `for_device`, as kernels fill it, gets
+        such memory.
+
+        Raises ValueError where `shared` is asked of an engine with several devices.
+        """
 
     @staticmethod
     def over(block: HostBlock) -> Buffer:
@@ -313,8 +364,11 @@ class Buffer:
         Waits for the work already given to the queue that uses the buffer.
         """
 
-    def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0) -> None:
-        """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory."""
+    def read_into(self, queue: int, out: ReadableBuffer, offset: int = 0, tells: bool = True) -> None:
+        """Wait for the last write to one queue's copy, and copy its bytes to contiguous memory.
+
+        With `tells`, what kernels have noted until then is raised.
+        """
 
     def write_async(self, queue: int, data: ReadableBuffer, offset: int = 0) -> list[tuple[int, int]]:
         """Have the bytes copied in (queue -1: every copy); return the points when that is done.

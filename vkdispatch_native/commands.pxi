@@ -500,6 +500,8 @@ cdef class CommandList:
                     done = engine.wait_for_batches(q, before, value, limit)
         finally:
             self.leave()
+        if done:
+            self.engine.look(q, value)
         return bool(done)
 
     def destroy(self):

@@ -25,7 +25,7 @@ cdef class Data:
     def __dealloc__(self):
         cdef CppEngine* engine = self.keep.get()
         cdef CppResource* resource = self.resource
-        if resource != NULL:
+        if resource != NULL and not engine.recycle(resource):
             with nogil:  # giving much memory back takes a while
                 engine.retire(resource)
 
@@ -57,7 +57,7 @@ cdef class Data:
             if self.doomed.load() and self.users == 0:
                 resource = self.resource
                 self.resource = NULL
-        if resource != NULL:
+        if resource != NULL and not engine.recycle(resource):
             with nogil:
                 engine.retire(resource)
         return 0
@@ -169,14 +169,17 @@ cdef class Buffer(Data):
     cdef size_t recorded_slot
     cdef object __weakref__
 
-    def __init__(self, Engine engine not None, uint64_t size, bint shared=False):
+    def __init__(self, Engine engine not None, uint64_t size, bint shared=False, bint for_device=False):
         cdef CppEngine* e = engine.open()
         if size == 0:
             raise ValueError("a buffer needs at least one byte")
         self.begin(engine, "a buffer")
-        with nogil:
-            self.ptr = e.create_buffer(size, shared)
-            self.resource = self.ptr
+        if not shared:
+            self.ptr = e.reuse_buffer(size, for_device)
+        if self.ptr == NULL:
+            with nogil:
+                self.ptr = e.create_buffer(size, shared, for_device)
+        self.resource = self.ptr
         if call_recorder != NULL:
             (<CallRecorder>call_recorder).note_created(self, size, shared)
 
@@ -249,7 +252,7 @@ cdef class Buffer(Data):
         finally:
             self.leave()
 
-    def read_into(self, int queue, out, uint64_t offset=0):
+    def read_into(self, int queue, out, uint64_t offset=0, bint tells=True):
         cdef CppBuffer* buffer = self.open()
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
@@ -273,6 +276,8 @@ cdef class Buffer(Data):
             if reading.value == 0:
                 with nogil:
                     engine.download(q, buffer[0], offset, target, size)
+                if tells:
+                    self.engine.look(q, FOREVER)
                 return
             try:
                 with nogil:
@@ -282,6 +287,8 @@ cdef class Buffer(Data):
             finally:
                 if not done:
                     engine.drop_download(q, reading)
+            if tells:
+                self.engine.look(q, reading.value)
         finally:
             self.leave()
 
@@ -494,6 +501,7 @@ cdef class Image(Data):
             host = HostMemory(out, True)
             with nogil:
                 engine.download(q, image[0], level, <byte*>host.view.buf, host.view.len)
+            self.engine.look(q, FOREVER)
         finally:
             self.leave()
 

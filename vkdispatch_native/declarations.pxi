@@ -405,6 +405,16 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void wait_until_free()
         size_t instance_size()
         size_t length()
+    cdef cppclass CppJournal "vkd::Journal":
+        size_t queue_count()
+        cbool found()
+        void set_waiting(cbool waiting)
+        void see(size_t queue, uint32_t notes)
+        const uint32_t* words(size_t queue)
+        uint64_t point(uint32_t ticket, size_t queue)
+        void renew(int half)
+    cdef size_t JOURNAL_WORDS "vkd::Journal::kWords"
+    cdef size_t JOURNAL_TICKETS "vkd::Journal::kTickets"
     cdef cppclass CppStatistics "vkd::Statistics":
         uint64_t commands
         uint64_t submits
@@ -413,6 +423,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t waiting_frees
         uint64_t device_memory
         uint64_t pinned_blocks
+        uint64_t allocations
+        uint64_t idle_memory
     cdef cppclass CppLimits "vkd::Limits":
         uint64_t storage_range
         uint64_t uniform_range
@@ -432,7 +444,16 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool closed()
         void check_open() except +raise_error
         CppBuffer* create_buffer(uint64_t size, cbool shared) except +raise_error
+        CppBuffer* create_buffer(uint64_t size, cbool shared, cbool for_device) except +raise_error
+        CppBuffer* reuse_buffer(uint64_t size, cbool for_device) except +raise_error
         CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
+        CppBuffer* create_journal() except +raise_error
+        CppJournal* journal()
+        cbool found()
+        uint32_t take_ticket() except +raise_error
+        int stale_tickets() except +raise_error
+        uint64_t completed(size_t slot) except +raise_error
+        cbool checked(size_t queue) except +raise_error
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
@@ -440,6 +461,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void destroy(CppCommandList* commands)
         unsigned int hold()
         void let_go(unsigned int number)
+        cbool recycle(CppResource* resource)
         void retire(CppResource* resource)
         void retire(CppPinned* pinned)
         CppPinned* create_pinned(size_t queue, uint64_t size, MemoryUse use) except +raise_error

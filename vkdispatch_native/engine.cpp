@@ -49,6 +49,16 @@ std::vector<std::shared_ptr<Device>> make_devices(const Instance& instance,
   return devices;
 }
 
+// Each queue has a copy of each buffer.
+VkDeviceSize most_idle_bytes(const std::vector<Device*>& queue_devices) {
+  VkDeviceSize most = ~VkDeviceSize{0};
+  for (const Device* device : queue_devices) {
+    const auto count = static_cast<size_t>(std::count(queue_devices.begin(), queue_devices.end(), device));
+    most = std::min(most, device->most_idle_bytes() / count);
+  }
+  return most * queue_devices.size();
+}
+
 std::shared_ptr<Device> borrow_device(const Instance& instance, const ForeignDevice& foreign,
                                       bool force_staging) {
   if (foreign.queues.empty()) {
@@ -105,6 +115,10 @@ Engine::Engine(std::shared_ptr<Instance> instance, std::vector<std::shared_ptr<D
     timelines.push_back(timeline.get());
   }
   graveyard_ = std::make_unique<Graveyard>(timelines, holds_);
+  pool_ = std::make_unique<Pool>(most_idle_bytes(queue_devices_));
+  for (const auto& device : devices_) {
+    device->set_reserve([this] { empty_pool(); });
+  }
   auto make = [&](size_t index, size_t slot, Device& device, const QueueHandle& handle) {
     return std::make_unique<Queue>(index, slot, device, handle, *timelines_[slot], *graveyard_, shared_);
   };
@@ -176,13 +190,20 @@ auto Engine::create(Make make) {
 }
 
 void Engine::free_idle_memory() {
+  empty_pool();
   if (!graveyard_->empty()) {
     for_each_queue([](Queue& queue) { queue.wait(queue.last_value(), kForever); });
+    graveyard_->sweep();
   }
   for_each_queue([](Queue& queue) { queue.free_idle_memory(); });
-  for (const auto& device : devices_) {
-    device->free_spares();
+}
+
+// What the device is done with goes at once.
+void Engine::empty_pool() noexcept {
+  while (std::unique_ptr<Buffer> buffer = pool_->take_oldest()) {
+    graveyard_->retire(std::move(buffer));
   }
+  graveyard_->sweep();
 }
 
 void Engine::check_one_device(const char* what) const {
@@ -193,18 +214,95 @@ void Engine::check_one_device(const char* what) const {
   }
 }
 
-Buffer* Engine::create_buffer(VkDeviceSize size, bool shared) {
+Buffer* Engine::create_buffer(VkDeviceSize size, bool shared, bool for_device) {
   const Use use(*this);
   if (shared) {
     check_one_device("shared: the buffer");
   }
+  Buffer* again = shared ? nullptr : reuse_buffer(size, for_device);
+  if (again != nullptr) {
+    return again;
+  }
   return create([&] { return std::make_unique<Buffer>(queue_devices_, size, shared); });
+}
+
+Buffer* Engine::reuse_buffer(VkDeviceSize size, bool for_device) {
+  const Use use(*this);
+  std::unique_ptr<Buffer> buffer;
+  if (!for_device) {  // a copy from the host begins sooner where nothing is at work
+    buffer = pool_->take(size, [this](const Buffer& each) { return graveyard_->finished(each); });
+  }
+  if (!buffer && (for_device || !devices_.front()->host_mapped())) {
+    buffer = pool_->take(size);
+  }
+  if (!buffer) {
+    return nullptr;
+  }
+  buffer->begin_life();
+  std::lock_guard lock(live_mutex_);
+  try {
+    live_.insert(buffer.get());
+  } catch (...) {
+    graveyard_->bury(std::move(buffer));
+    throw;
+  }
+  return buffer.release();
 }
 
 Buffer* Engine::create_buffer_over(Pinned& block) {
   const Use use(*this);
   check_one_device("block: a buffer over it");
   return create([&] { return std::make_unique<Buffer>(block); });
+}
+
+Buffer* Engine::create_journal() {
+  const Use use(*this);
+  if (journal() != nullptr) {
+    throw Error(ErrorKind::vulkan, "the engine has a journal");
+  }
+  const VkDeviceSize size = Journal::kWords * sizeof(uint32_t);
+  Buffer* buffer = create([&] { return std::make_unique<Buffer>(queue_devices_, size, Buffer::Notes{}); });
+  own_journal_ = std::make_unique<Journal>(*buffer);
+  journal_.store(own_journal_.get(), std::memory_order_release);
+  return buffer;
+}
+
+// close() waits for who looks; after it what is left is there to be looked at.
+bool Engine::looks_at(const Journal& notes) noexcept {
+  users_.fetch_add(1);
+  const bool found = (!closed() || finished_.load()) && !hung() && notes.found();
+  users_.fetch_sub(1);
+  return found;
+}
+
+uint32_t Engine::take_ticket() {
+  const Use use(*this);
+  Journal* notes = journal();
+  return notes == nullptr ? 0
+                          : notes->take([this](size_t queue) { return queues_[queue]->next_point(); });
+}
+
+int Engine::stale_tickets() {
+  const Use use(*this);
+  Journal& notes = *journal();
+  const int half = notes.stale();
+  for (size_t queue = 0; half >= 0 && queue < queues_.size(); ++queue) {
+    queues_[queue]->wait(notes.mark(half, queue), kForever);
+  }
+  return half;
+}
+
+uint64_t Engine::completed(size_t slot) {
+  if (finished_.load()) {
+    return kForever;
+  }
+  const Use use(*this);
+  queue_at(slot);
+  return timelines_[slot]->completed();
+}
+
+bool Engine::checked(size_t queue) {
+  return finished_.load() || completed(queue) >= journal()->buffer().last_write(queue);
 }
 
 Image* Engine::create_image(const ImageShape& shape, bool shared) {
@@ -510,13 +608,54 @@ void Engine::retire(Pinned* pinned) noexcept {
   retire(static_cast<Resource*>(pinned));
 }
 
+// A thread that is about to append what points at a buffer must not find it somebody else's.
+bool Engine::recycle(Resource* resource) noexcept {
+  if (!resource->recyclable() || abandoned_.load() || lost() || !holds_.none()) {
+    return false;
+  }
+  std::lock_guard lock(live_mutex_);
+  if (closed()) {
+    return false;
+  }
+  std::unique_ptr<Buffer> buffer(static_cast<Buffer*>(resource));
+  if (!pool_->has_room_for(*buffer) || !end_life(*buffer) || !pool_->give(buffer)) {
+    buffer.release();
+    return false;
+  }
+  live_.erase(resource);
+  while (std::unique_ptr<Buffer> surplus = pool_->take_surplus()) {
+    graveyard_->bury(std::move(surplus));
+  }
+  tidy();
+  return true;
+}
+
+// What fails is none of the next owner's business. False: there is no memory to note that.
+bool Engine::end_life(Buffer& buffer) noexcept {
+  try {
+    for_each_queue([&](Queue& queue) { queue.renew_after_all(buffer); });
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  for (size_t queue = 0; Poison::anywhere() && queue < buffer.queue_count(); ++queue) {
+    buffer.poison(queue).clear();
+  }
+  return true;
+}
+
 void Engine::retire(Resource* resource) noexcept {
+  if (recycle(resource)) {
+    return;
+  }
   if (abandoned_.load() || hung()) {
     return;  // leaked: the memory belongs to the parent's device, or is in use for ever
   }
   std::unique_ptr<Resource> owned(resource);
   std::lock_guard lock(live_mutex_);
   live_.erase(resource);
+  if (own_journal_ && resource == own_journal_->resource() && !finished_.load()) {
+    journal_.store(nullptr);  // nobody is left who would look
+  }
   if (finished_.load() && holds_.none()) {
     return;  // close() has released it
   }
@@ -585,11 +724,17 @@ void Engine::finish(bool interruptible) {
 
 void Engine::destroy_all() noexcept {
   std::lock_guard lock(live_mutex_);
+  if (own_journal_) {
+    own_journal_->leave_memory();
+  }
   for (CommandList* list : lists_) {
     list->reset();
   }
   for (Resource* resource : live_) {
     resource->release();
+  }
+  while (std::unique_ptr<Buffer> buffer = pool_ ? pool_->take_oldest() : nullptr) {
+    orphans_.push_back(std::move(buffer));
   }
   if (graveyard_) {
     for (std::unique_ptr<Resource>& resource : graveyard_->take()) {
@@ -604,6 +749,10 @@ void Engine::destroy_all() noexcept {
   }
   twins_.clear();
   queues_.clear();
+  for (const auto& device : devices_) {
+    device->set_reserve(nullptr);
+  }
+  pool_.reset();
   graveyard_.reset();
   timelines_.clear();
   devices_.clear();
@@ -655,8 +804,10 @@ Statistics Engine::statistics() {
     for (const VmaBudget& budget : budgets) {
       s.device_memory += budget.statistics.allocationBytes;
     }
-    s.device_memory -= device->spare_bytes();
+    s.allocations += device->allocations();
   }
+  s.idle_memory = pool_->bytes();
+  s.device_memory -= std::min(s.device_memory, s.idle_memory);
   return s;
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "context/instance.hpp"
+#include "objects/journal.hpp"
+#include "objects/pool.hpp"
 #include "queue/command_list.hpp"
 #include "queue/queue.hpp"
 
@@ -30,6 +32,8 @@ struct Statistics {
   uint64_t waiting_frees = 0;
   uint64_t device_memory = 0;
   uint64_t pinned_blocks = 0;
+  uint64_t allocations = 0;
+  uint64_t idle_memory = 0;
 };
 
 struct Timings {
@@ -65,8 +69,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // From here on every call throws when the engine is closed, and close() waits for those under way.
   // Shared: one memory for all queues, which must be of one device. What different queues are given that uses
   // it runs in the order in which it was given.
-  Buffer* create_buffer(VkDeviceSize size, bool shared);
+  // It may be one that was given up, and that queues still work on: what uses it comes after that. Where
+  // the host writes it first it would wait: without `for_device` it is none of these where memory is mapped.
+  Buffer* create_buffer(VkDeviceSize size, bool shared, bool for_device = false);
+  // One that was given up and is not shared, in no time; null: there is none.
+  Buffer* reuse_buffer(VkDeviceSize size, bool for_device);
   Buffer* create_buffer_over(Pinned& block);  // its memory, for every queue
+  Buffer* create_journal();                   // where kernels note errors; once
   Image* create_image(const ImageShape& shape, bool shared);
   Sampler* create_sampler(const SamplerSettings& settings);
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
@@ -142,6 +151,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void stop_timing() noexcept;
   void set_barriers_enabled(bool enabled) noexcept { shared_.barriers_enabled.store(enabled); }
 
+  // Null where there is none. It lasts as long as the engine, closed or not.
+  Journal* journal() const noexcept { return journal_.load(std::memory_order_acquire); }
+  // Whether kernels have noted errors that nobody has looked at.
+  bool found() noexcept {
+    const Journal* notes = journal();
+    return notes != nullptr && looks_at(*notes);
+  }
+  uint32_t take_ticket();           // see Journal::take
+  int stale_tickets();              // waits until what uses them is done; see Journal::stale
+  uint64_t completed(size_t slot);  // the last batch that is done
+  bool checked(size_t queue);       // whether nothing that a queue was given notes any more
+
   // Throws the failure of a queue's copy.
   void check_poison(const Data& data, size_t queue) const { data.poison(queue).check(); }
 
@@ -150,6 +171,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   unsigned hold() noexcept { return holds_.begin(); }
   void let_go(unsigned number) noexcept { holds_.end(number); }
 
+  // Keeps a buffer for the next one of its size, in no time; false: it does not, and retire() is due.
+  bool recycle(Resource* resource) noexcept;
   // These never block on the device and never throw.
   void retire(Resource* resource) noexcept;
   void retire(Pinned* pinned) noexcept;
@@ -189,6 +212,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void for_each_queue(Function function);  // twins too
   Pinned* find_pinned(const std::byte* data, VkDeviceSize size);
   void tidy() noexcept;
+  bool end_life(Buffer& buffer) noexcept;
+  void empty_pool() noexcept;
+  bool looks_at(const Journal& notes) noexcept;
   void free_idle_memory();
   void check_sources(const Dispatch& dispatch, size_t first, size_t last);
   void finish(bool interruptible);
@@ -204,6 +230,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Limits limits_;
   std::vector<std::unique_ptr<Timeline>> timelines_;
   Holds holds_;
+  std::unique_ptr<Pool> pool_;
   std::unique_ptr<Graveyard> graveyard_;
   std::vector<std::unique_ptr<Queue>> queues_;
   // Of each queue the one that moves data beside it, or only to the device, then of each the one that moves
@@ -221,6 +248,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::atomic<int> users_{0};  // calls under way
   std::atomic<size_t> next_queue_{0};
   std::mutex sharing_mutex_;  // held from looking at what shares memory to appending what follows it
+  std::unique_ptr<Journal> own_journal_;
+  std::atomic<Journal*> journal_{nullptr};
   std::mutex timing_mutex_;
   std::vector<Calibration> clocks_;  // by slot, from the start of timing
 };

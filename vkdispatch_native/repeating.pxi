@@ -152,8 +152,10 @@ cdef class BoundCall:
                         with nogil:
                             crowded |= engine.append(dispatch, 0, last)
                 elif step.kind == CREATE_STEP:
-                    with nogil:
-                        buffer = engine.create_buffer(step.size, False)
+                    buffer = engine.reuse_buffer(step.size, True)
+                    if buffer == NULL:
+                        with nogil:
+                            buffer = engine.create_buffer(step.size, False, True)
                     buffers[step.slot] = made[step.slot] = buffer
                     if step.renewable:
                         buffer.set_renewable()

@@ -152,6 +152,14 @@ def take_messages():
     return [(m.first, m.second.decode("utf-8", "replace")) for m in cpp_take_messages()]
 
 
+# Objects of all contexts, each with a number of its own.
+cdef atomic[uint64_t] _numbers
+
+
+def take_number():
+    return _numbers.fetch_add(1) + 1
+
+
 def allocation_count():
     return cpp_allocation_count() if allocations_are_counted() else None
 
@@ -319,6 +327,8 @@ cdef list _queues(vector[CppQueueHandle] queues):
 
 cdef class Engine:
     cdef shared_ptr[CppEngine] ptr
+    cdef list notes  # of tickets: what the messages of errors that kernels note are made of
+    cdef object on_found
     cdef object samplers  # settings -> SamplerState: devices grant a few thousand samplers only
     cdef object __weakref__
 
@@ -425,6 +435,66 @@ cdef class Engine:
             engine.wait(queue, value, FOREVER, alone)
         return 0
 
+    cdef int look(self, size_t slot, uint64_t value) except -1:
+        """Raise what kernels noted up to a batch, FOREVER for all that is done; a glance where they noted nothing."""
+        if self.ptr.get().found():
+            self.tell(slot, value)
+        return 0
+
+    cdef int tell(self, size_t slot, uint64_t value) except -1:
+        cdef CppEngine* engine = self.ptr.get()
+        cdef size_t queue = slot % engine.queue_count()
+        callback = self.on_found
+        if slot != queue or value == FOREVER:
+            value = engine.completed(queue)
+        if callback is not None:
+            callback(self, queue, value)
+        return 0
+
+    def tell_all(self):
+        cdef size_t queue
+        for queue in range(self.open().queue_count()):
+            self.look(queue, FOREVER)
+
+    def open_journal(self, on_found):
+        cdef Buffer made = Buffer.__new__(Buffer)
+        made.begin(self, "a buffer")
+        made.ptr = self.open().create_journal()
+        made.resource = made.ptr
+        self.notes = [None] * JOURNAL_TICKETS
+        self.on_found = on_found
+        return made
+
+    def take_ticket(self, note):
+        cdef uint32_t ticket = self.open().take_ticket()
+        if ticket != 0:
+            self.notes[ticket] = note
+        return ticket
+
+    def stale_tickets(self):
+        cdef CppEngine* engine = self.open()
+        cdef int half
+        with nogil:
+            half = engine.stale_tickets()
+        return half
+
+    def renew_tickets(self, int half):
+        self.open().journal().renew(half)
+
+    def journal(self, size_t queue):
+        cdef CppJournal* journal = self.ptr.get().journal()
+        cdef cbool complete = self.ptr.get().checked(queue)
+        return complete, (<const char*>journal.words(queue))[: JOURNAL_WORDS * 4]
+
+    def note_of(self, uint32_t ticket, size_t queue):
+        return self.notes[ticket], self.ptr.get().journal().point(ticket, queue)
+
+    def see_journal(self, size_t queue, uint32_t notes):
+        self.ptr.get().journal().see(queue, notes)
+
+    def keep_telling(self, bint waiting):
+        self.ptr.get().journal().set_waiting(waiting)
+
     @property
     def queue_count(self):
         return self.open().queue_count()
@@ -458,6 +528,8 @@ cdef class Engine:
                 slot = q + i * count
                 if self.open().has_queue(slot):
                     self.wait(slot, self.open().last_value(slot))
+        for q in _queue_range(self, queue):
+            self.look(q, FOREVER)
 
     def last_value(self, size_t queue):
         return self.open().last_value(queue)
@@ -468,6 +540,8 @@ cdef class Engine:
         mark_unfit()
         with nogil:
             done = engine.wait(queue, value, FOREVER if block else 0, False)
+        if block:
+            self.look(queue, value)
         return bool(done)
 
     def flush(self, size_t queue, uint64_t value):
@@ -475,7 +549,7 @@ cdef class Engine:
         with nogil:
             engine.flush(queue, value)
 
-    def wait_until(self, points, timeout, bint alone=False):
+    def wait_until(self, points, timeout, bint alone=False, bint tells=True):
         cdef CppEngine* engine = self.open()
         cdef double end = monotonic() + timeout if timeout is not None else 0
         cdef size_t slot
@@ -490,6 +564,9 @@ cdef class Engine:
                 done = engine.wait(slot, value, left_ns, alone)
             if not done:
                 return False
+        if tells and timeout != 0:
+            for slot, value in points:
+                self.look(slot, value)
         return True
 
     def work_given(self, int queue=-1):
@@ -515,9 +592,13 @@ cdef class Engine:
 
     def close(self):
         cdef CppEngine* engine = self.ptr.get()
+        cdef size_t queue
         if engine != NULL:
             with nogil:
                 engine.close(True)
+            if not engine.lost() and engine.found():
+                for queue in range(engine.journal().queue_count()):
+                    self.look(queue, FOREVER)
 
     def describe_work(self, int queue=-1):
         # Not open(): a lost device is what it is for.
@@ -544,7 +625,7 @@ cdef class Engine:
         cdef CppStatistics s = self.open().statistics()
         return {"commands": s.commands, "submits": s.submits, "barriers": s.barriers, "live_objects": s.live_objects,
                 "waiting_frees": s.waiting_frees, "device_memory": s.device_memory,
-                "pinned_blocks": s.pinned_blocks}
+                "pinned_blocks": s.pinned_blocks, "allocations": s.allocations, "idle_memory": s.idle_memory}
 
     def set_barriers_enabled(self, bint enabled):
         self.open().set_barriers_enabled(enabled)

@@ -124,6 +124,7 @@ class _Run:
         for line in self.case.lines:
             exec(line, self.namespace)
         self.namespace["result"] = eval(self.case.call, self.namespace)
+        vd.queue_wait_idle()  # what the device refuses, it refuses by now
         if graph is not None:
             self.write(1)
             graph.submit()

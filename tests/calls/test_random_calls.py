@@ -70,6 +70,45 @@ def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "reverse=True" in found.text
 
 
+def of_first_data(right: Any) -> Any:
+    """Return a function that gives the first result again."""
+    known: dict[Any, Any] = {}
+
+    @functools.wraps(right)
+    def call(x: Any, *arguments: Any, **options: Any) -> Any:
+        key = (getattr(x, "shape", None), getattr(x, "var_type", None), str(arguments), str(options))
+        return known.setdefault(key, right(x, *arguments, **options))
+
+    return call
+
+
+def in_one_memory(right: Any) -> Any:
+    """Return a function whose results are overwritten by later ones."""
+    known: dict[Any, Any] = {}
+
+    @functools.wraps(right)
+    def call(x: Any, *arguments: Any, **options: Any) -> Any:
+        result = right(x, *arguments, **options)
+        kept = known.setdefault((result.shape, result.var_type), result)
+        if kept is not result and result.size and options.get("graph") is None:
+            vd.copyto(kept, result)
+        return kept
+
+    return call
+
+
+@pytest.mark.parametrize("bad", [of_first_data, in_one_memory])
+def test_a_wrong_later_call_is_found(bad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vd, "flip", bad(vd.flip))
+    for seed in range(60):
+        found, _ = check("vd.flip", Choices(seed=seed), set(), 0, repeat=3)
+        if found.verdict not in (running.EQUAL, running.REFUSED):
+            break
+    assert found.verdict == running.FAILED
+    assert found.cause.startswith("vd.flip, later call" if bad is of_first_data else "vd.flip, ")
+    assert "-- call 1" in found.text
+
+
 def test_failures_are_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vd.fft.fftfreq
 

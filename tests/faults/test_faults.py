@@ -201,6 +201,70 @@ for _ in range(5):
 """)
 
 
+@pytest.mark.parametrize("gathered", [1, 1500])
+def test_a_failure_ends_with_the_buffer_that_it_hit(run: Run, gathered: int) -> None:
+    """Memory that is used again is not poisoned by what its former owner's work comes to."""
+    run(f"""
+from tests.native.gates import Gate
+from vkdispatch.base.buffer import function_buffer
+engine = context._native
+other = vd.asbuffer(Y)
+for _ in range(5):
+    lost, kept = vd.asbuffer(X), vd.asbuffer(X)
+    vd.queue_wait_idle()
+    with Gate(engine) as gate:
+        gate.hold()
+        for _ in range(2):  # as many batches as are submitted before one is done
+            shift(other, 0.0)
+            engine.flush(0, engine.last_value(0))
+        layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, times=FOREVER))
+        for _ in range({gathered}): shift(lost, 1.0)
+        shift(kept, 1.0)
+        before = engine.statistics()["allocations"]
+        del lost
+        new = function_buffer(X.shape, vd.float32)
+        assert engine.statistics()["allocations"] == before
+    raises(vd.queue_wait_idle, vd.OutOfDeviceMemoryError)
+    raises(lambda: kept.read(0), vd.OutOfDeviceMemoryError)
+    layer.disarm()
+    new.read(0)
+    saxpy(other, new, 0.0)
+    new.write(X)
+    shift(new, 1.0)
+    assert (new.read(0) == X + 1).all()
+    raises(lambda: kept.read(0), vd.OutOfDeviceMemoryError)
+    del kept
+    gc.collect()  # of exceptions, whose frames have it
+    vd.queue_wait_idle()
+    other.write(Y)
+""")
+
+
+def test_what_is_kept_for_later_is_given_back_when_memory_is_short(run: Run) -> None:
+    """A buffer that finds no memory is made of what dropped ones have."""
+    run("""
+engine = context._native
+for busy in (False, True):
+    buffers = [vd.asbuffer(np.zeros(size, np.float32)) for size in (1 << 18, 1 << 19, 1 << 20)]
+    for buffer in buffers: shift(buffer, 1.0)
+    if not busy: vd.queue_wait_idle()
+    del buffer, buffers
+    assert engine.statistics()["idle_memory"] >= 7 << 20
+    layer.arm(Fault("vkAllocateMemory", OUT_OF_DEVICE_MEMORY, times=2))
+    large = vd.asbuffer(np.zeros(40 << 20, np.float32))
+    assert layer.made == 2
+    layer.disarm()
+    assert engine.statistics()["idle_memory"] == 0
+    shift(large, 1.0)
+    assert (large.read(0) == 1).all()
+    assert layer.problems() == []
+    del large
+    context.close()
+    context = vd.make_context()
+    engine = context._native
+""")
+
+
 def test_every_pending_future_is_told(run: Run) -> None:
     """E1: of three futures none returns what was there before."""
     run("""

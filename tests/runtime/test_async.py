@@ -479,7 +479,7 @@ def test_a_failure_that_the_watcher_saw_reaches_everyone_who_waits() -> None:
     class Engine:
         calls = 0
 
-        def wait_until(self, points: object, timeout: float | None, alone: bool) -> bool:
+        def wait_until(self, points: object, timeout: float | None, alone: bool, tells: bool) -> bool:
             """Wait as an engine does: a failure is told to whoever waits."""
             assert alone  # what failed before is none of its business
             self.calls += 1

@@ -78,8 +78,17 @@ def test_a_sorter_of_no_places(kind: str, bad: int) -> None:
     array = vd.asbuffer(np.arange(900, dtype=np.float32))
     sorter = np.arange(900).astype(kind)
     sorter[[700, 800]] = bad
+    found = vd.searchsorted(array, array, sorter=vd.asbuffer(sorter))
     with pytest.raises(IndexError, match=rf"sorter: {bad} at \[700\] is out of bounds"):
-        vd.searchsorted(array, array, sorter=vd.asbuffer(sorter))
+        found.read(0)
+    sorter = np.arange(900).astype(kind)
+    sorter[0 if bad < 0 else 899] = bad
+    found = vd.searchsorted(array, array, sorter=vd.asbuffer(sorter))
+    with pytest.raises(IndexError, match=f"sorter: {bad} at"):
+        vd.queue_wait_idle()
+    # the nearest element is meant meanwhile, by which these are in order
+    np.testing.assert_array_equal(found.read(0), np.arange(900))
+    sorter = np.arange(900).astype(kind)
     graph = vd.CommandGraph()
     sorter[[700, 800]] = 700, 800
     places = vd.searchsorted(array, array, sorter=vd.asbuffer(sorter), graph=graph)

@@ -65,14 +65,16 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: vd.sort(buffer(), segments=buffer()), ValueError, "segments: expected one axis"),
     (
-        lambda: vd.sort(buffer(), segments=starts(0, 4, 3)),
+        lambda: vd.sort(buffer(), segments=starts(0, 4, 3)).read(0),
         ValueError,
         "segments: expected ints from 0 to 8 in ascending order, got 3 at [2], behind 4",
     ),
-    (lambda: vd.argsort(buffer(), segments=starts(0, -1)), ValueError, "got -1 at [1], behind 0"),
-    (lambda: vd.sort(buffer(), segments=starts(9, kind=np.uint64)), ValueError, "got 9 at [0]"),
+    (lambda: vd.argsort(buffer(), segments=starts(0, -1)).read(0), ValueError, "got -1 at [1], behind 0"),
+    (lambda: vd.sort(buffer(), segments=starts(9, kind=np.uint64)).read(0), ValueError, "got 9 at [0]"),
     (
-        lambda: vd.sort_by_key(buffer(), buffer(), segments=starts(*range(5), 4, 300, kind=np.int64)),
+        lambda: vd.sort_by_key(buffer(), buffer(), segments=starts(*range(5), 4, 300, kind=np.int64))[0].read(
+            0
+        ),
         ValueError,
         "got 300 at [6], behind 4",
     ),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch_native as native
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, layout_of
 from vkdispatch.base.context import Context
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 
@@ -84,11 +84,11 @@ def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Fi
     for position, argument in enumerate(arguments):
         if argument is result:
             return lambda context, given, memory: given[position]
-    number, shape, kind = len(made), result.shape, result.var_type
+    number, layout = len(made), layout_of(result.shape, result.var_type)
     made.append(result)
 
     def finish(context: Context, given: list[Any], memory: list[Any]) -> Buffer[Any]:
-        return Buffer.of_memory(context, memory[number], shape, kind)
+        return Buffer._of_result(context, memory[number], layout)
 
     return finish
 

@@ -38,10 +38,14 @@ from vkdispatch.base.structures import is_dataclass, structure_from_numpy, struc
 
 Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]
+# Of a buffer: var_type, shape, size, mem_size and shader_shape.
+Layout = tuple[DType, tuple[int, ...], int, int, tuple[int, ...]]
 _D = TypeVar("_D", bound=dtype.dtype)
 
 _MAX_DIMENSIONS = 3
+_PADDING = ((1, 1, 1), (1, 1), (1,), ())  # by the number of axes
 _MAX_BYTES = 1 << 62
+_new = object.__new__
 _USUAL_ELEMENTS = 1 << 30
 
 
@@ -140,24 +144,21 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
         self._set_shape(shape, var_type)
-        super().__init__(context)
+        Handle.__init__(self, context)
+        self._allocate(False)
+
+    def _set_shape(self, shape: Shape, var_type: Any) -> None:
+        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = layout_of(shape, var_type)
+
+    def _allocate(self, for_device: bool) -> None:
         # bindings need memory, even of no elements
         size = self.mem_size or self.var_type.item_size
         try:
-            self._native = native.Buffer(self.context._native, size)
+            self._native = native.Buffer(self.context._native, size, False, for_device)
         except OutOfDeviceMemoryError as error:
             if self.size <= _USUAL_ELEMENTS:
                 raise
             raise OversizedBufferError(f"shape: {error}") from None
-
-    def _set_shape(self, shape: Shape, var_type: Any) -> None:
-        self.var_type: DType = checked_dtype(var_type)
-        self.shape = checked_shape(shape)
-        self.size = math.prod(self.shape)
-        self.mem_size = self.size * self.var_type.item_size
-        if self.mem_size > _MAX_BYTES:
-            raise OversizedBufferError(f"shape: {self.mem_size} bytes are more memory than any device has")
-        self.shader_shape = (*self.shape, *(1,) * (_MAX_DIMENSIONS - len(self.shape)), self.size)
 
     @internal
     @classmethod
@@ -171,8 +172,13 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         TypeError, ValueError
             As for a new buffer.
         """
-        made: Buffer[Any] = cls.__new__(cls)
-        made._set_shape(shape, var_type)
+        return cls._of_result(context, memory, layout_of(shape, var_type))
+
+    @classmethod
+    def _of_result(cls, context: Context, memory: native.Buffer, layout: Layout) -> "Buffer[Any]":
+        """Return a buffer on device memory that is there already, whose layout was made before."""
+        made: Buffer[Any] = _new(cls)
+        made.var_type, made.shape, made.size, made.mem_size, made.shader_shape = layout
         Handle.__init__(made, context)
         made._native = memory
         return made
@@ -372,8 +378,18 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         self.require_alive()
         return self._read(0, self.shape, index, out)
 
-    def _read(self, start: int, elements: tuple[int, ...], index: int | None, out: "Array | None") -> Array:
-        """Read elements of this shape, from the flat index `start` on."""
+    def _read(
+        self,
+        start: int,
+        elements: tuple[int, ...],
+        index: int | None,
+        out: "Array | None" = None,
+        tells: bool = True,
+    ) -> Array:
+        """Read elements of this shape, from the flat index `start` on.
+
+        With `tells`, errors that the device has found until then are raised, once in each thread.
+        """
         shape, component = layout_in_memory(self.var_type, elements)
         queues: Sequence[int]
         if index is None:
@@ -386,7 +402,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             offset = start * self.var_type.item_size
             for queue in queues:
                 memory: Any = host if index is not None else host[queue : queue + 1]
-                self._native.read_into(queue, memory, offset)
+                self._native.read_into(queue, memory, offset, tells)
         # What NumPy lacks is widened, unless the caller's own memory was filled.
         widened = WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
@@ -582,9 +598,23 @@ def function_buffer(
     After a failure, a graph that was recorded with it recovers by itself, as it writes the buffer before it
     reads it; where it is `steady`, it leaves the buffer as it was.
     """
-    made: Buffer[Any] = Buffer(shape, var_type, context=context)
+    made: Buffer[Any] = _new(Buffer)
+    made._set_shape(shape, var_type)
+    Handle.__init__(made, context)
+    made._allocate(True)  # kernels fill it: that may be behind what still works on its memory
     made._native.mark(steady)
     return made
+
+
+def layout_of(shape: Shape, var_type: "DType | np.dtype[Any]") -> Layout:
+    """Return what a buffer of this shape and dtype is like: see `Buffer._of_result`. Raises as `Buffer`."""
+    kind = checked_dtype(var_type)
+    axes = checked_shape(shape)
+    size = math.prod(axes)
+    octets = size * kind.item_size
+    if octets > _MAX_BYTES:
+        raise OversizedBufferError(f"shape: {octets} bytes are more memory than any device has")
+    return kind, axes, size, octets, axes + _PADDING[len(axes)] + (size,)
 
 
 def checked_dtype(value: object, name: str = "var_type") -> DType:
@@ -622,6 +652,14 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     ValueError
         It has more than 3 axes or a negative one.
     """
+    if type(shape) is int and shape >= 0:
+        return (shape,)
+    if type(shape) is tuple and len(shape) <= _MAX_DIMENSIONS:
+        for axis in shape:
+            if type(axis) is not int or axis < 0:
+                break
+        else:
+            return shape
     if isinstance(shape, (str, bytes)):
         raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}")
     try:

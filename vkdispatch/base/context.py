@@ -2,11 +2,10 @@
 
 import atexit
 import contextlib
-import itertools
 import math
 import sys
 import weakref
-from _thread import RLock, _local, allocate_lock
+from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 _Kept = TypeVar("_Kept")
 _OLD_ADDRESSES = "VK_EXT_buffer_device_address"
-_numbers = itertools.count(1)
-_numbers_lock = allocate_lock()  # without a GIL the count may give a number twice
 
 
 class Context(Unshared, Listed):
@@ -186,7 +183,9 @@ class Context(Unshared, Listed):
         self.mapped_device_ids = [info.dev_index for info in infos]
         self.device_infos = infos
         self.queue_families = families
-        self.handles_dict: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+        # Of all objects of the context; each leaves by itself, without a call of Python's.
+        self._handles: set[weakref.ref[Handle]] = set()
+        self._forget = self._handles.discard
         # What the layers above keep for their next calls, by names of their own, and for each kernel and the
         # like. Whatever refers to a context without being the user's is here: it would not end otherwise.
         self.kept: dict[str, Any] = {}
@@ -252,7 +251,15 @@ class Context(Unshared, Listed):
     @property
     def usable(self) -> bool:
         """Whether work can still be given to this context."""
-        return not (self.closed or self.lost)
+        engine = self._engine
+        return not (self.closed or (engine is not None and engine.lost))
+
+    @property
+    @internal
+    def handles_dict(self) -> "dict[int, Handle]":
+        """The objects of this context, by number."""
+        alive = (handle() for handle in self._handles.copy())
+        return {handle._handle: handle for handle in alive if handle is not None}
 
     @property
     def lost(self) -> bool:
@@ -372,7 +379,7 @@ class Context(Unshared, Listed):
         lost = self.lost
         self.closed = True
         try:
-            for handle in list(self.handles_dict.values()):
+            for handle in self.handles_dict.values():
                 handle.destroy()
         except BaseException:
             self.closed = False  # it was interrupted, and can be closed again
@@ -411,16 +418,17 @@ class Handle(Unshared, Listed):
     _handle: int
     destroyed: bool = True
     parents: dict[int, "Handle"]
+    # Made on first use: most buffers never have children.
+    _children: "weakref.WeakValueDictionary[int, Handle] | None" = None
 
     def __init__(self, context: Context | None = None) -> None:
-        self.context = context if context is not None else get_context()
-        with _numbers_lock:
-            self._handle = next(_numbers)
+        if context is None:
+            context = get_context()
+        self.context = context
+        self._handle = native.take_number()
         self.parents = {}
-        # Made on first use: most buffers never have children.
-        self._children: weakref.WeakValueDictionary[int, Handle] | None = None
         self.destroyed = False
-        self.context.handles_dict[self._handle] = self
+        context._handles.add(weakref.ref(self, context._forget))
 
     @property
     @internal

@@ -111,13 +111,14 @@ class _Moment(Unshared, Listed, Generic[_T]):
         except Exception:
             return "failed"
 
-    def _reached(self, timeout: float | None) -> bool:
-        if self._done:
-            return True
+    def _reached(self, timeout: float | None, tells: bool = True) -> bool:
+        """Wait. With `tells` and time to wait, errors that the device found until then are raised."""
         context = self._context
+        if self._done and (timeout == 0 or not tells or context.closed):
+            return True
         try:
             if not context.closed:
-                self._done = context._native.wait_until(self._points, timeout, self._alone)
+                self._done = context._native.wait_until(self._points, timeout, self._alone, tells)
                 return self._done
         except RuntimeError:
             if not context.closed:
@@ -302,7 +303,7 @@ class _Watcher:
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
     with contextlib.suppress(Exception):  # whoever waits for it gets it, too
-        moment._reached(_LOOK_SECONDS)
+        moment._reached(_LOOK_SECONDS, tells=False)
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()

@@ -22,9 +22,14 @@ class _Shown(Protocol):
     context: Context
     destroyed: bool
 
-    def read(self, index: int) -> Array: ...
-
-    def read_range(self, start: int, stop: int, index: int) -> Array: ...
+    def _read(
+        self,
+        start: int,
+        elements: tuple[int, ...],
+        index: int | None,
+        out: Array | None = None,
+        tells: bool = True,
+    ) -> Array: ...
 
     def _extents(self) -> tuple[str, ...]: ...
 
@@ -58,19 +63,24 @@ def _seen(buffer: _Shown, ends: int) -> Array:
     """Return the contents with what the text leaves out of an axis as one entry, undefined."""
     shape = buffer.shape
     if not shape or not buffer.size:
-        return buffer.read(0)
-    tail = buffer.read_range(0, 0, 0)
+        return _read(buffer, 0, shape)
+    tail = _read(buffer, 0, (0,))
     seen = np.zeros((*(min(length, 2 * ends + 1) for length in shape), *tail.shape[1:]), tail.dtype)
     leading = [_places(length, ends) for length in shape[:-1]]
     for row in itertools.product(*leading):
         start = _flat(row, shape) * shape[-1]
         line: Array = seen[tuple(_shown(at, length, ends) for at, length in zip(row, shape, strict=False))]
         if shape[-1] <= 2 * ends:
-            line[:] = buffer.read_range(start, start + shape[-1], 0)
+            line[:] = _read(buffer, start, shape[-1:])
         else:
-            line[:ends] = buffer.read_range(start, start + ends, 0)
-            line[-ends:] = buffer.read_range(start + shape[-1] - ends, start + shape[-1], 0)
+            line[:ends] = _read(buffer, start, (ends,))
+            line[-ends:] = _read(buffer, start + shape[-1] - ends, (ends,))
     return seen
+
+
+def _read(buffer: _Shown, start: int, elements: tuple[int, ...]) -> Array:
+    # an error that the device has found is for whoever waits, not for text
+    return buffer._read(start, elements, 0, None, False)
 
 
 def _places(length: int, ends: int) -> list[int]:

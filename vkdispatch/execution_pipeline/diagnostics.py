@@ -165,7 +165,7 @@ class Diagnostics:
         if count:
             # the stub's buffer protocol type is not known to be implemented by arrays
             memory: Any = out
-            self.buffer._native.read_into(queue, memory, 4 * start)
+            self.buffer._native.read_into(queue, memory, 4 * start, False)
         return out
 
     def _write_head(self) -> None:

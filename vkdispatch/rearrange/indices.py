@@ -1,5 +1,6 @@
 """Indices that arrays hold: which place each means, and what is done about those that mean none."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,24 +8,31 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
+from vkdispatch.arrays.deferred import (
+    Check,
+    journal_of,
+    note_error,
+    noted_number,
+    raise_if_checked,
+    take_ticket,
+)
 from vkdispatch.arrays.kernels import traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.waiting import on_queue, read_queues
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
+from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.words import Numbers, numbers_of
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
 MODES = ("wrap", "clip", "raise")
-_NONE = 0xFFFFFFFF
 _MOST_NARROW = (1 << 31) - 1
 _LONG = (dtype.int64, dtype.uint64)
+_SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
 _INTEGERS = (
     dtype.int8,
     dtype.uint8,
@@ -46,8 +54,7 @@ def checked_mode(mode: object, graph: CommandGraph | None) -> str:
     Raises
     ------
     ValueError
-        There is no such mode, or it is "raise" and the call is being recorded: who replays a graph does not
-        wait.
+        There is no such mode, or it is "raise" and the call is being recorded.
     """
     recorded = is_recorded(graph)
     if mode is None:
@@ -56,8 +63,8 @@ def checked_mode(mode: object, graph: CommandGraph | None) -> str:
         raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
     if mode == "raise" and recorded:
         raise ArgumentValueError(
-            'mode: "raise" has to wait for the indices, which a graph that is being recorded cannot; "wrap" '
-            'and "clip" can'
+            'mode: "raise" is for calls that run at once, not for a graph that is being recorded; give '
+            '"wrap" or "clip"'
         )
     return str(mode)
 
@@ -91,7 +98,7 @@ def resolved(index: Any, length: Callable[[DType], Any], *, mode: str, long: boo
     length
         Gives the count of places, as a GPU value of a type.
     mode
-        "wrap" or "clip".
+        "clip"; all others wrap.
     long
         Whether to compute in 64 bits.
     big
@@ -116,70 +123,111 @@ def resolved(index: Any, length: Callable[[DType], Any], *, mode: str, long: boo
     return place if big else place.to_dtype(dtype.uint32).to_register()
 
 
-def raise_bad_index(
-    indices: Operand, length: int, what: str, name: str = "indices", *, negative: bool = True
+@record
+class _IndexCheck(Check):
+    """That the indices in an array mean places."""
+
+    function: str
+    name: str
+    what: str
+    remedy: str
+    shape: tuple[int, ...]
+    kind: DType
+    queue_count: int
+
+    def error(self, place: int, words: Any, queue: int, call: str) -> BadIndexError:
+        # what was found is the first bad one, if there are fewer than 2**32 indices
+        value = "one" if words is None else str(noted_number(words, 0, self.kind))
+        where = ", ".join(str(int(each)) for each in np.unravel_index(place, self.shape or (1,)))
+        on = f" on queue {queue}" if self.queue_count > 1 else ""
+        place_text = f"[{where if self.shape else ''}]{on}"
+        return BadIndexError(
+            f"{self.name}: {value} at {place_text} is out of bounds for {self.what}, in {call}; {self.remedy}"
+        )
+
+
+def note_bad_index(
+    function: str,
+    indices: Operand,
+    length: int,
+    what: str,
+    name: str = "indices",
+    remedy: str = 'mode="wrap" and mode="clip" allow it',
+    *,
+    negative: bool = True,
 ) -> None:
-    """Wait for the indices, and raise if one is not in [-length, length), or in [0, length).
+    """Have the device check that all indices are in [-length, length), or in [0, length).
 
-    `what` has so many elements, `name` is what messages call the indices, and `negative` says whether these
-    may be.
+    If one is not, whoever waits for the device next gets an IndexError, which names the first such index and
+    where it is: in this call, if checks are on (VKDISPATCH_CHECK).
 
-    Raises
-    ------
-    IndexError
-        It names the first such index, and where it is.
+    Parameters
+    ----------
+    function
+        The function that was called.
+    what
+        What has so many elements, as messages call it.
+    name
+        What they call the indices.
+    remedy
+        What would do, as they say it.
+    negative
+        Whether indices may be.
     """
     if not indices.size:
         return
-    found: Buffer[Any] = function_buffer(2, dtype.uint32, context=indices.context)
-    found.write(np.full(2, _NONE, np.uint32))
+    context = indices.context
     long = is_long(indices, length)
     numbers, values = numbers_of({"count": indices.size, "length": length})
-    _checking(indices.source, long, numbers, negative)(found, *indices.arguments, *values)
-    for queue, (first,) in enumerate(read_queues(found, 1)):
-        if first != _NONE:
-            raise _bad_index(indices, int(first), queue, f"{what} of {length} elements", name)
+    kind = _kind_of(indices.var_type, long)
+    what = f"{what} of {length} elements"
+    check = _IndexCheck(function, name, what, remedy, indices.shape, kind, context.queue_count)
+    kernel = _checking(indices.source, long, numbers, negative)
+    kernel(journal_of(context), *indices.arguments, *values, take_ticket(context, check))
+    raise_if_checked(context)
 
 
-def _bad_index(indices: Operand, first: int, queue: int, what: str, name: str) -> BadIndexError:
-    # what was found is the first bad one, if there are fewer than 2**32 indices
-    argument = indices.arguments[0]
-    plain = indices.source.plain
-    value = f"{argument.read_range(first, first + 1, queue)[0]}" if plain else "the one"
-    place = np.unravel_index(first, indices.shape) if indices.shape else ()
-    where = ", ".join(str(int(each)) for each in place)
-    on = on_queue(queue, indices.context)
-    return BadIndexError(f"{name}: {value} at [{where}]{on} is out of bounds for {what}")
+def _kind_of(index: DType, long: bool) -> DType:
+    """Return the type in which an index is compared."""
+    if index in _SIGNED:
+        return dtype.int64 if long else dtype.int32
+    return dtype.uint64 if long else dtype.uint32
+
+
+def out_of_bounds(
+    index: Any, length: Callable[[DType], Any], *, long: bool, negative: bool = True
+) -> tuple[Any, Any]:
+    """Return an index in a register, and whether it means no place; the rest as of `resolved`."""
+    kind = _kind_of(index.var_type, long)
+    place = index.to_dtype(kind).to_register()
+    if kind not in _SIGNED:
+        return place, place >= length(kind)
+    count = length(kind).to_register()
+    return place, vc.any(place >= count, place < (-count if negative else 0))
 
 
 @remembered
 def _checking(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     buffer: Any = vc.Buff
+    constant: Any = vc.Const
     own = 1 + len(source.names)
 
     def body(*variables: Any) -> None:
         position = vc.global_invocation_id().x
         index = source.value(variables[1:own], position)
-        signed = index.var_type in (dtype.int16, dtype.int32, dtype.int64)
-        if signed:
-            kind: DType = dtype.int64 if long else dtype.int32
-            place = index.to_dtype(kind).to_register()
-            count = numbers.value(variables[own:], "length", kind).to_register()
-            bad = vc.any(place >= count, place < (-count if negative else 0))
-        else:
-            kind = dtype.uint64 if long else dtype.uint32
-            place = index.to_dtype(kind).to_register()
-            bad = place >= numbers.value(variables[own:], "length", kind)
+        length = functools.partial(numbers.value, variables[own:-1], "length")
+        place, bad = out_of_bounds(index, length, long=long, negative=negative)
         with vc.if_block(bad):
-            vc.atomic_min(variables[0][1], position)
+            note_error(variables[0], variables[-1], position, [place])
 
     return traced(
         "check_indices",
         body,
         [
-            ("found", buffer[dtype.uint32]),
+            ("journal", buffer[dtype.uint32]),
             *zip(source.names, source.annotations, strict=True),
             *numbers.arguments,
+            ("ticket", constant[dtype.uint32]),
         ],
         GROUP,
         exec_size=numbers.text("count"),

@@ -34,7 +34,14 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.fillers import as_bytes, checked_number
-from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.indices import (
+    check_indices,
+    checked_mode,
+    is_long,
+    note_bad_index,
+    out_of_bounds,
+    resolved,
+)
 from vkdispatch.rearrange.words import Numbers, largest_word, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.parameters import given
@@ -70,8 +77,8 @@ def put(
         A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
         fewer of them than indices they start over; if there are none nothing is written.
     mode
-        What is done about indices beyond the ends, as of `vd.take`. With "raise" nothing is written if one
-        is out of bounds.
+        What is done about indices beyond the ends, as of `vd.take`. With "raise" those out of bounds write
+        nothing.
     unique
         Whether no two indices mean the same place, on the caller's word: one launch does it then, in place of
         three.
@@ -85,7 +92,8 @@ def put(
     ValueError
         There is no such mode, `x` is read-only, "raise" is to be recorded, or `x` is one of the other arrays.
     IndexError
-        There are indices and `x` has no elements, or with "raise" one is out of bounds.
+        There are indices and `x` has no elements. With "raise", from a later wait or read: one is out of
+        bounds.
     """
     if not isinstance(x, Buffer):
         raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {given(x)}")
@@ -100,9 +108,9 @@ def put(
     if places.size > _MOST_WRITERS:
         raise ArgumentValueError(f"indices: expected at most {_MOST_WRITERS}, got {places.size}")
     if mode == "raise":
-        raise_bad_index(places, x.size, "an array")
+        note_bad_index("put", places, x.size, "an array")
     if places.size and given_values.size:
-        _launch(x, places, given_values, "clip" if mode == "clip" else "wrap", unique, graph)
+        _launch(x, places, given_values, mode, unique, graph)
 
 
 def _values(values: Any, x: Buffer[Any]) -> Operand:
@@ -210,6 +218,11 @@ class _Places:
         index = self._source.value(self._variables, writer)
         return resolved(index, self._length, mode=self._mode, long=self._long, big=self._big)
 
+    def refused(self, writer: Any) -> Any:
+        """Return whether a writer has no place to write to, in mode "raise"."""
+        index = self._source.value(self._variables, writer)
+        return out_of_bounds(index, self._length, long=self._long)[1]
+
     def entry(self, place: Any) -> Any:
         """Return the first entry for a place, in a register."""
         folded = (place ^ (place >> 32)).to_dtype(dtype.uint32) if self._big else place
@@ -231,6 +244,13 @@ def _claiming(source: Source, mode: str, long: bool, direct: bool, numbers: Numb
         slots = variables[0]
         places = _Places(source, variables[1:last], numbers, variables[last:], mode, long)
         writer = vc.global_invocation_id().x
+        if mode != "raise":
+            claim(slots, places, writer)
+            return
+        with vc.if_block(~places.refused(writer)):
+            claim(slots, places, writer)
+
+    def claim(slots: Any, places: _Places, writer: Any) -> None:
         place = places.of(writer)
         mine = (writer + 1).to_register()
         if direct:
@@ -272,6 +292,13 @@ def _writing(form: _Form) -> ShaderFunction:
             form.indices, variables[first:middle], form.numbers, variables[last:], form.mode, form.long
         )
         writer = vc.global_invocation_id().x
+        if form.mode != "raise":
+            write_own(variables, number, places, writer)
+            return
+        with vc.if_block(~places.refused(writer)):
+            write_own(variables, number, places, writer)
+
+    def write_own(variables: Any, number: dict[str, Any], places: _Places, writer: Any) -> None:
         place = places.of(writer)
         if form.unique:
             write(variables, number, writer, place)

@@ -28,7 +28,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.checking import checked_rank
-from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, raise_bad_index, resolved
+from vkdispatch.rearrange.indices import check_indices, checked_mode, is_long, note_bad_index, resolved
 from vkdispatch.rearrange.staging import staged_form, staged_kernel
 from vkdispatch.rearrange.words import Moving, Numbers, largest_word, moves_words, numbers_of, word_type
 from vkdispatch.shader.map import MappedArray
@@ -66,8 +66,9 @@ def take(
     out
         The buffer for the result; None makes one. It must not be `x` or `indices`.
     mode
-        What is done about indices beyond the ends. "raise": an IndexError that names the first; the call
-        waits until the device has looked at them, and cannot be recorded. "wrap": they go round and round.
+        What is done about indices beyond the ends. "raise": an IndexError that names the first, when the
+        program next waits or reads; until then they wrap; it cannot be recorded. "wrap": they go round and
+        round.
         "clip": the first or the last element is meant, also by negative ones. None: "raise", or "wrap" where
         the call is recorded: indices within bounds mean the same in both.
     output_map
@@ -83,7 +84,8 @@ def take(
         There is no such axis or mode, the result would have more than three axes, `out` does not fit, or
         "raise" is to be recorded.
     IndexError
-        There are indices and nothing to be found by them, or with "raise" one is out of bounds.
+        There are indices and nothing to be found by them. With "raise", from a later wait or read: one is out
+        of bounds.
     """
     array = operand(x, "x")
     places = operand(indices, "indices")
@@ -172,7 +174,7 @@ def _taken(
     buffer = result(out, shape, target.out_type, array.context)
     check_overlap([("out", out)], target, elsewhere=[array, places])
     if mode == "raise":
-        raise_bad_index(places, lengths[1], what)
+        note_bad_index("take_along_axis" if along else "take", places, lengths[1], what)
     if buffer.size:
         _launch(array, places, lengths, "clip" if mode == "clip" else "wrap", along, target, buffer, graph)
     return buffer

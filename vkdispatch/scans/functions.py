@@ -40,9 +40,9 @@ _COMMON = """
         Whether to begin with the last element.
     segments
         Begin anew where a segment begins: a buffer of bool, of x's shape, with true there; or, for one row,
-        of integers: the places where segments begin, in any order. Places beyond the end are ignored. A
-        call with signed integers waits until the device has checked that none is negative; a recorded call
-        ignores negative places.
+        of integers: the places where segments begin, in any order. Places beyond the end are
+        ignored, and so are negative ones, which raise a ValueError from a later wait or read; not so where
+        the call is recorded.
     output_map
         A `vd.map` of each result.
     graph

@@ -54,7 +54,7 @@ def run_scan(
         and segments.size == values.size
     ):
         shape = segments.shape if segments.var_type is bool_ else shape
-    flags = flags_of(segments, shape, sizes, values.context, graph)
+    flags = flags_of(name, segments, shape, sizes, values.context, graph)
     if not values.size:
         return results
     outer, length, inner = sizes

@@ -7,7 +7,7 @@ from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.clearing import cleared
 from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.remembering import remembered
-from vkdispatch.arrays.starts import raise_bad_starts
+from vkdispatch.arrays.starts import note_bad_starts
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
@@ -20,6 +20,7 @@ _PLACES = (int32, uint32, int64, uint64)
 
 
 def flags_of(
+    function: str,
     segments: object,
     shape: tuple[int, ...],
     around: tuple[int, int, int],
@@ -30,6 +31,8 @@ def flags_of(
 
     Parameters
     ----------
+    function
+        The function that was called.
     segments
         Such a buffer, of `shape`; or integers: the places of the first elements, in one row.
     around
@@ -40,7 +43,7 @@ def flags_of(
     TypeError
         It is none of these.
     ValueError
-        Its shape does not fit, there is more than one row, or a place is negative (not where it is recorded).
+        Its shape does not fit, or there is more than one row.
     """
     if segments is None:
         return None
@@ -63,7 +66,7 @@ def flags_of(
             f"{shape}"
         )
     if not is_recorded(graph):
-        raise_bad_starts(segments)
+        note_bad_starts(function, segments)
     if not around[1]:
         return None
     flags: Buffer[Any] = function_buffer(around[1], bool_, context=context)

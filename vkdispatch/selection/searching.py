@@ -31,11 +31,14 @@ from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.rearrange.indices import raise_bad_index
+from vkdispatch.rearrange.indices import is_long, note_bad_index, resolved
 from vkdispatch.selection.binning import converted, is_below
 from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.streams import group_size
 from vkdispatch.shader.shader_function import ShaderFunction
+
+# Places of more elements need 64 bits.
+_MOST = 1 << 32
 
 
 @record(frozen=False)
@@ -82,6 +85,8 @@ class _Form:
     each: int
     tops: int
     whole: int
+    long: bool
+    big: bool
 
 
 @array_function
@@ -105,8 +110,8 @@ def searchsorted(
     side
         "left": the first place that a value may take; "right": the last one, behind all that equal it.
     sorter
-        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`. The
-        call waits until the device has checked them. A recorded call does not check them.
+        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`.
+        Those that are no index are taken for the nearest; a recorded call does not check them.
     output_map
         A map that is given each place (int64).
     graph
@@ -124,7 +129,7 @@ def searchsorted(
     ValueError
         `sorted` has more axes than one, `sorter` another length, or `side` is neither.
     IndexError
-        An element of `sorter` is not an index of `sorted`.
+        From a later wait or read: an element of `sorter` is not an index of `sorted`.
     """
     array, wanted = _checked(sorted, "sorted"), _checked(values, "values")
     if len(array.shape) != 1:
@@ -135,7 +140,8 @@ def searchsorted(
     sink = output(output_map, dtype.int64, wanted.shape)
     check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
     if order is not None and not is_recorded(graph):
-        raise_bad_index(order, array.size, "an array", "sorter", negative=False)
+        remedy = "give what vd.argsort returns"
+        note_bad_index("searchsorted", order, array.size, "an array", "sorter", remedy, negative=False)
     places = result(None, wanted.shape, sink.out_type, wanted.context)
     if wanted.size == 0:
         return places
@@ -158,6 +164,8 @@ def searchsorted(
         each,
         tops,
         whole,
+        order is not None and is_long(order, length),
+        length > _MOST,
     )
     at_once = group * each
     rounds = max(1, wanted.size // (at_once * tuning.groups))
@@ -232,7 +240,13 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
 
     def element(place: Any) -> Any:
         if form.sorter is not None:
-            place = form.sorter.value(own[2], place)
+            place = resolved(
+                form.sorter.value(own[2], place),
+                array_length.to_dtype,
+                mode="clip",
+                long=form.long,
+                big=form.big,
+            )
         value = form.array.value(own[0], place)
         return _number(value, form.kind)
 

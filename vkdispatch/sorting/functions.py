@@ -12,7 +12,7 @@ from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.results import result
-from vkdispatch.arrays.starts import raise_bad_starts
+from vkdispatch.arrays.starts import note_bad_starts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -85,8 +85,8 @@ def sort(
     segments
         Where segments of the axis begin, as ints in ascending order: each segment is sorted for itself. The
         row starts of a CSR matrix, say, of which the last may be the end, or be left out. What lies before
-        the first is a segment too. A sequence or array of ints, or a buffer of (u)int32 or (u)int64. A call
-        with a buffer waits until the device has checked it; a recorded call does not check it.
+        the first is a segment too. A sequence or array of ints, or a buffer of (u)int32 or (u)int64. A buffer
+        is checked on the device; a recorded call does not check it.
     out
         Where the result goes: a buffer of its shape and dtype; `x` itself sorts in place. None: a new one.
     output_map
@@ -104,9 +104,9 @@ def sort(
         An argument is of a wrong kind, or `x` is of vectors or matrices, which have no order.
     ValueError
         There is no such axis, `out` does not fit, or `segments` are negative, not ascending or beyond the
-        end.
+        end: those in a buffer raise it from a later wait or read.
     """
-    keys = _keys(x, "x", axis, descending, stable, segments, graph)
+    keys = _keys("sort", x, "x", axis, descending, stable, segments, graph)
     to = output(output_map, keys.x.var_type, keys.shape)
     sorted_to = result(out, keys.shape, to.out_type, keys.x.context)
     check_overlap([("out", out)], to, before=[keys.x])
@@ -163,7 +163,7 @@ def argsort(
     TypeError, ValueError
         As `sort`; or positions do not fit `dtype`.
     """
-    keys = _keys(x, "x", axis, descending, stable, segments, graph)
+    keys = _keys("argsort", x, "x", axis, descending, stable, segments, graph)
     kind = _position_kind(dtype, out if output_map is None else None, keys.along.length)
     to = output(output_map, kind, keys.shape)
     positions_to = result(out, keys.shape, to.out_type, keys.x.context)
@@ -247,7 +247,7 @@ def sort_by_key(
     TypeError, ValueError
         As `sort`; or values have another shape than the keys.
     """
-    ready = _keys(keys, "keys", axis, descending, stable, segments, graph)
+    ready = _keys("sort_by_key", keys, "keys", axis, descending, stable, segments, graph)
     several = isinstance(values, (tuple, list))
     given_values = list(values) if several else [values]
     names = [f"values[{i}]" for i in range(len(given_values))] if several else ["values"]
@@ -341,6 +341,7 @@ def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) 
 
 
 def _keys(
+    function: str,
     x: object,
     name: str,
     axis: int | None,
@@ -365,11 +366,11 @@ def _keys(
     else:
         shape = keys.shape
         along = Along(*around(shape, checked_axis(axis, len(shape))))
-    starts = None if segments is None else _starts(segments, along.length, graph)
+    starts = None if segments is None else _starts(function, segments, along.length, graph)
     return _Keys(keys, shape, along, Order(keys.var_type, bool(descending)), starts)
 
 
-def _starts(segments: object, length: int, graph: CommandGraph | None) -> Buffer[Any]:
+def _starts(function: str, segments: object, length: int, graph: CommandGraph | None) -> Buffer[Any]:
     """Return where segments begin, in device memory; looked at unless the call is recorded."""
     if isinstance(segments, Buffer):
         segments.require_alive()
@@ -380,7 +381,7 @@ def _starts(segments: object, length: int, graph: CommandGraph | None) -> Buffer
         if len(segments.shape) != 1:
             raise ArgumentValueError(f"segments: expected one axis, got the shape {segments.shape}")
         if not is_recorded(graph):
-            raise_bad_starts(segments, length)
+            note_bad_starts(function, segments, length)
         return segments
     try:
         starts = np.asarray(segments)

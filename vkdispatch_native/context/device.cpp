@@ -17,8 +17,9 @@ namespace vkd {
 
 namespace {
 
-constexpr VkDeviceSize kLeastSpare = VkDeviceSize{1} << 20;  // smaller ones are parts of larger allocations
-constexpr VkDeviceSize kSpareShare = 16;
+// Of its memory what may be kept for later, and of memory that programs on the host need as well.
+constexpr VkDeviceSize kIdleShare = 4;
+constexpr VkDeviceSize kSharedIdleShare = 16;
 
 std::vector<std::string> extension_names(VkPhysicalDevice physical) {
   uint32_t count = 0;
@@ -57,9 +58,13 @@ std::vector<std::string> missing_requirements(const DeviceProperties& p) {
   return missing;
 }
 
+bool has_memory_of_host(VkPhysicalDeviceType type) noexcept {
+  return type == VK_PHYSICAL_DEVICE_TYPE_CPU || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+}
+
 // A mapped copy of device memory is worth reading only when the CPU caches it.
 bool prefers_host_mapped(VkPhysicalDevice physical, VkPhysicalDeviceType type) {
-  if (type != VK_PHYSICAL_DEVICE_TYPE_CPU && type != VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {
+  if (!has_memory_of_host(type)) {
     return false;
   }
   VkPhysicalDeviceMemoryProperties memory;
@@ -433,9 +438,11 @@ void Device::create_allocator(VkInstance instance) {
 
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
+  const VkPhysicalDeviceType type = properties_.core.deviceType;
+  const VkDeviceSize share = has_memory_of_host(type) ? kSharedIdleShare : kIdleShare;
   for (uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap) {
     if ((memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) {
-      most_spare_bytes_ = std::max(most_spare_bytes_, memory.memoryHeaps[heap].size / kSpareShare);
+      most_idle_bytes_ = std::max(most_idle_bytes_, memory.memoryHeaps[heap].size / share);
     }
   }
 }
@@ -501,58 +508,8 @@ VkResult Device::wait_once() noexcept {
   return fn_.vkDeviceWaitIdle(handle_);
 }
 
-bool Device::keep_spare(const SpareMemory& memory) noexcept {
-  if (memory.size < kLeastSpare || memory.size > most_spare_bytes_) {
-    return false;
-  }
-  std::lock_guard lock(spares_mutex_);
-  try {
-    spares_.push_back(memory);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  spare_bytes_ += memory.size;
-  while (spare_bytes_ > most_spare_bytes_) {
-    free_oldest_spare();
-  }
-  return true;
-}
-
-SpareMemory Device::take_spare(VkDeviceSize size) noexcept {
-  std::lock_guard lock(spares_mutex_);
-  for (auto spare = spares_.rbegin(); spare != spares_.rend(); ++spare) {
-    if (spare->size == size) {
-      const SpareMemory found = *spare;
-      spares_.erase(std::next(spare).base());
-      spare_bytes_ -= size;
-      return found;
-    }
-  }
-  return {};
-}
-
-void Device::free_spares() noexcept {
-  std::lock_guard lock(spares_mutex_);
-  while (!spares_.empty()) {
-    free_oldest_spare();
-  }
-}
-
-VkDeviceSize Device::spare_bytes() noexcept {
-  std::lock_guard lock(spares_mutex_);
-  return spare_bytes_;
-}
-
-void Device::free_oldest_spare() noexcept {
-  const SpareMemory& oldest = spares_.front();
-  vmaDestroyBuffer(allocator_, oldest.buffer, oldest.allocation);
-  spare_bytes_ -= oldest.size;
-  spares_.erase(spares_.begin());
-}
-
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
-    free_spares();
     checkpoints_.reset();
     vmaDestroyAllocator(allocator_);
   }

@@ -1,6 +1,8 @@
 // One logical device: its function table, allocator, queues and the facts the engine decides by.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -63,15 +65,6 @@ struct ForeignDevice {
   std::vector<std::string> features;    // likewise, by Vulkan's names; the required ones go without saying
 };
 
-// The memory of a buffer that is gone.
-struct SpareMemory {
-  VkDeviceSize size = 0;
-  VkBuffer buffer = VK_NULL_HANDLE;
-  VmaAllocation allocation = VK_NULL_HANDLE;
-  std::byte* mapped = nullptr;
-  VkDeviceAddress address = 0;
-};
-
 class Device {
  public:
   Device(VkInstance instance, VkPhysicalDevice physical, const std::vector<uint32_t>& queue_families,
@@ -116,17 +109,22 @@ class Device {
   // Waits until it is done.
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& binds);
 
-  // Drivers take longer to allocate large memory than kernels to work on it: that of buffers is kept for the
-  // next ones of their size, up to a sixteenth of the device's memory, the latest first.
-  bool keep_spare(const SpareMemory& memory) noexcept;  // false: it was not taken
-  SpareMemory take_spare(VkDeviceSize size) noexcept;   // of no buffer where there is none
-  void free_spares() noexcept;
-  VkDeviceSize spare_bytes() noexcept;
+  // Called where an allocation finds no memory, before the second try: it gives back what nobody uses.
+  void set_reserve(std::function<void()> free) { free_reserve_ = std::move(free); }
+  void free_idle_memory() const noexcept {
+    if (free_reserve_) {
+      free_reserve_();
+    }
+  }
+  // Of the largest part of its memory, in bytes, what may be kept for later.
+  VkDeviceSize most_idle_bytes() const noexcept { return most_idle_bytes_; }
+  // Of buffers and images, so far.
+  void count_allocation() noexcept { allocations_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t allocations() const noexcept { return allocations_.load(std::memory_order_relaxed); }
 
  private:
   Device() = default;
   VkResult wait_once() noexcept;
-  void free_oldest_spare() noexcept;
   void inspect(VkInstance instance, VkPhysicalDevice physical, bool force_staging);
   void create(const std::vector<uint32_t>& queue_families, std::vector<std::string> extensions);
   void take_queues(const std::vector<ForeignDevice::Queue>& queues);
@@ -145,10 +143,9 @@ class Device {
   std::vector<std::vector<QueueHandle>> transfer_queues_;
   std::vector<uint32_t> families_;
   std::vector<std::shared_ptr<std::mutex>> queue_mutexes_;  // each once
-  std::mutex spares_mutex_;
-  std::vector<SpareMemory> spares_;  // the oldest first
-  VkDeviceSize spare_bytes_ = 0;
-  VkDeviceSize most_spare_bytes_ = 0;
+  std::function<void()> free_reserve_;
+  VkDeviceSize most_idle_bytes_ = 0;
+  std::atomic<uint64_t> allocations_{0};
   bool borrowed_ = false;
   bool host_mapped_ = false;
   bool push_descriptors_ = false;

@@ -29,6 +29,12 @@ class Ring {
     --size_;
   }
 
+  T pop_back() noexcept {
+    T value = std::exchange(back(), T{});
+    --size_;
+    return value;
+  }
+
   void clear() noexcept {
     while (!empty()) {
       pop_front();

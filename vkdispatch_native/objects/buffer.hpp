@@ -20,6 +20,16 @@ class Buffer final : public Data {
                             : std::make_shared<Memory>(*device, size, MemoryUse::device));
     }
   }
+  // A journal: memory of the host, a copy for each queue, that the device notes errors in. Notes have no
+  // order.
+  struct Notes {};
+  Buffer(const std::vector<Device*>& queue_devices, VkDeviceSize size, Notes)
+      : Data(queue_devices.size()), size_(size), shared_(false), steady_(true), unordered_(true) {
+    copies_.reserve(queue_devices.size());
+    for (Device* device : queue_devices) {
+      copies_.push_back(std::make_shared<Memory>(*device, size, MemoryUse::host));
+    }
+  }
   // The memory of a block, for every queue; it lives as long as either. All queues are of the block's device.
   explicit Buffer(const Pinned& block)
       : Data(Data::Alias{block}),
@@ -37,9 +47,22 @@ class Buffer final : public Data {
     }
   }
 
+  // From here on it is another buffer on the same memory. What was noted of uses and hazards stays: the
+  // device may be at work on it.
+  void begin_life() noexcept {
+    born_ = take_id();
+    announced_.store(false, std::memory_order_relaxed);
+    renewable_ = false;
+    steady_.store(false, std::memory_order_relaxed);
+  }
+  uint64_t born() const noexcept { return born_; }  // as an id: later ones are of younger data
+  bool recyclable() const noexcept override { return !shared_; }
+
   const char* noun() const noexcept override { return "a buffer"; }
   bool host_sees(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
   VkDeviceSize size() const noexcept override { return size_; }
+  // Bytes of all copies, where each was allocated at once; else 0.
+  VkDeviceSize allocated() const noexcept { return copies_.size() * copies_.front()->allocated(); }
   const Memory& memory(size_t queue) const noexcept { return *copies_[queue]; }
   bool shared() const noexcept override { return shared_; }
   bool pinned() const noexcept { return pinned_; }  // host memory, of a block
@@ -47,8 +70,9 @@ class Buffer final : public Data {
   bool renewable() const noexcept { return renewable_; }
   void set_renewable() noexcept { renewable_ = true; }
   // Every dispatch that writes it leaves it as it was: one that did not run does so as well.
-  bool steady() const noexcept override { return steady_; }
-  void set_steady() noexcept { steady_ = true; }
+  bool steady() const noexcept override { return steady_.load(std::memory_order_relaxed); }
+  void set_steady() noexcept { steady_.store(true, std::memory_order_relaxed); }
+  bool unordered() const noexcept override { return unordered_; }
   // The next dispatch that writes it, and does not read it, is the first of those that write all of it.
   void announce() noexcept { announced_.store(true); }
   bool take_announcement() noexcept {
@@ -58,10 +82,12 @@ class Buffer final : public Data {
  private:
   VkDeviceSize size_;
   bool shared_;
+  uint64_t born_ = id();
   std::vector<std::shared_ptr<Memory>> copies_;
   bool pinned_ = false;
   bool renewable_ = false;
-  bool steady_ = false;
+  std::atomic<bool> steady_{false};  // of a former life it is still asked when a batch fails
+  bool unordered_ = false;
   std::atomic<bool> announced_{false};
 };
 

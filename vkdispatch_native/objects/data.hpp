@@ -27,9 +27,7 @@ struct CopyState {
 class Data : public Resource {
  public:
   explicit Data(size_t queue_count)
-      : Resource(queue_count),
-        id_(next_id_.fetch_add(1)),
-        states_(new CopyState[kSlotsPerQueue * queue_count]) {}
+      : Resource(queue_count), id_(take_id()), states_(new CopyState[kSlotsPerQueue * queue_count]) {}
   // Another face of the same memory: commands that use either are ordered as if they used one.
   struct Alias {
     const Data& of;
@@ -56,9 +54,14 @@ class Data : public Resource {
   virtual bool shared() const noexcept { return false; }
   virtual bool one_memory() const noexcept { return shared(); }
   virtual bool steady() const noexcept { return false; }
+  // Whether commands that write it need no order among each other, and so no barriers.
+  virtual bool unordered() const noexcept { return false; }
   static uint64_t next_id() noexcept { return next_id_.load(); }  // newer data have this one or a later one
   // Whether the host looks at a queue's copy without any command.
   virtual bool host_sees(size_t) const noexcept { return false; }
+
+ protected:
+  static uint64_t take_id() noexcept { return next_id_.fetch_add(1); }
 
  private:
   static inline std::atomic<uint64_t> next_id_{1};

@@ -164,10 +164,11 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
   };
   VkResult code = create();
   if (code == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
-    copy.device->free_spares();
+    copy.device->free_idle_memory();
     code = create();
   }
   check_made(code, copy.handle, "vmaCreateImage");
+  copy.device->count_allocation();
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);
   }

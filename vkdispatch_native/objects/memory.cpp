@@ -82,7 +82,6 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
   }
   if (size > device.max_allocation()) {
     try {
-      device.free_spares();
       allocate_sparse(info, use);
     } catch (...) {
       release();
@@ -93,16 +92,10 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
     if (apart) {
       allocation.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
     }
-    may_be_spared_ = use == MemoryUse::device && !apart;
-    const SpareMemory spare = may_be_spared_ ? device.take_spare(size) : SpareMemory{};
-    if (spare.buffer != VK_NULL_HANDLE) {
-      handle_ = spare.buffer;
-      allocation_ = spare.allocation;
-      mapped_ = spare.mapped;
-      address_ = spare.address;
-      return;
-    }
     allocate(info, allocation);
+  }
+  if (use == MemoryUse::device) {
+    device.count_allocation();
   }
   if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) != 0) {
     VkBufferDeviceAddressInfo wanted{};
@@ -116,11 +109,12 @@ void Memory::allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateI
   VmaAllocationInfo result{};
   VkResult code = vmaCreateBuffer(device_->allocator(), &info, &allocation, &handle_, &allocation_, &result);
   if (code == VK_ERROR_OUT_OF_DEVICE_MEMORY || code == VK_ERROR_OUT_OF_HOST_MEMORY) {
-    device_->free_spares();
+    device_->free_idle_memory();
     code = vmaCreateBuffer(device_->allocator(), &info, &allocation, &handle_, &allocation_, &result);
   }
   check(code, "vmaCreateBuffer");
   mapped_ = static_cast<std::byte*>(result.pMappedData);
+  allocated_ = result.size;
 }
 
 void Memory::allocate_sparse(VkBufferCreateInfo info, MemoryUse use) {
@@ -162,9 +156,7 @@ void Memory::release() noexcept {
     return;
   }
   if (allocation_ != VK_NULL_HANDLE) {
-    if (!may_be_spared_ || !device_->keep_spare({size_, handle_, allocation_, mapped_, address_})) {
-      vmaDestroyBuffer(device_->allocator(), handle_, allocation_);
-    }
+    vmaDestroyBuffer(device_->allocator(), handle_, allocation_);
     allocation_ = VK_NULL_HANDLE;
   } else {
     device_->fn().vkDestroyBuffer(device_->handle(), handle_, nullptr);
@@ -184,7 +176,7 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(allocation_, other.allocation_);
   std::swap(size_, other.size_);
   std::swap(mapped_, other.mapped_);
-  std::swap(may_be_spared_, other.may_be_spared_);
+  std::swap(allocated_, other.allocated_);
   std::swap(address_, other.address_);
   std::swap(pieces_, other.pieces_);
 }

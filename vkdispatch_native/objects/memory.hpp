@@ -33,6 +33,8 @@ class Memory {
   void release() noexcept;
   VkBuffer handle() const noexcept { return handle_; }
   VkDeviceSize size() const noexcept { return size_; }
+  // Bytes of the device's that it takes; 0 where it is sparse.
+  VkDeviceSize allocated() const noexcept { return allocated_; }
   std::byte* mapped() const noexcept { return mapped_; }         // null when the host cannot reach it
   VkDeviceAddress address() const noexcept { return address_; }  // 0 where the device has none
 
@@ -46,7 +48,7 @@ class Memory {
   VmaAllocation allocation_ = VK_NULL_HANDLE;
   VkDeviceSize size_ = 0;
   std::byte* mapped_ = nullptr;
-  bool may_be_spared_ = false;
+  VkDeviceSize allocated_ = 0;
   VkDeviceAddress address_ = 0;
   std::vector<VmaAllocation> pieces_;  // of a sparse buffer
 };

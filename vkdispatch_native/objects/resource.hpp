@@ -25,6 +25,8 @@ class Resource {
     const Resource& of;
   };
 
+  // Whether it is a buffer whose memory is its own: see Pool.
+  virtual bool recyclable() const noexcept { return false; }
   // Destroys the Vulkan objects. Idempotent; the device must be done with them.
   virtual void release() noexcept = 0;
 

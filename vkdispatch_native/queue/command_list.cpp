@@ -115,7 +115,7 @@ void CommandList::note_shared(const Command& command, const Binding* bindings) {
 void CommandList::note_renewals(size_t first_binding) {
   for (size_t i = first_binding; i < bindings_.size(); ++i) {
     Binding& b = bindings_[i];
-    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->id() >= born_) {
+    if (b.buffer != nullptr && b.buffer->renewable() && b.buffer->born() >= born_) {
       b.renews = renewable_.insert(b.buffer->id()).second && b.writes && !b.reads;
     }
   }

@@ -48,7 +48,9 @@ class Graveyard {
       : timelines_(std::move(timelines)), completed_(timelines_.size()), holds_(holds) {}
 
   void retire(std::unique_ptr<Resource> resource) noexcept;  // never blocks
-  void sweep() noexcept;                                     // destroys what the device is done with
+  void bury(std::unique_ptr<Resource> resource) noexcept;    // the same, and leaves destroying it to sweep()
+  bool finished(const Resource& resource) noexcept;  // the device is done with it, for all that is known
+  void sweep() noexcept;                             // destroys what the device is done with
   class Pause;
   bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
@@ -60,8 +62,6 @@ class Graveyard {
     std::unique_ptr<Resource> resource;
     uint64_t turns;  // of holds_, when it was retired
   };
-
-  bool finished(const Resource& resource) noexcept;
 
   std::vector<Timeline*> timelines_;
   std::mutex mutex_;

@@ -213,6 +213,19 @@ uint64_t Queue::append(const Renewal& renewal) {
   return added(batch);
 }
 
+void Queue::renew_after_all(Data& data) {
+  // Those that were settled have poisoned it by now.
+  if (data.last_write(slot_) <= submitted_.load(std::memory_order_acquire)) {
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  Batch& batch = open_batch();
+  batch.add(Renewal{&data, ~uint32_t{0}, ~uint32_t{0}});
+  data.mark_read(slot_, batch.value);
+  gathered_.fetch_add(1, std::memory_order_relaxed);  // it is no command
+  wake();
+}
+
 Point Queue::transfer(const Copy& copy) {
   if (peers_[0].queue == nullptr) {
     return {slot_, append_copy(copy)};
@@ -252,6 +265,13 @@ void Queue::make_room() {
 uint64_t Queue::last_value() {
   std::lock_guard lock(mutex_);
   return next_value_ - 1;
+}
+
+uint64_t Queue::next_point() {
+  std::lock_guard lock(mutex_);
+  const bool open =
+      !batches_.empty() && batches_.back()->size() < kBatchSize && batches_.back()->value > sealed_;
+  return open ? batches_.back()->value : next_value_;
 }
 
 void Queue::push_out(uint64_t value, Patience patience) {

@@ -54,6 +54,10 @@ class Queue {
   // What follows writes these parts of the data, and nothing of them is read before.
   uint64_t append(const Renewal& renewal);
 
+  // What was appended before and writes the data does not poison them any more, should it fail: they are
+  // about to be somebody else's.
+  void renew_after_all(Data& data);
+
   // What is appended from here on waits, on the device, until other queues have passed these values.
   uint64_t append_waits(std::vector<Batch::Wait> waits);
   // Fills the queue's copy of a buffer from that of another one of the same size.
@@ -85,6 +89,7 @@ class Queue {
   void raise_failures(uint64_t last) { failures_.check(last); }
   void raise_failures(uint64_t before, uint64_t last) { failures_.check(before, last); }
   uint64_t last_value();       // of everything appended so far
+  uint64_t next_point();       // the first that what is appended next can follow
   void flush(uint64_t value);  // submits up to this value, and does not wait for it
   uint64_t backlog();          // batches that the device has not finished
   // What it was given and has not finished, and more where the device is lost; "": nothing. See
@@ -184,6 +189,7 @@ class Queue {
   void record(Batch& batch, Frame& frame, bool timed);
   template <typename AnyCommand>
   bool skip(const AnyCommand& command, uint64_t batch);
+  void renew(const Renewal& renewal) noexcept;
   template <typename AnyCommand>
   void start_images(const AnyCommand& command, Recorder& recorder);
   void start_image(Image& image, Recorder& recorder);

@@ -147,7 +147,7 @@ void Queue::record(Batch& batch, Frame& frame, bool timed) {
         start_image(*entry.image, recorder);
         break;
       case Batch::Kind::renewal:
-        entry.renewal.data->poison(slot_).clear(entry.renewal.parts, entry.renewal.all);
+        renew(entry.renewal);
         break;
       case Batch::Kind::replay:
         if (Poison::anywhere() && skip(*entry.segment, batch.value)) {
@@ -189,10 +189,14 @@ bool Queue::skip(const AnyCommand& command, uint64_t batch) {
     failures_.add(batch, failure);
     return true;
   }
-  for_each_renewal(command, [&](const Renewal& renewal) {
-    renewal.data->poison(slot_).clear(renewal.parts, renewal.all);
-  });
+  for_each_renewal(command, [&](const Renewal& renewal) { renew(renewal); });
   return false;
+}
+
+void Queue::renew(const Renewal& renewal) noexcept {
+  if (Poison::anywhere()) {
+    renewal.data->poison(slot_).clear(renewal.parts, renewal.all);
+  }
 }
 
 template <typename AnyCommand>
@@ -348,8 +352,7 @@ void Queue::settle(std::unique_ptr<Batch> batch) {
       }
     }
     spare_frames_.clear();
-    device_.free_spares();
-    graveyard_.sweep();
+    device_.free_idle_memory();
   }
   submitted_.store(value, std::memory_order_release);
   gathered_.fetch_sub(size, std::memory_order_relaxed);
@@ -370,9 +373,11 @@ void Queue::fail(const Batch& batch, const Error& error) {
   const std::string work = describe_launches(batch);
   const auto failure = std::make_shared<Failure>(
       Error(error.kind(), where + error.what() + (work.empty() ? "" : "; not run: " + work)));
-  batch.for_each_command([&](const auto& command) {
+  const auto poison_targets = [&](const auto& command) {
     for_each_target(command, slot_, [&](Poison& poison) { poison.set(failure); });
-  });
+  };
+  // What follows a renewal writes all of it, or is poisoned itself.
+  batch.for_each_command(poison_targets, [&](const Renewal& renewal) { renew(renewal); });
   for (const Batch::Entry& entry : batch.entries()) {
     if (entry.kind == Batch::Kind::image_start && !entry.image->unstarted(index_)) {
       entry.image->set_unstarted(index_, true);

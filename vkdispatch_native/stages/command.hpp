@@ -323,9 +323,10 @@ class Batch {
   void add(const Renewal& renewal);
   void add(Segment& segment);
   Dispatch dispatch(const Entry& entry) const noexcept;
-  // visit(command) for what a command list may have, and visit(segment) for what it replays, in order.
-  template <typename Visit>
-  void for_each_command(Visit visit) const {
+  // visit(command) for what a command list may have, visit(segment) for what it replays, and
+  // visit_renewal(renewal), in order.
+  template <typename Visit, typename VisitRenewal>
+  void for_each_command(Visit visit, VisitRenewal visit_renewal) const {
     for (const Entry& entry : entries_) {
       switch (entry.kind) {
         case Kind::dispatch:
@@ -349,11 +350,17 @@ class Batch {
         case Kind::replay:
           visit(*entry.segment);
           break;
-        case Kind::image_start:
         case Kind::renewal:
+          visit_renewal(entry.renewal);
+          break;
+        case Kind::image_start:
           break;
       }
     }
+  }
+  template <typename Visit>
+  void for_each_command(Visit visit) const {
+    for_each_command(visit, [](const Renewal&) {});
   }
 
  private:

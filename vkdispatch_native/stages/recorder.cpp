@@ -95,14 +95,18 @@ void Recorder::order(const AnyCommand& command, const Plan* plan) {
   }
   // A command's own accesses are noted only after all were compared: it does not conflict with itself.
   for_each_access(command, [&](Data& data, bool reads, bool writes) {
-    note_access(hazards_.state(data), hazards_.epoch, reads, writes);
+    if (!data.unordered()) {
+      note_access(hazards_.state(data), hazards_.epoch, reads, writes);
+    }
   });
   if (shared_.debug) {
     static std::atomic<uint32_t> next_command{0};
     const uint32_t number = next_command.fetch_add(1, std::memory_order_relaxed);
     const std::string name = plan != nullptr ? "kernel '" + plan->name() + "'" : "a copy";
     for_each_access(command, [&](const Data& data, bool reads, bool writes) {
-      log_.push_back({data.id(), reads, writes, number, name, data.noun()});
+      if (!data.unordered()) {
+        log_.push_back({data.id(), reads, writes, number, name, data.noun()});
+      }
     });
   }
 }

@@ -1,0 +1,137 @@
+// Where kernels note errors that they find, such as indices out of range: host memory, which the host looks
+// at when it has waited for something.
+//
+// Word 0 counts notes. Words 1 to kTickets - 1 are tickets, one for a call: kNone, or the first place at
+// which it went wrong. Behind them lies a ring of notes: ticket, place, and the words of two numbers found
+// there.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "objects/buffer.hpp"
+
+namespace vkd {
+
+class Journal {
+ public:
+  static constexpr uint32_t kTickets = 1024;
+  static constexpr uint32_t kHalf = kTickets / 2;
+  static constexpr uint32_t kNotes = 128;
+  static constexpr uint32_t kNoteWords = 8;
+  static constexpr uint32_t kWords = kTickets + kNotes * kNoteWords;
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  explicit Journal(Buffer& buffer)
+      : buffer_(buffer), seen_(buffer.queue_count()), points_(buffer.queue_count() * kTickets) {
+    for (size_t queue = 0; queue < buffer.queue_count(); ++queue) {
+      words_.push_back(reinterpret_cast<uint32_t*>(buffer.memory(queue).mapped()));
+      std::memset(words_.back(), 0, kWords * sizeof(uint32_t));
+      clear(queue, 0);
+      clear(queue, 1);
+    }
+    for (std::vector<uint64_t>& marks : marks_) {
+      marks.resize(buffer.queue_count());
+    }
+  }
+
+  const Buffer& buffer() const noexcept { return buffer_; }
+  const Resource* resource() const noexcept { return &buffer_; }
+  size_t queue_count() const noexcept { return words_.size(); }
+
+  // Whether there is something to look at.
+  bool found() const noexcept {
+    if (waiting_.load(std::memory_order_relaxed)) {
+      return true;
+    }
+    for (size_t queue = 0; queue < words_.size(); ++queue) {
+      if (*static_cast<const volatile uint32_t*>(words_[queue]) != seen_[queue].load()) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // Somebody is still to be told of what was found.
+  void set_waiting(bool waiting) noexcept { waiting_.store(waiting); }
+  // So many notes of a queue were looked at, and nothing adds to them but work that is given later.
+  void see(size_t queue, uint32_t notes) noexcept { seen_[queue].store(notes); }
+  const uint32_t* words(size_t queue) const noexcept { return words_[queue]; }
+
+  // The next ticket, for a call whose first kernel gets into the batch `point(queue)` or a later one; 0: its
+  // half of the tickets has to be renewed first.
+  template <typename Point>
+  uint32_t take(Point point) {
+    std::lock_guard lock(mutex_);
+    const size_t half = next_ / kHalf;
+    if (!fresh_[half]) {
+      return 0;
+    }
+    const uint32_t ticket = next_;
+    for (size_t queue = 0; queue < words_.size(); ++queue) {
+      points_[ticket * words_.size() + queue] = point(queue);
+    }
+    next_ = (next_ + 1) % kTickets;
+    if (next_ % kHalf == 0) {
+      fresh_[half] = false;
+      for (size_t queue = 0; queue < words_.size(); ++queue) {
+        marks_[half][queue] = buffer_.last_write(queue);
+      }
+    }
+    next_ += next_ == 0 ? 1 : 0;
+    return ticket;
+  }
+  uint64_t point(uint32_t ticket, size_t queue) {
+    std::lock_guard lock(mutex_);
+    return points_[ticket * words_.size() + queue];
+  }
+  // The half that is to be renewed, -1 if none is: once all queues have passed its marks.
+  int stale() {
+    std::lock_guard lock(mutex_);
+    const size_t half = next_ / kHalf;
+    return fresh_[half] ? -1 : static_cast<int>(half);
+  }
+  uint64_t mark(int half, size_t queue) {
+    std::lock_guard lock(mutex_);
+    return marks_[static_cast<size_t>(half)][queue];
+  }
+  void renew(int half) {
+    std::lock_guard lock(mutex_);
+    for (size_t queue = 0; queue < words_.size(); ++queue) {
+      clear(queue, half);
+    }
+    fresh_[static_cast<size_t>(half)] = true;
+  }
+
+  // The memory is about to go, and nothing writes it any more.
+  void leave_memory() {
+    if (!left_.empty()) {
+      return;
+    }
+    left_.reserve(words_.size());
+    for (uint32_t*& words : words_) {
+      left_.emplace_back(words, words + kWords);
+      words = left_.back().data();
+    }
+  }
+
+ private:
+  void clear(size_t queue, int half) noexcept {
+    const uint32_t first = half == 0 ? 1 : kHalf;
+    std::memset(words_[queue] + first, 0xFF, ((half == 0 ? kHalf : kTickets) - first) * sizeof(uint32_t));
+  }
+
+  Buffer& buffer_;
+  std::vector<uint32_t*> words_;  // by queue
+  std::vector<std::vector<uint32_t>> left_;
+  std::vector<std::atomic<uint32_t>> seen_;
+  std::atomic<bool> waiting_{false};
+  std::mutex mutex_;
+  uint32_t next_ = 1;
+  std::array<bool, 2> fresh_{true, true};
+  std::array<std::vector<uint64_t>, 2> marks_;  // the last work that uses a half
+  std::vector<uint64_t> points_;                // by ticket, then queue
+};
+
+}  // namespace vkd
