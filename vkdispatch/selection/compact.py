@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
@@ -236,8 +235,6 @@ def total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
 
 @remembered
 def _totalling() -> ShaderFunction:
-    buffer: Any = vc.Buff
-
     def trace(starts: Any, found: Any) -> None:
         found[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
 
@@ -254,11 +251,10 @@ class Values(Writer):
 
     def arguments(self) -> list[tuple[str, Any]]:
         """See `Writer`."""
-        buffer: Any = vc.Buff
         return [
             ("kept", buffer[self.sink.out_type]),
-            *zip(self.source.names, self.source.annotations, strict=True),
-            *zip(self.sink.names, self.sink.annotations, strict=True),
+            *self.source.parameters,
+            *self.sink.parameters,
         ]
 
     @property
@@ -286,8 +282,6 @@ class Indices(Writer):
 
     def arguments(self) -> list[tuple[str, Any]]:
         """See `Writer`."""
-        buffer: Any = vc.Buff
-        constant: Any = vc.Const
         results = [(f"indices{axis}", buffer[dtype.int64]) for axis in range(self.axes)]
         return [*results, *((f"length{axis}", constant[dtype.uint32]) for axis in range(1, self.axes))]
 

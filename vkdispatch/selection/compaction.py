@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, fitting, plain_source
 from vkdispatch.arrays.remembering import remembered
 from vkdispatch.arrays.waiting import agreed_size, read_queues
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
@@ -239,13 +239,11 @@ def is_countable(x: Operand) -> bool:
 
 @remembered
 def _flagging(decision: Decision, group: int) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     source = decision.source
     arguments = [
         ("flag_bits", buffer[dtype.uint32]),
         ("flag_sums", buffer[dtype.uint32]),
-        *zip(source.names, source.annotations, strict=True),
+        *source.parameters,
         *((f"view{i}_{view.name}", buffer[view]) for i, view in source.views),
         *((name, constant[dtype.uint32]) for name in ("flag_whole", "flag_rest", "flag_tiles")),
     ]
@@ -310,7 +308,7 @@ def _whole_tile(
 
 def summed(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the workgroup, known to its first invocation."""
-    subgroup = get_context().subgroup_size
+    subgroup = device_facts().subgroup
     part = vc.subgroup_add(value).to_register()
     count = max(1, group // subgroup)
     memory = vc.shared_buffer(dtype.uint32, count)
@@ -326,7 +324,7 @@ def summed(value: Any, lane: Any, group: int) -> Any:
 
 def summed_before(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the invocations of the workgroup before each."""
-    subgroup = get_context().subgroup_size
+    subgroup = device_facts().subgroup
     own = vc.subgroup_exclusive_add(value).to_register()
     count = max(1, group // subgroup)
     memory = vc.shared_buffer(dtype.uint32, count)
@@ -380,8 +378,6 @@ def compacted(
 
 @remembered
 def _writing(writer: Writer, group: int, summed: bool) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
     names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
         ("flag_bits", buffer[dtype.uint32]),
@@ -511,9 +507,6 @@ def rest(result: Any, starts: Any, groups: Any) -> Any:
 
 @remembered
 def _filling(kind: DType) -> ShaderFunction:
-    buffer: Any = vc.Buff
-    constant: Any = vc.Const
-
     def trace(result: Any, starts: Any, value: Any, groups: Any) -> None:
         with rest(result, starts, groups) as index:
             result[index] = value

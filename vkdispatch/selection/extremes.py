@@ -4,7 +4,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand
 from vkdispatch.arrays.remembering import remembered
@@ -60,7 +60,6 @@ def extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
 @remembered
 def _joining(kind: DType) -> ShaderFunction:
     """Return the kernel that puts two numbers into one buffer, which is waited for once."""
-    buffer: Any = vc.Buff
 
     def trace(both: Any, low: Any, high: Any) -> None:
         both[0] = low[0]

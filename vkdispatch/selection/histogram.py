@@ -8,7 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.elements import wide_type
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, traced
 from vkdispatch.arrays.mapping import identity_map
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
@@ -318,14 +318,13 @@ def _total() -> ReduceFunction:
 
 @remembered
 def _dividing(kind: DType, sink: Sink) -> ShaderFunction:
-    buffer: Any = vc.Buff
     arguments = [
         ("counts", buffer[dtype.float64]),
         ("edges", buffer[kind]),
         ("total", buffer[dtype.float64]),
         ("dense", buffer[sink.out_type]),
     ]
-    mapped = list(zip(sink.names, sink.annotations, strict=True))
+    mapped = sink.parameters
 
     def trace(counts: Any, edges: Any, total: Any, dense: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x

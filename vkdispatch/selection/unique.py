@@ -20,7 +20,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.clearing import cleared
-from vkdispatch.arrays.kernels import traced
+from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
@@ -253,7 +253,6 @@ class Heads(Writer):
 
     def arguments(self) -> list[tuple[str, Any]]:
         """See `Writer`."""
-        buffer: Any = vc.Buff
         asked = self.asked
         there = [
             ("unique_values", self.sink.out_type),
@@ -264,7 +263,7 @@ class Heads(Writer):
             *([("unique_inverse", dtype.int64)] if asked.inverse else []),
         ]
         own = [(name, buffer[kind]) for name, kind in there]
-        return [*own, *zip(self.sink.names, self.sink.annotations, strict=True)]
+        return [*own, *self.sink.parameters]
 
     def _split(self, variables: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
         names = [name for name, _ in self.arguments()]
@@ -303,7 +302,6 @@ def _counting(kind: DType, fixed: bool) -> ShaderFunction:
 
     `fixed`: there may be more counts than heads, or fewer; `starts` has the number of heads.
     """
-    buffer: Any = vc.Buff
 
     def trace(counts: Any, heads: Any, keys: Any, *starts: Any) -> None:
         index = vc.global_invocation_id().x
@@ -339,9 +337,6 @@ def _pad(found: _Found, starts: Buffer[Any], fill_value: Any, graph: CommandGrap
 @remembered
 def _padding(kind: DType) -> ShaderFunction:
     """Return the kernel that fills places with the first element."""
-    buffer: Any = vc.Buff
-
-    constant: Any = vc.Const
 
     def trace(values: Any, starts: Any, groups: Any) -> None:
         first = values[0].to_register()
