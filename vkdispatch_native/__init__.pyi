@@ -259,7 +259,7 @@ class Engine:
         """Counters since creation, by name.
 
         commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks,
-        allocations (of buffers and images, so far), idle_memory (bytes of dropped buffers, kept for later ones;
+        allocations (of buffers and images, so far), idle_memory (bytes of dropped buffers, kept for others;
         they are not part of device_memory).
         """
 
