@@ -224,7 +224,7 @@ def test_what_a_launch_has_found_is_nobody_elses(engine: native.Engine) -> None:
     array = Array(engine, values)
     made: list[Array] = []
 
-    def pack(_: int, value: object) -> bytes:
+    def pack(_: int, value: float) -> bytes:
         array._native.destroy()
         made.append(Array(engine, values + 1))
         return np.float32(value).tobytes()
