@@ -12,7 +12,7 @@ cdef extern from *:
 cdef extern from "<stdlib.h>" nogil:
     char* getenv(const char* name)
 
-DEF MOST_BOUND_CALLS = 1024  # of an engine; the oldest goes first
+DEF MOST_BOUND_CALLS = 1024  # of a context; what was used longest ago goes first
 DEF MOST_CONSTANT_BYTES = 1 << 20  # of what a call writes from the host
 DEF MOST_TRIES = 4  # recordings of a call that cannot be bound
 
@@ -532,6 +532,8 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
             parameters += (make(),)
         made = call.run(engine, natives, parameters)
         if made is not None:
+            if len(calls) > MOST_BOUND_CALLS // 2:  # what is used stays
+                calls[found_key] = calls.pop(found_key, call)
             return (call.finish(context, buffers, made),)
         calls.pop(found_key, None)
         return None

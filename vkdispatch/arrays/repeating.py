@@ -5,27 +5,42 @@ which arguments are one memory, and the context. What the first one gives to the
 makes, is bound to the buffers of the others. A call that waits for the device is never bound.
 """
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer, layout_of
 from vkdispatch.base.context import Context
+from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 # Of the context, the buffers among the arguments, and new memory.
 _Finish = Callable[[Any, list[Any], list[Any]], Any]
 
 native.set_repeated_types(Buffer, (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32))))
 
 
+def repeatable(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a part of a function on arrays that waits for nothing, where the whole may wait."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        result: _R = call_repeatedly(function, args, kwargs)
+        return result
+
+    return call
+
+
 def call_repeatedly(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool = False
 ) -> Any:
-    """Call a function on arrays, or do what an equal call came to; with `plain`, call it."""
-    found = None if plain else native.repeat(function, args, kwargs)
+    """Call a function on arrays, or do what an equal call came to; with `plain`, or in graphs, call it."""
+    found = None if plain or current.chosen is not None else native.repeat(function, args, kwargs)
     if found is None:
         return function(*args, **kwargs)
     if isinstance(found, tuple):
@@ -74,11 +89,13 @@ def _keep(recorder: native.CallRecorder, result: Any) -> None:
 
 
 def _nothing(*_: object) -> None:
-    """Stand in for what cannot be made."""
+    """Make no result."""
 
 
 def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
     """Return what makes a part of a result; None: it cannot be made."""
+    if result is None:
+        return _nothing
     if type(result) is not Buffer:
         return None
     for position, argument in enumerate(arguments):

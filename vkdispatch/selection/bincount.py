@@ -9,6 +9,7 @@ from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import output
+from vkdispatch.arrays.repeating import repeatable
 from vkdispatch.arrays.results import result
 from vkdispatch.arrays.waiting import agreed_size
 from vkdispatch.base import dtype
@@ -98,6 +99,7 @@ def _check(x: Any, weights: Any) -> Operand:
     return values
 
 
+@repeatable
 def _find_extremes(x: Any, weights: Any) -> Buffer[Any]:
     """Check the arrays, and return the extremes that decide how many counts there are; waits for nothing."""
     return extremes(_check(x, weights), None)
@@ -117,6 +119,7 @@ def _length(found: Buffer[Any], kind: DType, least: int) -> int:
     return agreed_size(sizes, "x", "size=")
 
 
+@repeatable
 def _counts(x: Any, weights: Any, bins: int, output_map: Any, graph: CommandGraph | None) -> Buffer[Any]:
     """Return so many counts, or sums of weights; waits for nothing."""
     values = operand(x, "x")

@@ -13,6 +13,7 @@ from vkdispatch.arrays.mapping import Source
 from vkdispatch.arrays.operand import Operand, operand, plain_source
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.repeating import repeatable
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
@@ -82,6 +83,7 @@ def compact(
     return kept, total(starts, graph)
 
 
+@repeatable
 def _count_kept(
     x: Any, condition: Any, size: int | None, output_map: Any, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
@@ -97,6 +99,7 @@ def _count_kept(
     return _decided(deciding, size, graph)
 
 
+@repeatable
 def _keep(
     x: Any,
     condition: Any,
@@ -158,6 +161,7 @@ def nonzero(
     return found
 
 
+@repeatable
 def _count_nonzero(x: Any, size: int | None, graph: CommandGraph | None) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the argument of `nonzero`, and return `bits` and `starts` of `Flags`; waits for nothing."""
     values = _deciding(x, "x")
@@ -166,6 +170,7 @@ def _count_nonzero(x: Any, size: int | None, graph: CommandGraph | None) -> tupl
     return _decided(values, size, graph)
 
 
+@repeatable
 def _indices(
     x: Any, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], ...]:

@@ -24,6 +24,7 @@ from vkdispatch.arrays.kernels import buffer, constant, traced
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, Sink, output
 from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.repeating import repeatable
 from vkdispatch.arrays.results import result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
@@ -101,12 +102,13 @@ def unique(
         size = checked_size(size)
     elif is_recorded(graph):
         raise UsageError("size: how many elements there are is not known in a graph; give size=")
-    asked = _Asked(bool(return_index), bool(return_inverse), bool(return_counts))
+    asks = (bool(return_index), bool(return_inverse), bool(return_counts))
     if getattr(x, "size", None) == 0:
-        return _of_nothing(x, asked, size, fill_value, output_map, graph)
-    runs = _count_runs(x, asked, bool(equal_nan), size, output_map, graph)
+        return _of_nothing(x, _Asked(*asks), size, fill_value, output_map, graph)
+    placed = bool(return_index or return_inverse)
+    runs = _count_runs(x, placed, bool(equal_nan), size, output_map, graph)
     count = flags_of(runs[0], runs[1], x.size).total("x") if size is None else size
-    found = _heads(x, asked, runs, count, size is not None, output_map, graph)
+    found = _Found(*_heads(x, asks, runs, count, size is not None, output_map, graph))
     if size:
         _pad(found, runs[1], fill_value, graph)
     return found.returned()
@@ -121,30 +123,35 @@ def _checked(x: Any, size: int | None, output_map: Any) -> tuple[Operand, Output
     return values, sink
 
 
+@repeatable
 def _count_runs(
-    x: Any, asked: "_Asked", equal_nan: bool, size: int | None, output_map: Any, graph: CommandGraph | None
+    x: Any, placed: bool, equal_nan: bool, size: int | None, output_map: Any, graph: CommandGraph | None
 ) -> _Runs:
-    """Check the arguments of `unique`, sort, and find the heads of runs; waits for nothing."""
+    """Check the arguments of `unique`, sort, `placed` with places, and find the heads of runs.
+
+    Waits for nothing.
+    """
     values, _ = _checked(x, size, output_map)
-    keys, positions = _sorted(values, asked.index or asked.inverse, graph)
+    keys, positions = _sorted(values, placed, graph)
     flags = flagged(operand(keys), graph, summed=size is not None, differs=True, equal_nan=equal_nan)
     return flags.bits, flags.starts, keys, positions
 
 
+@repeatable
 def _heads(
     x: Any,
-    asked: "_Asked",
+    asks: tuple[bool, bool, bool],
     runs: _Runs,
     count: int,
     fixed: bool,
     output_map: Any,
     graph: CommandGraph | None,
-) -> "_Found":
-    """Return the first so many elements, and what else is asked for; waits for nothing.
+) -> tuple[Buffer[Any], Buffer[Any] | None, Buffer[Any] | None, Buffer[Any] | None]:
+    """Return the first so many elements, and the index, inverse and counts that are asked for.
 
-    `fixed`: there may be more of them, or fewer.
+    Waits for nothing. `fixed`: there may be more elements, or fewer.
     """
-    values = operand(x, "x")
+    values, asked = operand(x, "x"), _Asked(*asks)
     bits, starts, keys, positions = runs
     sink = output(output_map, values.var_type, most=min(values.size, count))
     found = _results(values, asked, sink.out_type, count)
@@ -164,7 +171,7 @@ def _heads(
     if count and found.counts is not None:
         known = (starts,) if fixed else ()
         _counting(keys.var_type, fixed)(found.counts, heads, keys, *known, graph=graph)
-    return found
+    return found.values, found.index, found.inverse, found.counts
 
 
 @record
