@@ -1,12 +1,13 @@
 """What holds for the call of every function on arrays."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from vkdispatch.arrays.repeating import call_repeatedly
-from vkdispatch.base.context import Context, context_of, is_current, use_context
+from vkdispatch.base.context import Context, is_current, use_context
 from vkdispatch.base.errors import UsageError
+from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
 from vkdispatch.codegen.recording import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
@@ -31,7 +32,7 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             raise UsageError(f"{name}: a kernel cannot call a function on arrays; call it before, or after")
         if is_dummy():
             raise UsageError(f"{name}: kernels do not run on the dummy backend")
-        context = _context_of((*args, *kwargs.values()))
+        context = _context_of(args, kwargs)
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):
                 return function(*args, **kwargs)
@@ -50,15 +51,13 @@ def is_recorded(graph: CommandGraph | None) -> bool:
     return graph is not None or current.chosen is not None
 
 
-def _context_of(values: Iterable[object]) -> Context | None:
-    return context_of(_flat(values)) or next(
-        (value.context for value in _flat(values) if isinstance(value, MappedArray)), None
-    )
-
-
-def _flat(values: Iterable[object]) -> Iterator[object]:
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            yield from value
-        else:
-            yield value
+def _context_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Context | None:
+    """Return the context of the first buffer or graph among the arguments, else of the first mapped array."""
+    mapped: Context | None = None
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(each, Handle):
+                return each.context
+            if mapped is None and isinstance(each, MappedArray):
+                mapped = each.context
+    return mapped

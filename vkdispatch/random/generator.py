@@ -14,6 +14,7 @@ from vkdispatch.arrays.elements import integer_limits
 from vkdispatch.arrays.numbers import checked_int, checked_number, is_int
 from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
+from vkdispatch.arrays.remembering import call_remembered, remembered_exactly
 from vkdispatch.arrays.repeating import call_with_parameters
 from vkdispatch.arrays.results import result
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -227,7 +228,8 @@ class Generator:
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
         """
-        return self._uniform(0.0, 1.0, size, dtype, out, output_map, graph)
+        kind, numbers = call_remembered(_uniform_numbers, 0.0, 1.0, dtype)
+        return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
 
     @array_function
     def uniform(
@@ -252,17 +254,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        first, last = checked_number(low, "low"), checked_number(high, "high")
-        return self._uniform(first, last, size, dtype, out, output_map, graph)
-
-    def _uniform(self, low: float, high: float, size: Any, dtype: Any, *rest: Any) -> Buffer[Any]:
-        kind = checked_dtype(dtype, _FLOATS)
-        if not max(abs(low), abs(high), abs(high - low)) <= _LARGEST[kind]:
-            raise ArgumentValueError(
-                f"low, high: {low} and {high}, or their distance, are too large for {kind.name}"
-            )
-        numbers = () if (low, high) == (0.0, 1.0) else (low, high - low)
-        out, output_map, graph = rest
+        kind, numbers = call_remembered(_uniform_numbers, low, high, dtype)
         return self._drawn("uniform", kind, _BITS[kind], size, out, output_map, graph, numbers)
 
     @array_function
@@ -289,13 +281,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        kind = checked_dtype(dtype, _FLOATS)
-        loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
-        if scale < 0 or math.copysign(1.0, scale) < 0:
-            raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
-        if max(abs(loc), scale) > _LARGEST[kind]:
-            raise ArgumentValueError(f"loc, scale: {loc} and {scale} are too large for {kind.name}")
-        numbers = () if (loc, scale) == (0.0, 1.0) else (loc, scale)
+        kind, numbers = call_remembered(_normal_numbers, loc, scale, dtype)
         bits = 64 if kind is float64 else 32
         return self._drawn("normal", kind, bits, size, out, output_map, graph, numbers=numbers, pairs=True)
 
@@ -474,7 +460,7 @@ class Generator:
         rejecting: bool = False,
         pairs: bool = False,
     ) -> Buffer[Any]:
-        shape = checked_size(size, out)
+        shape = (size,) if type(size) is int and size >= 0 else checked_size(size, out)
         if out is None and output_map is None and graph is None and current.chosen is None:
             drawn = self._drawn_at_once(made, kind, bits, shape, numbers, rejecting, pairs)
             if drawn is not None:
@@ -551,3 +537,27 @@ class Generator:
         words = (*stream.counter(block), *stream.key)
         drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())
         return drawn
+
+
+@remembered_exactly
+def _uniform_numbers(low: Any, high: Any, dtype: Any) -> tuple[DType, tuple[float, ...]]:
+    """Return the dtype of uniform numbers, and what they are shifted and scaled by, if they are."""
+    first, last = checked_number(low, "low"), checked_number(high, "high")
+    kind = checked_dtype(dtype, _FLOATS)
+    if not max(abs(first), abs(last), abs(last - first)) <= _LARGEST[kind]:
+        raise ArgumentValueError(
+            f"low, high: {first} and {last}, or their distance, are too large for {kind.name}"
+        )
+    return kind, () if (first, last) == (0.0, 1.0) else (first, last - first)
+
+
+@remembered_exactly
+def _normal_numbers(loc: Any, scale: Any, dtype: Any) -> tuple[DType, tuple[float, ...]]:
+    """Return the dtype of normal numbers, and their mean and deviation, if they are not 0 and 1."""
+    kind = checked_dtype(dtype, _FLOATS)
+    loc, scale = checked_number(loc, "loc"), checked_number(scale, "scale")
+    if scale < 0 or math.copysign(1.0, scale) < 0:
+        raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
+    if max(abs(loc), scale) > _LARGEST[kind]:
+        raise ArgumentValueError(f"loc, scale: {loc} and {scale} are too large for {kind.name}")
+    return kind, () if (loc, scale) == (0.0, 1.0) else (loc, scale)

@@ -54,7 +54,8 @@ class Stream:
     def counter(self, block: int) -> tuple[int, ...]:
         """Return the words of the counter of a block."""
         mask = (1 << self.word_bits) - 1
-        return tuple(block >> self.word_bits * i & mask for i in range(4))
+        bits = self.word_bits
+        return block & mask, block >> bits & mask, block >> 2 * bits & mask, block >> 3 * bits & mask
 
 
 @record(eq=False)
