@@ -13,7 +13,7 @@ cdef extern from "<stdlib.h>" nogil:
     char* getenv(const char* name)
 
 DEF MOST_BOUND_CALLS = 1024  # of a context; what was used longest ago goes first
-DEF MOST_CONSTANT_BYTES = 1 << 20  # of what a call writes from the host
+DEF MOST_CONSTANT_BYTES = 1 << 16  # of what a call writes from the host
 DEF MOST_TRIES = 4  # recordings of a call that cannot be bound
 
 cdef enum StepKind:
@@ -130,28 +130,11 @@ cdef class BoundCall:
                 patch = &self.patches[i]
                 if not _pack_scalar(patch.code, <char*>&arguments[patch.offset], parameters[patch.number]):
                     return None
-        hold = engine.hold()
         try:
-            if not self.find_buffers(given, buffers):
-                return None
+            # before the hold: where there is no memory, what was given up comes back only while nobody holds
             for i in range(self.steps.size()):
                 step = &self.steps[i]
-                if step.kind == LAUNCH_STEP:
-                    for j in range(step.first_binding, step.first_binding + step.binding_count):
-                        bindings[j].buffer = buffers[self.binding_slots[j]]
-                    dispatch.plan = step.plan
-                    dispatch.groups = step.groups
-                    dispatch.bindings = bindings.data() + step.first_binding
-                    dispatch.binding_count = step.binding_count
-                    dispatch.arguments = block + step.first_argument
-                    dispatch.argument_size = step.argument_size
-                    dispatch.uniform_binding = step.uniform_binding
-                    if alone:
-                        crowded |= engine.append(dispatch, 0, 1)
-                    else:
-                        with nogil:
-                            crowded |= engine.append(dispatch, 0, last)
-                elif step.kind == CREATE_STEP:
+                if step.kind == CREATE_STEP:
                     buffer = engine.reuse_buffer(step.size, True)
                     if buffer == NULL:
                         with nogil:
@@ -161,15 +144,37 @@ cdef class BoundCall:
                         buffer.set_renewable()
                     if step.steady:
                         buffer.set_steady()
-                elif step.kind == COPY_STEP:
-                    with nogil:
-                        crowded |= engine.copy(buffers[step.slot][0], buffers[step.source][0], 0, last)
+            hold = engine.hold()
+            try:
+                if not self.find_buffers(given, buffers):
+                    return None
+                for i in range(self.steps.size()):
+                    step = &self.steps[i]
+                    if step.kind == LAUNCH_STEP:
+                        for j in range(step.first_binding, step.first_binding + step.binding_count):
+                            bindings[j].buffer = buffers[self.binding_slots[j]]
+                        dispatch.plan = step.plan
+                        dispatch.groups = step.groups
+                        dispatch.bindings = bindings.data() + step.first_binding
+                        dispatch.binding_count = step.binding_count
+                        dispatch.arguments = block + step.first_argument
+                        dispatch.argument_size = step.argument_size
+                        dispatch.uniform_binding = step.uniform_binding
+                        if alone:
+                            crowded |= engine.append(dispatch, 0, 1)
+                        else:
+                            with nogil:
+                                crowded |= engine.append(dispatch, 0, last)
+                    elif step.kind == COPY_STEP:
+                        with nogil:
+                            crowded |= engine.copy(buffers[step.slot][0], buffers[step.source][0], 0, last)
+            finally:
+                engine.let_go(hold)
             results = []
             for slot in self.results:
                 results.append(_wrap(owner, made[<size_t>slot]))
                 made[<size_t>slot] = NULL
         finally:
-            engine.let_go(hold)
             for i in range(made.size()):
                 if made[i] != NULL:
                     engine.retire(made[i])
@@ -454,7 +459,7 @@ cdef bint _describe(object value, list key, list buffers) except -1:
                 key.append(i)
                 break
         buffers.append(value)
-        return value.size > 0 and not value.is_external
+        return value.size > 0 and not value.is_external and not value.destroyed
     if value is None or kind is str:
         key.append(value)
         return True

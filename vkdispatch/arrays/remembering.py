@@ -26,5 +26,5 @@ def call_remembered(function: Callable[..., _Result], *args: Any) -> _Result:
     for each in args:
         plain = type(each) is int or isinstance(each, type) or (type(each) is float and each != 0)
         if not plain and not (type(each) is float and math.copysign(1.0, each) > 0):
-            return getattr(function, "__wrapped__", function)(*args)  # type: ignore[no-any-return]
+            return getattr(function, "__wrapped__", function)(*args)
     return function(*args)

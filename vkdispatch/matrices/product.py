@@ -1,6 +1,5 @@
 """`vd.matmul`."""
 
-from contextlib import ExitStack
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
@@ -11,7 +10,7 @@ from vkdispatch.arrays.operand import Operand, operand
 from vkdispatch.arrays.output import Output, output
 from vkdispatch.arrays.promotion import promoted
 from vkdispatch.arrays.results import result
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -20,7 +19,6 @@ from vkdispatch.matrices.arithmetic import check_numbers, sum_type
 from vkdispatch.matrices.factors import Sizes
 from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
 from vkdispatch.matrices.plans import Asked, Plan, plan_for
-from vkdispatch.matrices.scratch import scratch_for
 from vkdispatch.shader.map import MappedArray
 
 _MOST = 0xFFFFFFFF
@@ -104,16 +102,15 @@ def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[
         assert plan.kernel is not None
         plan.kernel(buffer, *plan.numbers, *_operands(a, b, plan), *rest, graph=graph)
         return
-    with ExitStack() as lent:
-        operands = _operands(a, b, plan) if plan.words is None else _words(a, b, plan, graph, lent)
-        if plan.parts is None:
-            assert plan.kernel is not None
-            plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
-            return
-        scratch = lent.enter_context(scratch_for(plan.splits * buffer.size, asked.kind, graph))
-        if plan.kernel is not None:
-            plan.kernel(scratch, *plan.numbers, *operands, graph=graph)
-        plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
+    operands = _operands(a, b, plan) if plan.words is None else _words(a, b, plan, graph)
+    if plan.parts is None:
+        assert plan.kernel is not None
+        plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
+        return
+    scratch: Buffer[Any] = function_buffer(plan.splits * buffer.size, asked.kind, context=buffer.context)
+    if plan.kernel is not None:
+        plan.kernel(scratch, *plan.numbers, *operands, graph=graph)
+    plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
 
 
 def _operands(a: Operand, b: Operand, plan: Plan) -> list[Any]:
@@ -122,7 +119,7 @@ def _operands(a: Operand, b: Operand, plan: Plan) -> list[Any]:
     return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
 
 
-def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None, lent: ExitStack) -> list[Any]:
+def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
     """Return the operands with rows of whole words: as they are, or in scratch buffers."""
     sizes, asked = plan.asked.sizes, plan.asked
     of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
@@ -136,7 +133,7 @@ def _words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None, lent:
             found.append(array.arguments[0])
             continue
         count = matrices * sides[0] * words_across(sides[1])
-        target = lent.enter_context(scratch_for(count, uvec4, graph))
+        target: Buffer[Any] = function_buffer(count, uvec4, context=array.context)
         queue_words(array, plan.words, count, sides[1], target, graph)
         found.append(target)
     return found
