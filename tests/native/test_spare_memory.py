@@ -230,7 +230,7 @@ def test_what_a_launch_has_found_is_nobody_elses(engine: native.Engine) -> None:
         return np.float32(value).tobytes()
 
     plan = native.Plan(engine, native.compile_glsl(AFFINE), [1], 16, "affine")
-    slots = [("buffer", 0, -1, True, True), ("value", 12, 4)]
+    slots = [native.BufferSlot(binding=0), native.ValueSlot(offset=12, size=4)]
     launcher = native.Launcher(engine, plan, slots, 16, -1, 0, -1, (64, 1, 1), (65535,) * 3, pack)
     assert launcher.launch((array, 2.0), 64, False)
     engine.wait_idle()
