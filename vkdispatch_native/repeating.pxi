@@ -507,6 +507,7 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
     for item in args:
         if not _describe(item, key, buffers):
             return None
+    key.append(len(args))  # what follows is not by position
     for name, item in kwargs.items():
         key.append(name)
         if not _describe(item, key, buffers):
