@@ -3,6 +3,7 @@
 #include <chrono>
 #include <iterator>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -253,6 +254,14 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   if (shared_.timeout_ns != 0 && timeline_.completed() >= batch->value - 1) {
     watched_since_ = host_now();  // it begins at once
   }
+  started_images_.erase(std::remove_if(started_images_.begin(), started_images_.end(),
+                                       [this](const Image* image) { return !image->unstarted(index_); }),
+                        started_images_.end());
+  // Once it is submitted the device may be done with it, and other threads destroy what it has used.
+  std::optional<Graveyard::Pause> pause;
+  if (!started_images_.empty()) {
+    pause.emplace(graveyard_);
+  }
   VkResult result = VK_SUCCESS;
   {
     std::lock_guard lock(*handle_.mutex);
@@ -265,11 +274,10 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
   }
   check(result, "vkQueueSubmit");
   for (Image* image : started_images_) {
-    if (image->unstarted(index_)) {
-      image->set_unstarted(index_, false);
-      shared_.unstarted_images.fetch_sub(1);
-    }
+    image->set_unstarted(index_, false);
+    shared_.unstarted_images.fetch_sub(1);
   }
+  pause.reset();
   if (timed) {
     std::lock_guard lock(shared_.timings.mutex);
     shared_.timings.submits.push_back({slot_, value, size, begin, host_now()});
