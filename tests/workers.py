@@ -34,7 +34,7 @@ class Worker:
     ending = signal.SIGKILL
 
     def __init__(self, command: Sequence[str], **settings: Any) -> None:
-        """Start a process; `settings` are those of `subprocess.Popen`."""
+        """Start a process. `settings` are passed to `subprocess.Popen`."""
         self.command = command
         self.settings: dict[str, Any] = {"stderr": subprocess.DEVNULL, **settings}
         self.task: Any = None

@@ -283,8 +283,9 @@ def image_writes() -> Steps:
 class FarAhead:
     """A wait: more launches than there is room for. `count` is how many have returned."""
 
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    def __init__(self) -> None:
+        self.data = zeros()
+        add_one(self.data)
         self.count = 0
 
     def __call__(self, begin: Begin) -> None:
@@ -296,12 +297,10 @@ class FarAhead:
 
 
 def eager_launches_far_ahead() -> Steps:
-    data = zeros()
-    add_one(data)
+    far_ahead = FarAhead()
     yield None
-    far_ahead = FarAhead(data)
     yield far_ahead
-    count = far_ahead.count
+    data, count = far_ahead.data, far_ahead.count
     assert count >= AHEAD - 10, count
     found = data.read(0)
     # the call that was interrupted took place, or it did not
@@ -529,12 +528,10 @@ def event_of_all_queues() -> Steps:
 
 
 def all_queues_far_ahead() -> Steps:
-    data = zeros()
-    add_one(data)
+    far_ahead = FarAhead()
     yield None
-    far_ahead = FarAhead(data)
     yield far_ahead
-    count = far_ahead.count
+    data, count = far_ahead.data, far_ahead.count
     for found in data.read():
         assert found[0] in (1 + count, 2 + count), (found[0], count)
         expect(found, found[0])

@@ -54,7 +54,7 @@ def check_flow(module: Module, widths: dict[int, int], refuse: Refuse) -> None:
         if instruction.opcode == spirv.FUNCTION:
             functions.append([])
             everywhere.add(instruction.operands[1])
-        if functions and not _all_end(functions):
+        if functions and not _is_last_complete(functions):
             functions[-1].append(instruction)
         elif not functions:
             everywhere.update(_definitions(instruction))
@@ -94,7 +94,7 @@ def _check_calls(functions: list[list[Instruction]], refuse: Refuse) -> None:
                 begun.add(call.operands[2])
 
 
-def _all_end(functions: list[list[Instruction]]) -> bool:
+def _is_last_complete(functions: list[list[Instruction]]) -> bool:
     return bool(functions[-1]) and functions[-1][-1].opcode == spirv.FUNCTION_END
 
 
