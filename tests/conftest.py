@@ -13,6 +13,8 @@ import hypothesis
 import pytest
 
 import vkdispatch_native as native
+from vkdispatch.arrays import facts
+from vkdispatch.base import context as base_context
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
@@ -104,8 +106,17 @@ class _Patch(pytest.MonkeyPatch):
 
 
 def _forget_calls() -> None:
-    if is_context_initialized():
-        get_context().calls.clear()
+    current = base_context._chosen.context or base_context._context
+    if current is None:
+        return
+    current.calls.clear()
+    known = current.kept.get(facts._KEPT)
+    if known is not None and _values(known) != _values(facts._gathered(current)):
+        del current.kept[facts._KEPT]
+
+
+def _values(known: facts.DeviceFacts) -> list[Any]:
+    return [getattr(known, name) for name in facts.DeviceFacts.__match_args__]
 
 
 @pytest.fixture

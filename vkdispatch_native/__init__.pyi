@@ -261,8 +261,11 @@ class Engine:
     def journal(self, queue: int) -> tuple[bool, bytes]:
         """Return the journal of a queue, and whether nothing that the queue was given adds to it any more."""
 
-    def note_of(self, ticket: int, queue: int) -> tuple[Any, int]:
-        """Return the note of a ticket, and the first batch that its kernel can have been in."""
+    def note_of(self, ticket: int, queue: int) -> tuple[Any, dict[int, int]]:
+        """Return the note of a ticket, and the first batch of each slot that what it did can have been in.
+
+        Slots are a queue's own, and those for its copies.
+        """
 
     def see_journal(self, queue: int, notes: int) -> None:
         """Note that so many notes of a queue were looked at."""
@@ -644,10 +647,10 @@ def forbid_repeating() -> None:
 def refuse_repeating(recorder: CallRecorder) -> None:
     """Do the same for a call that is over."""
 
-def set_repeated_types(buffer: type, arrays: Sequence[type], plain: Sequence[type]) -> None:
+def set_repeated_types(buffers: Sequence[type], arrays: Sequence[type], plain: Sequence[type]) -> None:
     """Say which arguments calls can be told apart by.
 
-    buffer: the class of buffers.
+    buffers: the classes of buffers, the most frequent first.
     arrays: classes with a `mapping`, by which they are equal, and `arguments`.
     plain: classes whose objects are equal where calls are.
     """

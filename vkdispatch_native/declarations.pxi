@@ -411,7 +411,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void set_waiting(cbool waiting)
         void see(size_t queue, uint32_t notes)
         const uint32_t* words(size_t queue)
-        uint64_t point(uint32_t ticket, size_t queue)
+        uint64_t point(uint32_t ticket, size_t slot)
         void renew(int half)
     cdef size_t JOURNAL_WORDS "vkd::Journal::kWords"
     cdef size_t JOURNAL_TICKETS "vkd::Journal::kTickets"

@@ -262,7 +262,7 @@ Buffer* Engine::create_journal() {
   }
   const VkDeviceSize size = Journal::kWords * sizeof(uint32_t);
   Buffer* buffer = create([&] { return std::make_unique<Buffer>(queue_devices_, size, Buffer::Notes{}); });
-  own_journal_ = std::make_unique<Journal>(*buffer);
+  own_journal_ = std::make_unique<Journal>(*buffer, slot_count());
   journal_.store(own_journal_.get(), std::memory_order_release);
   return buffer;
 }
@@ -279,7 +279,9 @@ uint32_t Engine::take_ticket() {
   const Use use(*this);
   Journal* notes = journal();
   return notes == nullptr ? 0
-                          : notes->take([this](size_t queue) { return queues_[queue]->next_point(); });
+                          : notes->take([this](size_t slot) {
+                              return has_queue(slot) ? queue_at(slot).next_point() : kForever;
+                            });
 }
 
 int Engine::stale_tickets() {

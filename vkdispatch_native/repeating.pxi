@@ -431,13 +431,15 @@ def refuse_repeating(CallRecorder recorder not None):
 
 
 cdef object _buffer_type = None
+cdef tuple _buffer_types = ()
 cdef tuple _array_types = ()  # with arguments of their own
 cdef frozenset _plain_types = frozenset()
 
 
-def set_repeated_types(buffer, arrays, plain):
-    global _buffer_type, _array_types, _plain_types
-    _buffer_type = buffer
+def set_repeated_types(buffers, arrays, plain):
+    global _buffer_type, _buffer_types, _array_types, _plain_types
+    _buffer_types = tuple(buffers)
+    _buffer_type = _buffer_types[0]
     _array_types = tuple(arrays)
     _plain_types = frozenset(plain)
 
@@ -447,13 +449,14 @@ cdef bint _describe(object value, list key, list buffers) except -1:
     cdef double number
     cdef int64_t bits
     kind = type(value)
-    if kind is _buffer_type:
+    if kind is _buffer_type or kind in _buffer_types:
         if type(value._native) is not Buffer:
             return False
         key.append(kind)
         key.append(value.shape)
         key.append(value.var_type)
         key.append(value.is_writable)
+        key.append(value._order)
         for i in range(len(buffers)):  # which arguments are one memory
             if buffers[i]._native is value._native:
                 key.append(i)

@@ -443,12 +443,11 @@ cdef class Engine:
 
     cdef int tell(self, size_t slot, uint64_t value) except -1:
         cdef CppEngine* engine = self.ptr.get()
-        cdef size_t queue = slot % engine.queue_count()
         callback = self.on_found
-        if slot != queue or value == FOREVER:
-            value = engine.completed(queue)
+        if value == FOREVER:
+            value = engine.completed(slot)
         if callback is not None:
-            callback(self, queue, value)
+            callback(self, slot, value)
         return 0
 
     def tell_all(self):
@@ -487,7 +486,10 @@ cdef class Engine:
         return complete, (<const char*>journal.words(queue))[: JOURNAL_WORDS * 4]
 
     def note_of(self, uint32_t ticket, size_t queue):
-        return self.notes[ticket], self.ptr.get().journal().point(ticket, queue)
+        cdef CppEngine* engine = self.ptr.get()
+        cdef size_t slot
+        slots = range(queue, SLOTS_PER_QUEUE * engine.queue_count(), engine.queue_count())
+        return self.notes[ticket], {slot: engine.journal().point(ticket, slot) for slot in slots}
 
     def see_journal(self, size_t queue, uint32_t notes):
         self.ptr.get().journal().see(queue, notes)

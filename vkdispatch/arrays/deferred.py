@@ -205,18 +205,19 @@ class _Findings:
         self._by_ticket: dict[int, _Finding] = {}
         self._open: list[_Finding] = []
 
-    def tell(self, engine: native.Engine, queue: int, value: int) -> None:
-        """Raise what a queue found up to a batch, if the running thread has not been told of it."""
+    def tell(self, engine: native.Engine, slot: int, value: int) -> None:
+        """Raise what was found up to a batch of a slot (see `note_of`), unless this thread was told of it."""
         from threading import current_thread  # few programs come here, and all would pay for the import
         from threading import enumerate as running_threads
 
         thread, running = current_thread(), running_threads()
         with self._lock:
             words = self._look(engine)
+            queue = slot % self._queue_count
             mine = [
                 each
                 for each in self._open
-                if each.concerns(thread) and each.points.get(queue, value + 1) <= value
+                if each.concerns(thread) and each.points.get(slot, value + 1) <= value
             ]
             for finding in mine:
                 if finding.detail is None:
@@ -253,11 +254,11 @@ class _Findings:
             words: _Words = np.frombuffer(octets, np.uint32)
             journals.append(words)
             for ticket in map(int, np.flatnonzero(words[1:_TICKETS] != _NONE) + 1):
-                note, point = engine.note_of(ticket, queue)
+                note, points = engine.note_of(ticket, queue)
                 if ticket not in self._by_ticket:
                     finding = self._by_ticket[ticket] = _Finding(note)
                     self._open.append(finding)
-                self._by_ticket[ticket].points.setdefault(queue, point)
+                self._by_ticket[ticket].points.update(points)
             if complete:
                 engine.see_journal(queue, int(words[0]))
         return journals

@@ -14,6 +14,7 @@ import numpy as np
 import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer, layout_of
 from vkdispatch.base.context import Context
+from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 
@@ -22,7 +23,9 @@ _R = TypeVar("_R")
 # Of the context, the buffers among the arguments, and new memory.
 _Finish = Callable[[Any, list[Any], list[Any]], Any]
 
-native.set_repeated_types(Buffer, (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32))))
+native.set_repeated_types(
+    (Buffer, RFFTBuffer), (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32)))
+)
 
 
 def repeatable(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -96,11 +99,11 @@ def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Fi
     """Return what makes a part of a result; None: it cannot be made."""
     if result is None:
         return _nothing
-    if type(result) is not Buffer:
-        return None
     for position, argument in enumerate(arguments):
         if argument is result:
             return lambda context, given, memory: given[position]
+    if type(result) is not Buffer or result._order is not None:
+        return None
     number, layout = len(made), layout_of(result.shape, result.var_type)
     made.append(result)
 

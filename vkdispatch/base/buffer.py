@@ -87,6 +87,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
     cuda_source = None
     cuda_array_stream = None
     _base: "Buffer[Any] | None" = None  # whose memory a view shows
+    _order: object = None  # where elements do not lie by `shape`: what calls tell that by, hashable
 
     @overload
     def __init__(

@@ -52,7 +52,7 @@ class RFFTBuffer(Buffer[Any]):
         if not real_shape:
             raise ArgumentValueError("shape: a real FFT needs at least one axis, got ()")
         super().__init__((*real_shape[:-1], real_shape[-1] // 2 + 1), fourier_type, context=context)
-        self.real_shape = real_shape
+        self.real_shape = self._order = real_shape
         self.fourier_shape = self.shape
         self.real_type = dtype.component_type(fourier_type)
 

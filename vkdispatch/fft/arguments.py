@@ -4,14 +4,22 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import vkdispatch_native as native
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.shader_function import ShaderFunction
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def show(kernel: ShaderFunction) -> None:
+    """Print a kernel, each time that a call asks for it."""
+    native.forbid_repeating()
+    print(kernel)
 
 
 def takes_options(*names: str) -> Callable[[_Function], _Function]:

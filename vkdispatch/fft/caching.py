@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.fft.convolution import clear_convolutions
 from vkdispatch.fft.plane_convolution import cached_plane_convolution
-from vkdispatch.fft.ready import forget
 from vkdispatch.fft.shaders import cached_fft_kernel, cached_plane_kernel
 
 
@@ -24,4 +24,5 @@ def cache_clear() -> None:
     cached_plane_kernel.cache_clear()
     cached_plane_convolution.cache_clear()
     clear_convolutions()
-    forget()
+    if is_context_initialized():
+        get_context().calls.clear()

@@ -4,9 +4,9 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from vkdispatch.arrays.aliasing import check_apart
+from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex
@@ -19,6 +19,7 @@ from vkdispatch.fft.arguments import (
     require_count,
     require_rfft_buffer,
     require_room,
+    show,
 )
 from vkdispatch.fft.config import plan_pass
 from vkdispatch.fft.convolution import (
@@ -40,7 +41,6 @@ from vkdispatch.fft.functions import (
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.plane_convolution import PlaneConvolution, plane_convolution
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
-from vkdispatch.fft.ready import find, kinds, remember
 from vkdispatch.fft.shaders import Transform
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape
 from vkdispatch.shader.map import MappingFunction
@@ -48,10 +48,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# What `transpose` made: a kernel can be of use only where the same invocations have the same values.
-_transposed: "WeakKeyDictionary[Buffer[Any], object]" = WeakKeyDictionary()
 
-
+@array_function
 def convolve(
     *buffers: Any,
     kernel_map: MappingFunction | None = None,
@@ -109,25 +107,6 @@ def convolve(
     AxisError
         There is no such axis.
     """
-    given = (
-        axis,
-        type(axis),  # True and 1.0 would find what 1 came to
-        normalize,
-        kernel_num,
-        type(kernel_num),
-        transposed_kernel,
-        kernel_inner_only,
-        buffer_shape,
-        input_signal_range,
-    )
-    types = (input_map, output_map, kernel_map, output_type, input_type, kernel_type, compute_type)
-    key = ("convolve", kinds(buffers), given, types)
-    if not print_shader and (ready := find(key)) is not None:
-        fits = not transposed_kernel or kernel_map is not None
-        _check_apart(buffers, input_map, output_map)
-        if fits or _transposed.get(buffers[-1], ready.layout) == ready.layout:
-            ready.kernels[0](*buffers, graph=graph)
-            return
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     kernel_map = checked_map(kernel_map, "kernel_map")
     if not buffers:
@@ -183,9 +162,8 @@ def convolve(
     _check_apart(buffers, input_map, output_map)
     kernel = convolution_kernel(spec)
     if print_shader:
-        print(kernel)
+        show(kernel)
     kernel(*buffers, graph=graph)
-    remember(key, [kernel], _layout_of(spec) if transposed_kernel else None)
 
 
 def _check_apart(
@@ -212,6 +190,7 @@ def _takes_kernel_arguments(function: _Function) -> _Function:
     return cast(_Function, call)
 
 
+@array_function
 @_takes_kernel_arguments
 def convolve2D(  # noqa: N802
     buffer: Any,
@@ -270,7 +249,7 @@ def convolve2D(  # noqa: N802
         once = _in_one_kernel(shape, buffer, kernel, bool(kernel_inner_only), bool(normalize), compute_type)
         if once is not None:
             if print_shader:
-                print(once)
+                show(once)
             once(buffer, kernel, graph=graph)
             return
     kind = output_type or input_type
@@ -332,6 +311,7 @@ def _in_one_kernel(
     )
 
 
+@array_function
 @_takes_kernel_arguments
 def convolve2DR(  # noqa: N802
     buffer: RFFTBuffer,
@@ -484,22 +464,22 @@ def transpose(
         require_room(target, elements, written, "out_buffer")
     kernel = make_transpose_shader(shape, axis, kernel_inner_only, read, written, compute_type)
     if print_shader:
-        print(kernel)
+        show(kernel)
     kernel(target, source, graph=graph)
-    _transposed[target] = _layout_of(spec)
+    target._order = _layout_of(spec)
     return target
 
 
 def _layout_of(spec: Convolution) -> object:
-    """Return what tells one transposed layout from another."""
+    """Return what tells one transposed layout from another: which invocations have which values."""
     signal = spec.transform
     plan = plan_pass(signal.shape, signal.axis, signal.compute_type)
-    return None if plan is None else (plan_back(plan).split, plan.grid, spec.kernel_inner_only)
+    return ("transposed",) if plan is None else (plan_back(plan).split, plan.grid, spec.kernel_inner_only)
 
 
 def _require_layout(buffer: Buffer[Any], spec: Convolution) -> None:
     """Raise ValueError for a kernel that was transposed for another convolution, as far as we know."""
-    if buffer in _transposed and _transposed[buffer] != _layout_of(spec):
+    if buffer._order is not None and buffer._order != _layout_of(spec):
         signal = spec.transform
         raise ArgumentValueError(
             "transposed_kernel: the kernel was transposed for another convolution; call vd.fft.transpose "

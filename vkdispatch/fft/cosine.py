@@ -6,6 +6,7 @@ from typing import Any
 
 from vkdispatch.arrays.aliasing import is_same_memory
 from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.numbers import checked_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float16, float32, float64
@@ -21,6 +22,7 @@ from vkdispatch.shader.copying import copyto
 _INVERSE_TYPE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
+@array_function
 def dct(
     buffer: Buffer[Any],
     type: int = 2,
@@ -76,6 +78,7 @@ def dct(
     return cosine_transform("dct", buffer, type, (axis,), False, *options, name="axis")
 
 
+@array_function
 def idct(
     buffer: Buffer[Any],
     type: int = 2,
@@ -93,6 +96,7 @@ def idct(
     return cosine_transform("dct", buffer, type, (axis,), True, *options, name="axis")
 
 
+@array_function
 def dst(
     buffer: Buffer[Any],
     type: int = 2,
@@ -114,6 +118,7 @@ def dst(
     return cosine_transform("dst", buffer, type, (axis,), False, *options, name="axis")
 
 
+@array_function
 def idst(
     buffer: Buffer[Any],
     type: int = 2,
@@ -131,6 +136,7 @@ def idst(
     return cosine_transform("dst", buffer, type, (axis,), True, *options, name="axis")
 
 
+@array_function
 def dctn(
     buffer: Buffer[Any],
     type: int = 2,
@@ -151,6 +157,7 @@ def dctn(
     return cosine_transform("dct", buffer, type, axes, False, *options)
 
 
+@array_function
 def idctn(
     buffer: Buffer[Any],
     type: int = 2,
@@ -168,6 +175,7 @@ def idctn(
     return cosine_transform("dct", buffer, type, axes, True, *options)
 
 
+@array_function
 def dstn(
     buffer: Buffer[Any],
     type: int = 2,
@@ -185,6 +193,7 @@ def dstn(
     return cosine_transform("dst", buffer, type, axes, False, *options)
 
 
+@array_function
 def idstn(
     buffer: Buffer[Any],
     type: int = 2,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
@@ -15,17 +16,18 @@ from vkdispatch.fft.arguments import (
     require_count,
     require_rfft_buffer,
     require_room,
+    show,
     takes_options,
 )
 from vkdispatch.fft.io import checked_map
 from vkdispatch.fft.norms import Norm, scaling
 from vkdispatch.fft.precision import choose_compute_type, ensure_supported_complex_precision
-from vkdispatch.fft.ready import find, kinds, remember
 from vkdispatch.fft.shaders import Transform, fft_kernel, plane_kernel
 from vkdispatch.fft.shapes import SignalRange, checked_axis, checked_range, checked_shape, require_neighbours
 from vkdispatch.shader.map import MappingFunction
 
 
+@array_function
 def fft(
     *buffers: Any,
     buffer_shape: Sequence[int] | None = None,
@@ -86,13 +88,6 @@ def fft(
     AxisError
         There is no such axis.
     """
-    # True and 1.0 would find what 1 came to
-    given = (axis, type(axis), inverse, normalize_inverse, norm, r2c, buffer_shape, input_signal_range)
-    types = (input_map, output_map, output_type, input_type, compute_type)
-    key = ("fft", kinds(buffers), given, types)
-    if not print_shader and (ready := find(key)) is not None:
-        ready.kernels[0](*buffers, graph=graph)
-        return
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     if not buffers:
         raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
@@ -116,7 +111,7 @@ def fft(
         checked_range(input_signal_range, shape[axis]),
         scale=scale,
     )
-    remember(key, [_launch("fft", spec, buffers, graph, print_shader)])
+    _launch("fft", spec, buffers, graph, print_shader)
 
 
 def _shape_and_axis(
@@ -131,8 +126,8 @@ def _shape_and_axis(
     return shape, checked_axis(axis, len(shape))
 
 
-def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph | None, shown: bool) -> Any:
-    """Check a transform's arguments, record or queue its kernel, and return that."""
+def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph | None, shown: bool) -> None:
+    """Check a transform's arguments, and record or queue its kernel."""
     written, read = argument_count(spec.output_map), argument_count(spec.input_map)
     if spec.input_map is None and spec.output_map is None and not spec.separate:
         require_count(who, args, [("buffer", 1)])
@@ -147,9 +142,8 @@ def _launch(who: str, spec: Transform, args: Sequence[Any], graph: CommandGraph 
         require_room(args[-1], elements, spec.input_type, "input buffer")
     kernel = fft_kernel(spec)
     if shown:
-        print(kernel)
+        show(kernel)
     kernel(*args, graph=graph)
-    return kernel
 
 
 def _resolve_output_precision(
@@ -223,6 +217,7 @@ def _resolve_compute_precision(compute_type: DType | None, *io_types: DType | No
     "input_type",
     "compute_type",
 )
+@array_function
 def ifft(
     *buffers: Any,
     graph: CommandGraph | None = None,
@@ -277,12 +272,6 @@ def _transform_axes(
     norm: Norm | None,
 ) -> None:
     """Transform the last `count` axes of data that has at most `most`; maps go to the first and last pass."""
-    plain = input_map is None and output_map is None
-    key = (who, kinds(buffers), normalize, norm, buffer_shape, output_type, input_type, compute_type)
-    if plain and not shown and (ready := find(key)) is not None:
-        for kernel in ready.kernels:
-            kernel(*buffers, graph=graph)
-        return
     input_map, output_map = checked_map(input_map, "input_map"), checked_map(output_map, "output_map")
     if not buffers:
         raise ArgumentValueError("buffers: a transform needs at least one buffer, got none")
@@ -308,21 +297,18 @@ def _transform_axes(
         kernel = plane_kernel(shape, inverse, divided, written, kind, scale)
         if kernel is not None:
             require_room(buffers[0], math.prod(shape), written, "output buffer")
-            kernels = []
             for axis in range(len(shape) - count, len(shape) - 2):
                 divided, scale = scaling(norm, inverse, normalize, shape[axis])
                 same = (None, None, written, written, kind, None)
                 spec = Transform(shape, axis, inverse, divided, False, *same, scale=scale)
-                kernels.append(_launch(who, spec, buffers, graph, shown))
+                _launch(who, spec, buffers, graph, shown)
             if shown:
-                print(kernel)
+                show(kernel)
             kernel(*buffers, graph=graph)
-            remember(key, [*kernels, kernel])
             return
     # what lies between the first pass and the last
     middle: Any = outputs[0] if output_map is None else function_buffer(shape, kind)
     held = written if written is not None else kind
-    kernels = []
     for step in range(count):
         first, last = step == 0, step == count - 1
         reads = input_map if first else None
@@ -348,14 +334,13 @@ def _transform_axes(
             scale=scale,
         )
         in_place = reads is None and writes is None and not apart
-        kernels.append(_launch(who, spec, target if in_place else [*target, *source], graph, shown))
-    if plain:
-        remember(key, kernels)
+        _launch(who, spec, target if in_place else [*target, *source], graph, shown)
 
 
 _OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")
 
 
+@array_function
 @takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
 def fft2(
     *buffers: Any,
@@ -390,6 +375,7 @@ def fft2(
     _transform_axes("fft2", buffers, 2, 3, False, True, graph, print_shader, *maps)
 
 
+@array_function
 @takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
 def fft3(
     *buffers: Any,
@@ -408,6 +394,7 @@ def fft3(
     _transform_axes("fft3", buffers, 3, 3, False, True, graph, print_shader, *maps)
 
 
+@array_function
 @takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
 def ifft2(
     *buffers: Any,
@@ -427,6 +414,7 @@ def ifft2(
     _transform_axes("ifft2", buffers, 2, 3, True, bool(normalize), graph, print_shader, *maps)
 
 
+@array_function
 @takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
 def ifft3(
     *buffers: Any,
@@ -449,6 +437,7 @@ def ifft3(
 # ---- real transforms -------------------------------------------------------------------------------
 
 
+@array_function
 def rfft(
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
@@ -478,6 +467,7 @@ def rfft(
     fft(buffer, buffer_shape=shape, r2c=True, norm=norm, **options)
 
 
+@array_function
 def irfft(
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
@@ -528,6 +518,7 @@ def _real_transform(
         irfft(buffer, normalize=normalize, norm=norm, **options)
 
 
+@array_function
 def rfft2(
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
@@ -539,6 +530,7 @@ def rfft2(
     _real_transform("rfft2", buffer, 2, False, True, graph, print_shader, compute_type, norm)
 
 
+@array_function
 def rfft3(
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
@@ -550,6 +542,7 @@ def rfft3(
     _real_transform("rfft3", buffer, 3, False, True, graph, print_shader, compute_type, norm)
 
 
+@array_function
 def irfft2(
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
@@ -562,6 +555,7 @@ def irfft2(
     _real_transform("irfft2", buffer, 2, True, bool(normalize), graph, print_shader, compute_type, norm)
 
 
+@array_function
 def irfft3(
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,

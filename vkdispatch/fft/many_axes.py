@@ -5,6 +5,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.axes import checked_axes
+from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
@@ -18,6 +19,7 @@ from vkdispatch.fft.shapes import checked_shape
 from vkdispatch.shader.map import MappingFunction, map
 
 
+@array_function
 def fftn(
     buffer: Buffer[Any],
     axes: Sequence[int] | int | None = None,
@@ -53,6 +55,7 @@ def fftn(
     _many(buffer, axes, norm, False, graph, print_shader, compute_type, buffer_shape)
 
 
+@array_function
 def ifftn(
     buffer: Buffer[Any],
     axes: Sequence[int] | int | None = None,
@@ -98,6 +101,7 @@ def _many(
         )
 
 
+@array_function
 def rfftn(
     buffer: RFFTBuffer,
     axes: Sequence[int] | int | None = None,
@@ -138,6 +142,7 @@ def rfftn(
         fft(buffer, axis=axis, **options)
 
 
+@array_function
 def irfftn(
     buffer: RFFTBuffer,
     axes: Sequence[int] | int | None = None,
@@ -170,6 +175,7 @@ def _real_axes(buffer: Any, axes: Any) -> tuple[int, ...]:
 # ---- spectra that are real ---------------------------------------------------------------------------
 
 
+@array_function
 def hfft(
     buffer: RFFTBuffer,
     norm: Norm | None = None,
@@ -210,6 +216,7 @@ def hfft(
     )
 
 
+@array_function
 def ihfft(
     buffer: RFFTBuffer,
     norm: Norm | None = None,

@@ -24,8 +24,8 @@ class Journal {
   static constexpr uint32_t kWords = kTickets + kNotes * kNoteWords;
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  explicit Journal(Buffer& buffer)
-      : buffer_(buffer), seen_(buffer.queue_count()), points_(buffer.queue_count() * kTickets) {
+  Journal(Buffer& buffer, size_t slot_count)
+      : buffer_(buffer), seen_(buffer.queue_count()), slot_count_(slot_count), points_(slot_count * kTickets) {
     for (size_t queue = 0; queue < buffer.queue_count(); ++queue) {
       words_.push_back(reinterpret_cast<uint32_t*>(buffer.memory(queue).mapped()));
       std::memset(words_.back(), 0, kWords * sizeof(uint32_t));
@@ -59,8 +59,8 @@ class Journal {
   void see(size_t queue, uint32_t notes) noexcept { seen_[queue].store(notes); }
   const uint32_t* words(size_t queue) const noexcept { return words_[queue]; }
 
-  // The next ticket, for a call whose first kernel gets into the batch `point(queue)` or a later one; 0: its
-  // half of the tickets has to be renewed first.
+  // The next ticket, for a call whose first kernel gets into the batch `point(slot)` or a later one, as does
+  // any copy of its results; 0: its half of the tickets has to be renewed first.
   template <typename Point>
   uint32_t take(Point point) {
     std::lock_guard lock(mutex_);
@@ -69,8 +69,8 @@ class Journal {
       return 0;
     }
     const uint32_t ticket = next_;
-    for (size_t queue = 0; queue < words_.size(); ++queue) {
-      points_[ticket * words_.size() + queue] = point(queue);
+    for (size_t slot = 0; slot < slot_count_; ++slot) {
+      points_[ticket * slot_count_ + slot] = point(slot);
     }
     next_ = (next_ + 1) % kTickets;
     if (next_ % kHalf == 0) {
@@ -82,9 +82,9 @@ class Journal {
     next_ += next_ == 0 ? 1 : 0;
     return ticket;
   }
-  uint64_t point(uint32_t ticket, size_t queue) {
+  uint64_t point(uint32_t ticket, size_t slot) {
     std::lock_guard lock(mutex_);
-    return points_[ticket * words_.size() + queue];
+    return points_[ticket * slot_count_ + slot];
   }
   // The half that is to be renewed, -1 if none is: once all queues have passed its marks.
   int stale() {
@@ -131,7 +131,8 @@ class Journal {
   uint32_t next_ = 1;
   std::array<bool, 2> fresh_{true, true};
   std::array<std::vector<uint64_t>, 2> marks_;  // the last work that uses a half
-  std::vector<uint64_t> points_;                // by ticket, then queue
+  size_t slot_count_;
+  std::vector<uint64_t> points_;                // by ticket, then slot
 };
 
 }  // namespace vkd
