@@ -100,6 +100,10 @@ class _Patch(pytest.MonkeyPatch):
         super().setattr(*args, **kwargs)
         _forget_calls()
 
+    def setenv(self, *args: Any, **kwargs: Any) -> None:
+        super().setenv(*args, **kwargs)
+        _forget_calls()
+
     def undo(self) -> None:
         super().undo()
         _forget_calls()

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import vkdispatch as vd
@@ -70,3 +71,14 @@ def test_families_plan_by_them(changes, scans, sorts):
     scan = facts_of(facts, dtype.float32)
     assert (scan.subgroup, scan.shuffles) == scans
     assert tile_form(facts, dtype.uint32, None).subgroup == sorts
+
+
+def test_plans_for_the_other_kind_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    for chosen in ("gpu", "cpu"):
+        monkeypatch.setenv("VKDISPATCH_PLAN", chosen)
+        assert device_facts().cpu is (chosen == "cpu")
+        assert vd.sum(vd.asbuffer(np.arange(1000, dtype=np.int32))).read(0) == 499500
+    for wrong in ("tpu", "cpu,gpu"):
+        with pytest.raises(ValueError, match="VKDISPATCH_PLAN"):
+            monkeypatch.setenv("VKDISPATCH_PLAN", wrong)
+            device_facts(vd.make_context())

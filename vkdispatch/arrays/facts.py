@@ -3,9 +3,12 @@
 from vkdispatch.arrays.numbers import power_below
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.devices import MatrixProduct
+from vkdispatch.base.environment import read_choices
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 
 _KEPT = "arrays.facts"
+_PLAN_VARIABLE = "VKDISPATCH_PLAN"
 _BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 # Others may run a kernel with subgroups that are smaller than they say.
@@ -20,7 +23,7 @@ class DeviceFacts:
     Attributes
     ----------
     cpu
-        Whether any is a CPU driver: kernels are planned for it then.
+        Whether kernels are planned for a CPU driver: if any device is one, unless VKDISPATCH_PLAN says.
     vendors
         Vulkan's numbers of their vendors.
     subgroup
@@ -73,13 +76,20 @@ def device_facts(context: Context | None = None) -> DeviceFacts:
     return context._keep(_KEPT, lambda: _gathered(context)) if found is None else found
 
 
+def _plans_for_cpu(context: Context) -> bool:
+    chosen = read_choices(_PLAN_VARIABLE, ("cpu", "gpu"))
+    if len(chosen) > 1:
+        raise ArgumentValueError(f"{_PLAN_VARIABLE}: expected cpu or gpu, got both")
+    return "cpu" in chosen or (context.is_cpu() and not chosen)
+
+
 def _gathered(context: Context) -> DeviceFacts:
     infos = context.device_infos
     operations = -1 if context.subgroup_enabled else 0
     for info in infos:
         operations &= info.supported_operations
     return DeviceFacts(
-        context.is_cpu(),
+        _plans_for_cpu(context),
         frozenset(info.vendor_id for info in infos),
         context.subgroup_size,
         len({info.sub_group_size for info in infos}) == 1,

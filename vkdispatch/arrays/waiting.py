@@ -15,7 +15,7 @@ from vkdispatch.base.errors import ArgumentValueError
 def read_queues(buffer: Buffer[Any], start: int = 0, stop: int | None = None) -> list[Array]:
     """Wait for a buffer, and return its elements from `start` to `stop`, flat, as each queue has them."""
     end = buffer.size if stop is None else stop
-    return [buffer.read_range(start, end, queue) for queue in range(buffer.context.queue_count)]
+    return [buffer._read(start, (end - start,), queue) for queue in range(buffer.context.queue_count)]
 
 
 def on_queue(queue: int, context: Context) -> str:

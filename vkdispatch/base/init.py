@@ -178,7 +178,7 @@ def is_opencl() -> bool:
 
 def is_dummy() -> bool:
     """Whether the backend is the dummy one."""
-    return get_backend() == "dummy"
+    return (_active_backend or get_backend()) == "dummy"
 
 
 def get_devices() -> list[DeviceInfo]:

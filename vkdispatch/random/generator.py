@@ -42,13 +42,13 @@ from vkdispatch.random.checking import (
     checked_size,
 )
 from vkdispatch.random.forms import tuning
+from vkdispatch.random.kernels import MOST_BLOCKS
 from vkdispatch.random.launching import (
     Draw,
     advance,
     block_count,
     draw_new,
     fill,
-    fits_one_launch,
     is_far,
     tuned,
 )
@@ -508,7 +508,8 @@ class Generator:
         """Return a new buffer of numbers that one launch makes; None, and nothing is taken: it takes more."""
         size, stream = math.prod(shape), self._at.stream
         # a word of 64 bits that was half used may come first
-        if size == 0 or (stream.wide and bits == 32) or not fits_one_launch(stream, bits, size):
+        blocks = block_count(stream, bits, size)
+        if size == 0 or (stream.wide and bits == 32) or blocks > MOST_BLOCKS:
             return None
         count = size + (pairs and size % 2)
         half = False
@@ -517,7 +518,7 @@ class Generator:
         else:
             stream, place, _ = self._at.take(bits, count, halves=False)
         block, shift = divmod(place % stream.period, stream.block)
-        if is_far(stream, block, 0, block_count(stream, bits, size)):
+        if is_far(stream, block, 0, blocks):
             draw = Draw(made, stream, place, bits, half, numbers, rejecting=rejecting)
             buffer = result(None, shape, kind)
             fill(draw, buffer, output(None, kind, shape))

@@ -1,6 +1,7 @@
 """Launches of the kernels that fill buffers, for a stream and a place in it."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -21,7 +22,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _MOST_EXCHANGED = 4032
 
 
-@record
+@record(slots=False)
 class Stream:
     """A stream of random words.
 
@@ -36,17 +37,17 @@ class Stream:
     wide: bool
     key: tuple[int, int]
 
-    @property
+    @cached_property
     def word_bits(self) -> int:
         """Bits of a word of counter and key."""
         return 64 if self.wide else 32
 
-    @property
+    @cached_property
     def block(self) -> int:
         """Words of 32 bits in a block."""
         return 8 if self.wide else 4
 
-    @property
+    @cached_property
     def period(self) -> int:
         """Words of 32 bits before the stream begins anew."""
         return self.block << 4 * self.word_bits
@@ -104,11 +105,6 @@ def fill(draw: Draw, target: Buffer[Any], stored: Output, graph: CommandGraph | 
 def block_count(stream: Stream, bits: int, size: int) -> int:
     """Return how many blocks of a stream so many numbers of some bits are made of."""
     return -(-size // (stream.block * 32 // bits))
-
-
-def fits_one_launch(stream: Stream, bits: int, size: int) -> bool:
-    """Return whether one launch makes so many numbers of some bits."""
-    return block_count(stream, bits, size) <= MOST_BLOCKS
 
 
 def is_far(stream: Stream, block: int, first: int, count: int) -> bool:
