@@ -15,7 +15,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.matrices.factors import Sizes
 
 # Elements of a sum that one invocation adds up, at most, on drivers that end long loops.
-_CPU_CHUNK = 32768
+CPU_CHUNK = 32768
 _MOST_SPLITS = 256
 _SMALL_SIDE = 8
 # All tiles are multiples of it.
@@ -59,6 +59,8 @@ class Tuning:
         Tiles for sums of 4, 8 and 16 bytes.
     tiles_cpu
         Tiles on processors, whose compilers take long for large ones.
+    panel_height, panel_width
+        Words of an invocation of panels, on processors.
     tiles_cooperative, tiles_cooperative_cpu
         Tiles of cooperative matrices.
     slots, slots_cooperative
@@ -103,6 +105,8 @@ class Tuning:
         Tile(16, 16, 8, 2, 2, 2, 9.0),
     )
     tiles_cpu: tuple[Tile, ...] = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
+    panel_height: int = 2
+    panel_width: int = 1
     tiles_cooperative: tuple[SubgroupTile, ...] = (
         SubgroupTile(128, 128, 64, 64, 64, 1.0),
         SubgroupTile(64, 128, 64, 32, 64, 1.3),
@@ -161,7 +165,7 @@ def _best(
     known: tuple[_Shape, ...], sizes: Sizes, slots: int, one: float, item: int, *, cpu: bool
 ) -> tuple[_Shape, Sizes]:
     """Return the shape with the least time; `one` is what a product takes in a slot, at cost 1."""
-    least = -(-sizes.length // _CPU_CHUNK) if cpu else 1
+    least = -(-sizes.length // CPU_CHUNK) if cpu else 1
     best: tuple[float, _Shape, int] | None = None
     for tile in known:
         count = -(-sizes.rows // tile.rows) * -(-sizes.columns // tile.columns) * sizes.batches

@@ -12,6 +12,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, cooperative_kernel
 from vkdispatch.matrices.factors import Factors, Sizes
+from vkdispatch.matrices.panels import PanelForm, fits, panel_form, product_kernel
 from vkdispatch.matrices.partials import PartialsForm, partials_kernel
 from vkdispatch.matrices.planning import (
     cooperative_tile_for,
@@ -22,6 +23,7 @@ from vkdispatch.matrices.planning import (
     subgroup_product,
     tile_for,
     whole_loads,
+    with_parts,
 )
 from vkdispatch.matrices.small import small_kernel
 from vkdispatch.matrices.tiles import TileForm, tile_kernel
@@ -69,6 +71,8 @@ class Plan:
         Whether it takes the views of each operand.
     words
         What the operands are given as words of: halves of this type; None for operands as they are.
+    panels
+        The form of the panels that the operands are given as; None for operands as they are.
     splits
         Parts of the sums, each in a scratch buffer.
     parts
@@ -80,6 +84,7 @@ class Plan:
     numbers: tuple[int, ...] = ()
     views: tuple[bool, bool] = (False, False)
     words: DType | None = None
+    panels: PanelForm | None = None
     splits: int = 1
     parts: ShaderFunction | None = None
 
@@ -113,6 +118,11 @@ def _made(asked: Asked) -> Plan:
         return Plan(asked, small_kernel(_factors(asked, sizes, 1, 1)), sizes.numbers)
     if min(sizes.rows, sizes.columns) == 1:
         return _vector(asked)
+    if asked.device.cpu:
+        tuning = planning.tuning
+        form = panel_form(asked.kind, asked.sink, asked.device, tuning.panel_height, tuning.panel_width)
+        if fits(form, sizes):
+            return _panels(asked, form)
     device = _cooperative_product(asked)
     return _tiles(asked) if device is None else _cooperative(asked, device)
 
@@ -135,6 +145,16 @@ def _factors(asked: Asked, sizes: Sizes, *together: int) -> Factors:
     )
     swapped = asked.transpose_a, asked.transpose_b
     return Factors(a, b, *swapped, asked.kind, asked.sink, sizes.splits > 1)
+
+
+def _panels(asked: Asked, form: PanelForm) -> Plan:
+    sizes = with_parts(asked.sizes, -(-asked.sizes.length // planning.CPU_CHUNK), form.step)
+    sink = asked.sink
+    plain = sink.mapping is None and sink.out_type is form.kind
+    parts = None if plain and sizes.splits == 1 else _parts(asked, sizes)
+    return Plan(
+        asked, product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts
+    )
 
 
 def _tiles(asked: Asked) -> Plan:

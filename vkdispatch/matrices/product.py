@@ -18,6 +18,7 @@ from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, sum_type
 from vkdispatch.matrices.factors import Sizes
 from vkdispatch.matrices.packing import has_words, packed, queue_words, words_across
+from vkdispatch.matrices.panels import queue_panels
 from vkdispatch.matrices.plans import Asked, Plan, plan_for
 from vkdispatch.shader.map import MappedArray
 
@@ -98,11 +99,7 @@ def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[
     """Queue the launches of a product that has elements."""
     plan = plan_for(asked)
     rest = target.arguments
-    if plan.words is None and plan.parts is None:
-        assert plan.kernel is not None
-        plan.kernel(buffer, *plan.numbers, *_operands(a, b, plan), *rest, graph=graph)
-        return
-    operands = _operands(a, b, plan) if plan.words is None else _words(a, b, plan, graph)
+    operands = _operands(a, b, plan, graph)
     if plan.parts is None:
         assert plan.kernel is not None
         plan.kernel(buffer, *plan.numbers, *operands, *rest, graph=graph)
@@ -113,8 +110,16 @@ def _queue(a: Operand, b: Operand, asked: Asked, target: Output, buffer: Buffer[
     plan.parts(buffer, scratch, plan.splits, *rest, graph=graph)
 
 
-def _operands(a: Operand, b: Operand, plan: Plan) -> list[Any]:
+def _operands(a: Operand, b: Operand, plan: Plan, graph: CommandGraph | None) -> list[Any]:
     """Return the arguments of the kernel that are the operands."""
+    if plan.words is not None:
+        return _words(a, b, plan, graph)
+    if plan.panels is not None:
+        asked = plan.asked
+        return [
+            queue_panels(a, plan.panels, asked.sizes, of_b=False, swapped=asked.transpose_a, graph=graph),
+            queue_panels(b, plan.panels, asked.sizes, of_b=True, swapped=asked.transpose_b, graph=graph),
+        ]
     first = [*a.arguments, *(a.views if plan.views[0] else ())]
     return [*first, *b.arguments, *(b.views if plan.views[1] else ())]
 

@@ -1,0 +1,305 @@
+"""Products on processors: sums in registers, of panels that lie in the order in which they are read.
+
+    a's panel: rows of an invocation's words      b's panel: a word of each lane, for each place
+                                                  along the length
+      k    0..3   4..7                              k  lane 0  lane 1  ...  lane 7
+    row 0 [word] [word] ...                         0 [word]  [word]        [word]
+    row 1 [word] [word] ...                         1 [word]  [word]        [word]
+
+A workgroup is one subgroup of few lanes, and makes a tile: each lane has all rows of the panel of a, and the
+columns of its words of b. For each step along the length (as far as a word of a reaches), lane l loads the
+words of rows l, l + lanes, ...; each row's numbers reach the others by shuffles, of lanes that are known when
+the kernel is compiled. So a load, which processors do lane by lane, is used for many products, and there are
+neither barriers nor workgroup memory.
+
+Kernels of a first launch evaluate each operand into panels: numbers of the type of the sums in words of 16
+bytes, zeros where there is nothing. The product's kernel thus depends on the type alone, and has no edges
+but where it stores. Sums are stored as they are; what the result makes of them is left to `partials`. Each is
+added up in the order of the length, so the same input gives the same bits.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import DeviceFacts
+from vkdispatch.arrays.kernels import buffer, constant, traced
+from vkdispatch.arrays.mapping import Source
+from vkdispatch.arrays.operand import Operand, plain_source
+from vkdispatch.arrays.output import Sink
+from vkdispatch.arrays.promotion import converted
+from vkdispatch.arrays.remembering import remembered
+from vkdispatch.arrays.words import value_of, word_count, words_of
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.dtype import DType, bool_, uint32, uvec4
+from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.matrices.arithmetic import add_product, zero
+from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables
+from vkdispatch.shader.shader_function import ShaderFunction
+
+_WORD = 16
+_LANES = 8
+_GROUP = 256
+# Of one operand: what is larger is not copied.
+_MOST_WORDS = 1 << 27
+
+
+@record
+class PanelForm:
+    """What the kernel of a product is specialised for.
+
+    Attributes
+    ----------
+    kind
+        The type of sums.
+    logical
+        Whether products are of truth values.
+    lanes
+        Invocations of a workgroup.
+    height, width
+        Words of each lane: of a for a step, of b for a place along the length.
+    """
+
+    kind: DType
+    logical: bool
+    lanes: int
+    height: int
+    width: int
+
+    @property
+    def step(self) -> int:
+        """How many numbers a word holds: how far along the length a step goes."""
+        return _WORD // self.kind.item_size
+
+    @property
+    def rows(self) -> int:
+        """Rows of a tile."""
+        return self.lanes * self.height
+
+    @property
+    def columns(self) -> int:
+        """Columns of a tile."""
+        return self.lanes * self.width * self.step
+
+
+def panel_form(kind: DType, sink: Sink, device: DeviceFacts, height: int, width: int) -> PanelForm:
+    """Return the form of products of a type on a device."""
+    shuffles = device.shuffles and device.whole
+    lanes = min(_LANES, device.subgroup) if shuffles else 1
+    return PanelForm(kind, sink.value_type is bool_, lanes, height, width)
+
+
+def fits(form: PanelForm, sizes: Sizes) -> bool:
+    """Whether the operands are small enough to be copied."""
+    return max(_words(form, sizes, of_b=False), _words(form, sizes, of_b=True)) <= _MOST_WORDS
+
+
+def _words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
+    """Return how many words the panels of an operand have."""
+    steps = -(-sizes.length // form.step)
+    if of_b:
+        return sizes.b_batches * -(-sizes.columns // form.columns) * steps * form.columns
+    return sizes.a_batches * -(-sizes.rows // form.rows) * steps * form.rows
+
+
+# ---- the product ---------------------------------------------------------------------------------
+
+
+@remembered
+def product_kernel(form: PanelForm) -> ShaderFunction:
+    """Trace a kernel; its arguments are the sums, `NUMBERS` and the panels of both operands."""
+    words = plain_source(uvec4)
+    sink = Sink(bool_ if form.logical else form.kind, form.kind)
+    factors = Factors(words, words, False, False, form.kind, sink, partial=True)
+
+    def body(*variables: Any) -> None:
+        _Tracing(form, Variables(factors, variables)).run()
+
+    across, down = f"-(-{PREFIX}columns // {form.columns})", f"-(-{PREFIX}rows // {form.rows})"
+    groups = f"{PREFIX}splits * {PREFIX}batches * {across} * {down}"
+    name = f"matmul_{form.kind.name}_panels"
+    return traced(name, body, factors.arguments, form.lanes, workgroups=groups)
+
+
+class _Tracing:
+    """A kernel being traced."""
+
+    def __init__(self, form: PanelForm, variables: Variables) -> None:
+        self._form, self._variables = form, variables
+        number = variables.number
+        self._lane = vc.local_invocation_index()
+        group = vc.workgroup_id().x
+        self._split = (group % number["splits"]).to_register("split")
+        rest = (group // number["splits"]).to_register("rest")
+        # the panel of b stays in the cache while those of a follow each other
+        down = ((number["rows"] + (form.rows - 1)) // form.rows).to_register("down")
+        across = ((number["columns"] + (form.columns - 1)) // form.columns).to_register("across")
+        self._row, rest = (rest % down).to_register("row"), (rest // down).to_register("rest")
+        self._column, self._batch = (rest % across).to_register("column"), (rest // across).to_register()
+        steps = ((variables.length + (form.step - 1)) // form.step).to_register("steps")
+        begin, end = variables.part(self._split)
+        first = (begin // form.step).to_register("first")
+        self._steps = ((end - begin + (form.step - 1)) // form.step).to_register("steps")
+        a = ((self._batch % number["a_batches"]) * down + self._row) * steps + first
+        b = ((self._batch % number["b_batches"]) * across + self._column) * steps + first
+        self._a = (a * form.rows + self._lane).to_register("a")
+        self._b = (b * form.columns + self._lane).to_register("b")
+
+    def run(self) -> None:
+        """Record the kernel's statements."""
+        form = self._form
+        count = form.width * form.step
+        sums = [[zero(form.kind).to_register() for _ in range(count)] for _ in range(form.rows)]
+        with vc.for_block(0, self._steps):
+            self._add(sums)
+            self._a += form.rows
+            self._b += form.columns
+        self._store(sums)
+
+    def _add(self, sums: list[list[Any]]) -> None:
+        form, lanes = self._form, self._form.lanes
+        a, b = self._variables.a[0], self._variables.b[0]
+        rows = [a[self._a + i * lanes].to_register() for i in range(form.height)]
+        columns = [
+            [
+                value.to_register()
+                for j in range(form.width)
+                for value in self._numbers(b[self._b + (k * form.width + j) * lanes].to_register())
+            ]
+            for k in range(form.step)
+        ]
+        for row, totals in enumerate(sums):
+            word = rows[row // lanes]
+            if lanes > 1:
+                word = [vc.subgroup_shuffle(word[i], row % lanes) for i in range(4)]
+            factors = [value.to_register() for value in self._numbers(word)]
+            for i, total in enumerate(totals):
+                for x, others in zip(factors, columns, strict=True):
+                    add_product(total, x, others[i], logical=form.logical)
+
+    def _numbers(self, word: Any) -> list[Any]:
+        """Return the numbers that a word holds."""
+        count = word_count(self._form.kind)
+        words = [word[i] for i in range(4)]
+        return [value_of(self._form.kind, words[i : i + count]) for i in range(0, 4, count)]
+
+    def _store(self, sums: list[list[Any]]) -> None:
+        form, number = self._form, self._variables.number
+        first = (self._column * form.columns + self._lane * form.step).to_register("first")
+        for i, totals in enumerate(sums):
+            row = (self._row * form.rows + i).to_register("row")
+            with vc.if_block(row < number["rows"]):
+                for j, total in enumerate(totals):
+                    word, place = divmod(j, form.step)
+                    column = (first + (word * form.lanes * form.step + place)).to_register("column")
+                    with vc.if_block(column < number["columns"]):
+                        self._variables.store(self._split, self._batch, row, column, total)
+
+
+# ---- the panels ----------------------------------------------------------------------------------
+
+
+@record
+class PackingForm:
+    """What a kernel that evaluates an operand is specialised for.
+
+    Attributes
+    ----------
+    panels
+        The form of the product.
+    of_b
+        Whether the operand is b.
+    along
+        Whether neighbours in memory are neighbours along the length.
+    """
+
+    source: Source
+    panels: PanelForm
+    of_b: bool
+    along: bool
+
+
+def queue_panels(
+    array: Operand, form: PanelForm, sizes: Sizes, *, of_b: bool, swapped: bool, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Queue a launch that evaluates an operand into panels, and return these.
+
+    Parameters
+    ----------
+    of_b
+        Whether the operand is b.
+    swapped
+        Whether rows and columns of the operand are swapped.
+    """
+    count = _words(form, sizes, of_b=of_b)
+    target: Buffer[Any] = function_buffer(count, uvec4, context=array.context)
+    side = sizes.columns if of_b else sizes.rows
+    along = of_b is swapped
+    neighbours = sizes.length if along else side
+    whole = along is not of_b and array.source.together == form.step and neighbours % form.step == 0
+    source = array.source if whole else array.source.elementwise()
+    kernel = packing_kernel(PackingForm(source, form, of_b, along))
+    kernel(target, count, side, sizes.length, *array.arguments, *(array.views if whole else ()), graph=graph)
+    return target
+
+
+@remembered
+def packing_kernel(form: PackingForm) -> ShaderFunction:
+    """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
+    source, of_b, step = form.source, form.of_b, form.panels.step
+    tile = form.panels.columns if of_b else form.panels.rows
+    line = tile // step if of_b else tile
+
+    def body(target: Any, count: Any, side: Any, length: Any, *rest: Any) -> None:
+        arguments, views = rest[: len(source.names)], rest[len(source.names) :]
+        word = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("word")
+        with vc.if_block(word < count):
+            # words of a panel: a line for each place along the length, or for each step
+            steps = ((length + (step - 1)) // step).to_register("steps")
+            lines = steps * step if of_b else steps
+            panel = (word // (lines * line)).to_register("panel")
+            place = (word % (lines * line)).to_register("place")
+            across = ((side + (tile - 1)) // tile).to_register("across")
+            s = ((panel % across) * tile + (place % line) * (step if of_b else 1)).to_register("s")
+            k = (place // line * (1 if of_b else step)).to_register("k")
+            base = ((panel // across) * side * length).to_register("base")
+            found = numbers_at(arguments, views, base, s, k, side, length)
+            words = [part for number in found for part in words_of(number)]
+            target[word] = vc.to_uvec4(*words)
+
+    def numbers_at(
+        arguments: Any, views: Any, base: Any, s: Any, k: Any, side: Any, length: Any
+    ) -> list[Any]:
+        def position(s: Any, k: Any) -> Any:
+            place = base + (s * length + k if form.along else k * side + s)
+            return place.to_register("position")
+
+        kind = form.panels.kind
+        values: list[Any] = []
+        safe_s, safe_k = vc.min(s, side - 1), vc.min(k, length - 1)
+        inside = vc.all(s < side, k < length)
+        if source.together > 1:
+            # where there is nothing of a word, there is nothing of all of it
+            start = position(vc.select(inside, s, 0), vc.select(inside, k, 0)) // source.together
+            start = start.to_register("start")
+            loaded = source.values(arguments, start, source.loaded(views, start))
+            values = [(inside, value) for value in loaded]
+        else:
+            for i in range(step):
+                own_s, own_k = (s + i, k) if of_b else (s, k + i)
+                here = vc.all(own_s < side, own_k < length).to_register("inside")
+                at = position(vc.select(here, own_s, safe_s), vc.select(here, own_k, safe_k))
+                values.append((here, source.value(arguments, at)))
+        return [
+            vc.select(here, converted(value, kind), zero(kind)).to_register() for here, value in values
+        ]
+
+    target = f"{PREFIX}panels"
+    named = [
+        (target, buffer[uvec4]),
+        *((PREFIX + name, constant[uint32]) for name in ("count", "side", "length")),
+        *source.parameters,
+        *((f"{PREFIX}{position}", buffer[view]) for position, view in source.views),
+    ]
+    groups = f"-(-{PREFIX}count // {_GROUP})"
+    return traced(f"matmul_panels_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
