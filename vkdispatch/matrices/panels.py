@@ -33,12 +33,13 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, bool_, uint32, uvec4
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import add_product, zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables
+from vkdispatch.matrices.planning import processor_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 16
-_LANES = 8
 _GROUP = 256
 # Of one operand: what is larger is not copied.
 _MOST_WORDS = 1 << 27
@@ -82,11 +83,11 @@ class PanelForm:
         return self.lanes * self.width * self.step
 
 
-def panel_form(kind: DType, sink: Sink, device: DeviceFacts, height: int, width: int) -> PanelForm:
+def panel_form(kind: DType, sink: Sink, device: DeviceFacts) -> PanelForm:
     """Return the form of products of a type on a device."""
-    shuffles = device.shuffles and device.whole
-    lanes = min(_LANES, device.subgroup) if shuffles else 1
-    return PanelForm(kind, sink.value_type is bool_, lanes, height, width)
+    tuning = planning.tuning
+    sides = processor_lanes(device), tuning.panel_height, tuning.panel_width
+    return PanelForm(kind, sink.value_type is bool_, *sides)
 
 
 def fits(form: PanelForm, sizes: Sizes) -> bool:

@@ -61,6 +61,10 @@ class Tuning:
         Tiles on processors, whose compilers take long for large ones.
     panel_height, panel_width
         Words of an invocation of panels, on processors.
+    line_rows, line_words
+        Rows of a workgroup, or words of a line of its lanes, on processors.
+    longest_line
+        Loads of a sum of which others have parts, on processors.
     tiles_cooperative, tiles_cooperative_cpu
         Tiles of cooperative matrices.
     slots, slots_cooperative
@@ -107,6 +111,9 @@ class Tuning:
     tiles_cpu: tuple[Tile, ...] = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
     panel_height: int = 2
     panel_width: int = 1
+    line_rows: int = 4
+    line_words: int = 8
+    longest_line: int = 1024
     tiles_cooperative: tuple[SubgroupTile, ...] = (
         SubgroupTile(128, 128, 64, 64, 64, 1.0),
         SubgroupTile(64, 128, 64, 32, 64, 1.3),
@@ -134,7 +141,9 @@ class Tuning:
 
 tuning = Tuning()
 _CPU_SLOTS = 8
+# Workgroups of one subgroup that are enough for all cores.
 _CPU_GROUPS = 16
+_CPU_LANES = 8
 
 
 def is_small(sizes: Sizes) -> bool:
@@ -191,28 +200,47 @@ def with_parts(sizes: Sizes, splits: int, unit: int) -> Sizes:
     return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
 
 
-def lanes_along(sizes: Sizes, together: int, *, cpu: bool) -> tuple[int, Sizes]:
+def lanes_along(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     """Return how many lanes share a row with a vector, and the sizes with their parts."""
     loads = sizes.length // together
     lanes = min(256, power_below(max(loads // tuning.lane_loads, 1)))
     sums = sizes.batches * max(sizes.rows, sizes.columns)
     groups = -(-sums // (256 // lanes))
-    wanted = _CPU_GROUPS if cpu else tuning.groups
-    splits = min(max(wanted // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MOST_SPLITS * 4)
+    splits = min(max(tuning.groups // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MOST_SPLITS * 4)
     return lanes, with_parts(sizes, splits, lanes * together)
 
 
-def lanes_across(sizes: Sizes, together: int, *, cpu: bool) -> tuple[int, Sizes]:
+def lanes_across(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     """Return how many lanes share the length, and the sizes with their parts."""
     side = max(sizes.rows, sizes.columns)
     loads = -(-side // together)
     wide = min(256 // tuning.across_lanes, power_below(loads))
     lanes = 256 // wide
     groups = sizes.batches * -(-loads // wide)
-    wanted = _CPU_GROUPS if cpu else tuning.groups
     most = max(sizes.length // (lanes * tuning.unroll * 2), 1)
-    splits = min(max(wanted // groups, 1), most, _MOST_SPLITS * 4)
+    splits = min(max(tuning.groups // groups, 1), most, _MOST_SPLITS * 4)
     return lanes, with_parts(sizes, splits, lanes)
+
+
+def processor_lanes(device: DeviceFacts) -> int:
+    """Return how many invocations a workgroup on a processor has, which read each other's values."""
+    return min(_CPU_LANES, device.subgroup) if device.shuffles and device.whole else 1
+
+
+def lines_for(sizes: Sizes, lanes: int, together: int, *, along: bool) -> tuple[int, Sizes]:
+    """Return how many rows, or words of a line, a workgroup on a processor has, and the sizes with parts."""
+    side, unit = max(sizes.rows, sizes.columns), lanes * together
+    if along:
+        count = tuning.line_rows if side >= tuning.line_rows else 1
+        groups, longest = -(-side // count), tuning.longest_line * unit
+        least = longest // 4
+    else:
+        count = min(tuning.line_words, power_below(max(side // unit, 1)))
+        groups, longest = -(-side // (count * unit)), tuning.longest_line
+        least = longest // 4
+    wanted = -(-_CPU_GROUPS // (groups * sizes.batches))
+    splits = max(-(-sizes.length // longest), min(wanted, sizes.length // least), 1)
+    return count, with_parts(sizes, splits, unit)
 
 
 def lanes_of_parts(sizes: Sizes) -> int:

@@ -12,6 +12,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, cooperative_kernel
 from vkdispatch.matrices.factors import Factors, Sizes
+from vkdispatch.matrices.lines import LineForm, line_kernel
 from vkdispatch.matrices.panels import PanelForm, fits, panel_form, product_kernel
 from vkdispatch.matrices.partials import PartialsForm, partials_kernel
 from vkdispatch.matrices.planning import (
@@ -20,6 +21,8 @@ from vkdispatch.matrices.planning import (
     lanes_across,
     lanes_along,
     lanes_of_parts,
+    lines_for,
+    processor_lanes,
     subgroup_product,
     tile_for,
     whole_loads,
@@ -119,8 +122,7 @@ def _made(asked: Asked) -> Plan:
     if min(sizes.rows, sizes.columns) == 1:
         return _vector(asked)
     if asked.device.cpu:
-        tuning = planning.tuning
-        form = panel_form(asked.kind, asked.sink, asked.device, tuning.panel_height, tuning.panel_width)
+        form = panel_form(asked.kind, asked.sink, asked.device)
         if fits(form, sizes):
             return _panels(asked, form)
     device = _cooperative_product(asked)
@@ -180,7 +182,7 @@ def _together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int
 
 
 def _vector(asked: Asked) -> Plan:
-    sizes, cpu = asked.sizes, asked.device.cpu
+    sizes = asked.sizes
     turned = sizes.rows == 1 and sizes.columns > 1
     matrix, vector = (asked.b, asked.a) if turned else (asked.a, asked.b)
     along = asked.transpose_b if turned else not asked.transpose_a
@@ -190,9 +192,14 @@ def _vector(asked: Asked) -> Plan:
         along and vector.together != together
     ):
         together = 1
-    lanes, sizes = (lanes_along if along else lanes_across)(sizes, together, cpu=cpu)
     of_vector = together if along else 1
     both = (of_vector, together) if turned else (together, of_vector)
+    if asked.device.cpu:
+        lanes = processor_lanes(asked.device)
+        count, sizes = lines_for(sizes, lanes, together, along=along)
+        line = LineForm(_factors(asked, sizes, *both), turned, along, lanes, count)
+        return _planned(asked, line_kernel(line), sizes, *both)
+    lanes, sizes = (lanes_along if along else lanes_across)(sizes, together)
     form = VectorForm(_factors(asked, sizes, *both), turned, along, lanes, planning.tuning.unroll)
     return _planned(asked, vector_kernel(form), sizes, *both)
 
