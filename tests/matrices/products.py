@@ -6,8 +6,12 @@ import zlib
 from typing import Any
 
 import numpy as np
+import pytest
 
 import vkdispatch as vd
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.record import replace
+from vkdispatch.matrices import planning, product
 
 Shape = tuple[int, ...]
 
@@ -22,6 +26,13 @@ def numbers(shape: Shape, kind: Any, seed: int = 0) -> Any:
     if np.dtype(kind).kind == "c":
         values = values + 1j * rng.integers(-3, 4, shape)
     return values.astype(kind)
+
+
+def plan_for(monkeypatch: pytest.MonkeyPatch, *, cpu: bool, **tuning: Any) -> None:
+    """Let products be planned for a processor, or for a GPU, by a tuning with these changes."""
+    facts = replace(device_facts(), cpu=cpu)
+    monkeypatch.setattr(product, "device_facts", lambda: facts)
+    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, **tuning))
 
 
 def swapped(x: Any, swap: bool) -> Any:

@@ -10,11 +10,10 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
 from vkdispatch.matrices import planning
 
-from .products import check, numbers, swapped
+from .products import check, numbers, plan_for, swapped
 
 
 def has_cooperative_matrices() -> bool:
@@ -111,8 +110,7 @@ def test_words_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert product is not None
     m, n, k = product.m, product.n, product.k
     tile = planning.SubgroupTile(2 * m, 2 * n, 4 * k, m, n, 1.0)
-    tuning = replace(planning.tuning, tiles_cooperative_cpu=(tile,), tiles_cooperative=(tile,), apart=1)
-    monkeypatch.setattr(planning, "tuning", tuning)
+    plan_for(monkeypatch, cpu=False, tiles_cooperative=(tile,), apart=1)
     check((64, 64), (64, 48), np.float16)
     check((60, 50), (50, 44), np.float16, transpose_a=True, transpose_b=True)
 

@@ -13,7 +13,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.abbreviations import Buff, c64, f16, f32, f64, i32
 
-from .products import check, numbers
+from .products import check, numbers, plan_for
 
 FLAGS = (False, True)
 # Around the edges of tiles, of loads of 4 elements, and of one another.
@@ -341,10 +341,7 @@ def test_not_in_a_kernel() -> None:
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(FLAGS, FLAGS))[:3])
 def test_large_tiles(a: bool, b: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vkdispatch.base.record import replace
-    from vkdispatch.matrices import planning
-
-    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, tiles_cpu=(), tiles_4=(_SQUARE,)))
+    plan_for(monkeypatch, cpu=False, tiles_4=(_SQUARE,))
     check((70, 100), (100, 130), transpose_a=a, transpose_b=b)
     check((65, 33), (33, 67), transpose_a=a, transpose_b=b)
     check((2, 64, 40), (2, 40, 66), transpose_a=a, transpose_b=b)
@@ -359,12 +356,7 @@ def _tiles() -> list[Any]:
 @pytest.mark.parametrize(("item", "tile"), _tiles(), ids=str)
 def test_bytes_in_every_tile(item: int, tile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A load takes 16 of them, which may be more than a tile is deep."""
-    from vkdispatch.base.record import replace
-    from vkdispatch.matrices import planning
-
-    monkeypatch.setattr(
-        planning, "tuning", replace(planning.tuning, tiles_cpu=(), **{f"tiles_{item}": (tile,)})
-    )
+    plan_for(monkeypatch, cpu=False, **{f"tiles_{item}": (tile,)})
     kind = {4: np.float32, 8: np.float64, 16: np.complex128}[item]
     rng = np.random.default_rng(item)
     octets = rng.integers(0, 9, (24, 32)).astype(np.uint8)

@@ -5,10 +5,10 @@
     row 1  [ lane 0 | lane 1 | ... | lane 0 | ... ]      1 [ lane 0 | lane 1 | ... | lane 0 | ... ]
 
 A workgroup is one subgroup of few lanes, each of which loads words of 16 bytes. Along the length it has some
-rows, so that each word of the vector is used for all of them, and lanes add their sums up by shuffles. Across,
-each lane has the sums of some words of a line, and a number of the vector is used for all of them. So there
-are neither barriers nor workgroup memory. Who adds what is decided by sizes alone: the same input gives the
-same bits.
+rows, so that each word of the vector is used for all of them, and lanes add their sums up by shuffles.
+Across, each lane has the sums of some words of a line, and a number of the vector is used for all of them. So
+there are neither barriers nor workgroup memory. Who adds what is decided by sizes alone: the same input gives
+the same bits.
 """
 
 from typing import Any
@@ -160,9 +160,7 @@ class _Tracing:
             for i in range(form.count)
         ]
         # beyond the last word is a copy of it
-        safe = [
-            (self._base + vc.min(place, self._side - together)).to_register("safe") for place in places
-        ]
+        safe = [(self._base + vc.min(place, self._side - together)).to_register("safe") for place in places]
         totals = [[zero(form.factors.kind).to_register() for _ in range(together)] for _ in places]
         with vc.for_block(self._begin, self._end) as k:
             line = (k * self._side).to_register("line")

@@ -18,6 +18,7 @@ but where it stores. Sums are stored as they are; what the result makes of them 
 added up in the order of the length, so the same input gives the same bits.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -41,8 +42,6 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 16
 _GROUP = 256
-# Of one operand: what is larger is not copied.
-_MOST_WORDS = 1 << 27
 
 
 @record
@@ -92,7 +91,8 @@ def panel_form(kind: DType, sink: Sink, device: DeviceFacts) -> PanelForm:
 
 def fits(form: PanelForm, sizes: Sizes) -> bool:
     """Whether the operands are small enough to be copied."""
-    return max(_words(form, sizes, of_b=False), _words(form, sizes, of_b=True)) <= _MOST_WORDS
+    most = planning.tuning.panel_words
+    return max(_words(form, sizes, of_b=False), _words(form, sizes, of_b=True)) <= most
 
 
 def _words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
@@ -247,60 +247,70 @@ def queue_panels(
 @remembered
 def packing_kernel(form: PackingForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
-    source, of_b, step = form.source, form.of_b, form.panels.step
-    tile = form.panels.columns if of_b else form.panels.rows
-    line = tile // step if of_b else tile
+    source = form.source
 
     def body(target: Any, count: Any, side: Any, length: Any, *rest: Any) -> None:
-        arguments, views = rest[: len(source.names)], rest[len(source.names) :]
         word = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("word")
         with vc.if_block(word < count):
-            # words of a panel: a line for each place along the length, or for each step
-            steps = ((length + (step - 1)) // step).to_register("steps")
-            lines = steps * step if of_b else steps
-            panel = (word // (lines * line)).to_register("panel")
-            place = (word % (lines * line)).to_register("place")
-            across = ((side + (tile - 1)) // tile).to_register("across")
-            s = ((panel % across) * tile + (place % line) * (step if of_b else 1)).to_register("s")
-            k = (place // line * (1 if of_b else step)).to_register("k")
-            base = ((panel // across) * side * length).to_register("base")
-            found = numbers_at(arguments, views, base, s, k, side, length)
-            words = [part for number in found for part in words_of(number)]
-            target[word] = vc.to_uvec4(*words)
+            packing = _Packing(form, side, length, rest)
+            numbers = packing.numbers(*packing.place(word))
+            target[word] = vc.to_uvec4(*[part for number in numbers for part in words_of(number)])
 
-    def numbers_at(
-        arguments: Any, views: Any, base: Any, s: Any, k: Any, side: Any, length: Any
-    ) -> list[Any]:
-        def position(s: Any, k: Any) -> Any:
-            place = base + (s * length + k if form.along else k * side + s)
-            return place.to_register("position")
-
-        kind = form.panels.kind
-        values: list[Any] = []
-        safe_s, safe_k = vc.min(s, side - 1), vc.min(k, length - 1)
-        inside = vc.all(s < side, k < length)
-        if source.together > 1:
-            # where there is nothing of a word, there is nothing of all of it
-            start = position(vc.select(inside, s, 0), vc.select(inside, k, 0)) // source.together
-            start = start.to_register("start")
-            loaded = source.values(arguments, start, source.loaded(views, start))
-            values = [(inside, value) for value in loaded]
-        else:
-            for i in range(step):
-                own_s, own_k = (s + i, k) if of_b else (s, k + i)
-                here = vc.all(own_s < side, own_k < length).to_register("inside")
-                at = position(vc.select(here, own_s, safe_s), vc.select(here, own_k, safe_k))
-                values.append((here, source.value(arguments, at)))
-        return [
-            vc.select(here, converted(value, kind), zero(kind)).to_register() for here, value in values
-        ]
-
-    target = f"{PREFIX}panels"
     named = [
-        (target, buffer[uvec4]),
+        (f"{PREFIX}panels", buffer[uvec4]),
         *((PREFIX + name, constant[uint32]) for name in ("count", "side", "length")),
         *source.parameters,
         *((f"{PREFIX}{position}", buffer[view]) for position, view in source.views),
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
-    return traced(f"matmul_panels_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
+    return traced(f"matmul_panels_of_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
+
+
+class _Packing:
+    """An operand in a kernel that is being traced."""
+
+    def __init__(self, form: PackingForm, side: Any, length: Any, rest: Sequence[Any]) -> None:
+        self._form, self._side, self._length = form, side, length
+        count = len(form.source.names)
+        self._arguments, self._views = rest[:count], rest[count:]
+
+    def place(self, word: Any) -> tuple[Any, Any, Any]:
+        """Return where the matrix of a word begins, and which row (or column) and place its first number has.
+
+        Words of a panel are in lines: one for each step along the length, or (of b) for each place.
+        """
+        panels, of_b = self._form.panels, self._form.of_b
+        step, tile = panels.step, panels.columns if of_b else panels.rows
+        line = tile // step if of_b else tile
+        words = ((self._length + (step - 1)) // step * tile).to_register("words")
+        across = ((self._side + (tile - 1)) // tile).to_register("across")
+        panel, place = (word // words).to_register("panel"), (word % words).to_register("place")
+        s = (panel % across) * tile + (place % line) * (step if of_b else 1)
+        k = place // line * (1 if of_b else step)
+        base = (panel // across) * self._side * self._length
+        return base.to_register("base"), s.to_register("s"), k.to_register("k")
+
+    def numbers(self, base: Any, s: Any, k: Any) -> list[Any]:
+        """Return the numbers of a word: zeros where there is nothing."""
+        source, panels = self._form.source, self._form.panels
+        if source.together > 1:
+            # all of a word is there, or nothing
+            here, start = self._position(base, s, k)
+            start = (start // source.together).to_register("start")
+            values = source.values(self._arguments, start, source.loaded(self._views, start))
+            return [self._number(here, value) for value in values]
+        numbers = []
+        for i in range(panels.step):
+            here, at = self._position(base, s + i, k) if self._form.of_b else self._position(base, s, k + i)
+            numbers.append(self._number(here, source.value(self._arguments, at)))
+        return numbers
+
+    def _position(self, base: Any, s: Any, k: Any) -> tuple[Any, Any]:
+        """Return whether there is a number, and where it is; if there is none, where the matrix begins."""
+        here = vc.all(s < self._side, k < self._length).to_register("here")
+        place = s * self._length + k if self._form.along else k * self._side + s
+        return here, (base + vc.select(here, place, 0)).to_register("position")
+
+    def _number(self, here: Any, value: Any) -> Any:
+        kind = self._form.panels.kind
+        return vc.select(here, converted(value, kind), zero(kind)).to_register()

@@ -14,8 +14,6 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices.factors import Sizes
 
-# Elements of a sum that one invocation adds up, at most, on drivers that end long loops.
-CPU_CHUNK = 32768
 _MOST_SPLITS = 256
 _SMALL_SIDE = 8
 # All tiles are multiples of it.
@@ -51,7 +49,7 @@ class SubgroupTile:
 
 @record
 class Tuning:
-    """Numbers that were found by measurement, on GPUs.
+    """Numbers that were found by measurement, on GPUs where nothing else is said.
 
     Attributes
     ----------
@@ -59,13 +57,21 @@ class Tuning:
         Tiles for sums of 4, 8 and 16 bytes.
     tiles_cpu
         Tiles on processors, whose compilers take long for large ones.
+    chunk_cpu
+        Elements of a sum that one invocation adds up at most: drivers for processors end long loops.
+    lanes_cpu
+        Invocations of a workgroup of panels and of lines, if they read each other's values.
     panel_height, panel_width
-        Words of an invocation of panels, on processors.
+        Words that an invocation of panels loads of each operand; see `panels`.
+    panel_words
+        Words of an operand's panels at most: what is larger is not copied.
     line_rows, line_words
-        Rows of a workgroup, or words of a line of its lanes, on processors.
+        Rows of a workgroup of lines, or words of a line that each invocation loads; see `lines`.
     longest_line
-        Loads of a sum of which others have parts, on processors.
-    tiles_cooperative, tiles_cooperative_cpu
+        How many of its loads of the length an invocation of lines makes at most.
+    groups_cpu
+        Workgroups of lines that keep all cores at work.
+    tiles_cooperative
         Tiles of cooperative matrices.
     slots, slots_cooperative
         Workgroups of tiles that a GPU works on at once.
@@ -109,11 +115,15 @@ class Tuning:
         Tile(16, 16, 8, 2, 2, 2, 9.0),
     )
     tiles_cpu: tuple[Tile, ...] = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
+    chunk_cpu: int = 32768
+    lanes_cpu: int = 8
     panel_height: int = 2
     panel_width: int = 1
+    panel_words: int = 1 << 27
     line_rows: int = 4
     line_words: int = 8
     longest_line: int = 1024
+    groups_cpu: int = 16
     tiles_cooperative: tuple[SubgroupTile, ...] = (
         SubgroupTile(128, 128, 64, 64, 64, 1.0),
         SubgroupTile(64, 128, 64, 32, 64, 1.3),
@@ -122,7 +132,6 @@ class Tuning:
         SubgroupTile(32, 64, 64, 16, 32, 3.0),
         SubgroupTile(64, 32, 64, 32, 16, 3.0),
     )
-    tiles_cooperative_cpu: tuple[SubgroupTile, ...] = (SubgroupTile(16, 16, 16, 8, 8, 1.0),)
     slots: int = 792
     slots_cooperative: int = 264
     rate_cooperative: float = 1.6e14
@@ -141,9 +150,6 @@ class Tuning:
 
 tuning = Tuning()
 _CPU_SLOTS = 8
-# Workgroups of one subgroup that are enough for all cores.
-_CPU_GROUPS = 16
-_CPU_LANES = 8
 
 
 def is_small(sizes: Sizes) -> bool:
@@ -160,11 +166,11 @@ def tile_for(sizes: Sizes, item: int, *, cpu: bool) -> tuple[Tile, Sizes]:
     return _best(known, sizes, slots, slots / tuning.rate, item, cpu=cpu)
 
 
-def cooperative_tile_for(sizes: Sizes, *, cpu: bool) -> tuple[SubgroupTile, Sizes]:
+def cooperative_tile_for(sizes: Sizes) -> tuple[SubgroupTile, Sizes]:
     """Return the tile of cooperative matrices, and the sizes with their parts."""
-    known = tuning.tiles_cooperative_cpu if cpu else tuning.tiles_cooperative
-    slots = _CPU_SLOTS if cpu else tuning.slots_cooperative
-    return _best(known, sizes, slots, slots / tuning.rate_cooperative, 4, cpu=cpu)
+    slots = tuning.slots_cooperative
+    one = slots / tuning.rate_cooperative
+    return _best(tuning.tiles_cooperative, sizes, slots, one, 4, cpu=False)
 
 
 _Shape = TypeVar("_Shape", Tile, SubgroupTile)
@@ -174,7 +180,7 @@ def _best(
     known: tuple[_Shape, ...], sizes: Sizes, slots: int, one: float, item: int, *, cpu: bool
 ) -> tuple[_Shape, Sizes]:
     """Return the shape with the least time; `one` is what a product takes in a slot, at cost 1."""
-    least = -(-sizes.length // CPU_CHUNK) if cpu else 1
+    least = -(-sizes.length // tuning.chunk_cpu) if cpu else 1
     best: tuple[float, _Shape, int] | None = None
     for tile in known:
         count = -(-sizes.rows // tile.rows) * -(-sizes.columns // tile.columns) * sizes.batches
@@ -206,7 +212,9 @@ def lanes_along(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     lanes = min(256, power_below(max(loads // tuning.lane_loads, 1)))
     sums = sizes.batches * max(sizes.rows, sizes.columns)
     groups = -(-sums // (256 // lanes))
-    splits = min(max(tuning.groups // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MOST_SPLITS * 4)
+    splits = min(
+        max(tuning.groups // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MOST_SPLITS * 4
+    )
     return lanes, with_parts(sizes, splits, lanes * together)
 
 
@@ -223,24 +231,22 @@ def lanes_across(sizes: Sizes, together: int) -> tuple[int, Sizes]:
 
 
 def processor_lanes(device: DeviceFacts) -> int:
-    """Return how many invocations a workgroup on a processor has, which read each other's values."""
-    return min(_CPU_LANES, device.subgroup) if device.shuffles and device.whole else 1
+    """Return how many invocations a workgroup of panels or lines has."""
+    return min(tuning.lanes_cpu, device.subgroup) if device.shuffles and device.whole else 1
 
 
 def lines_for(sizes: Sizes, lanes: int, together: int, *, along: bool) -> tuple[int, Sizes]:
-    """Return how many rows, or words of a line, a workgroup on a processor has, and the sizes with parts."""
-    side, unit = max(sizes.rows, sizes.columns), lanes * together
+    """Return how many rows, or words of a line of each lane, a workgroup has, and the sizes with parts."""
+    side, load = max(sizes.rows, sizes.columns), lanes * together
     if along:
         count = tuning.line_rows if side >= tuning.line_rows else 1
-        groups, longest = -(-side // count), tuning.longest_line * unit
-        least = longest // 4
+        groups, longest = -(-side // count), tuning.longest_line * load
     else:
-        count = min(tuning.line_words, power_below(max(side // unit, 1)))
-        groups, longest = -(-side // (count * unit)), tuning.longest_line
-        least = longest // 4
-    wanted = -(-_CPU_GROUPS // (groups * sizes.batches))
-    splits = max(-(-sizes.length // longest), min(wanted, sizes.length // least), 1)
-    return count, with_parts(sizes, splits, unit)
+        count = min(tuning.line_words, power_below(max(side // load, 1)))
+        groups, longest = -(-side // (count * load)), tuning.longest_line
+    wanted = -(-tuning.groups_cpu // (groups * sizes.batches))
+    splits = max(-(-sizes.length // longest), min(wanted, sizes.length // max(longest // 4, 1)), 1)
+    return count, with_parts(sizes, splits, load)
 
 
 def lanes_of_parts(sizes: Sizes) -> int:

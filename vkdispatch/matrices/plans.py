@@ -125,6 +125,7 @@ def _made(asked: Asked) -> Plan:
         form = panel_form(asked.kind, asked.sink, asked.device)
         if fits(form, sizes):
             return _panels(asked, form)
+        return _tiles(asked)
     device = _cooperative_product(asked)
     return _tiles(asked) if device is None else _cooperative(asked, device)
 
@@ -150,13 +151,11 @@ def _factors(asked: Asked, sizes: Sizes, *together: int) -> Factors:
 
 
 def _panels(asked: Asked, form: PanelForm) -> Plan:
-    sizes = with_parts(asked.sizes, -(-asked.sizes.length // planning.CPU_CHUNK), form.step)
+    sizes = with_parts(asked.sizes, -(-asked.sizes.length // planning.tuning.chunk_cpu), form.step)
     sink = asked.sink
     plain = sink.mapping is None and sink.out_type is form.kind
     parts = None if plain and sizes.splits == 1 else _parts(asked, sizes)
-    return Plan(
-        asked, product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts
-    )
+    return Plan(asked, product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts)
 
 
 def _tiles(asked: Asked) -> Plan:
@@ -215,7 +214,7 @@ def _cooperative_product(asked: Asked) -> MatrixProduct | None:
 
 def _cooperative(asked: Asked, device: MatrixProduct) -> Plan:
     kind = asked.a.out_type
-    tile, sizes = cooperative_tile_for(asked.sizes, cpu=asked.device.cpu)
+    tile, sizes = cooperative_tile_for(asked.sizes)
     words = plain_source(uvec4)
     swapped = asked.transpose_a, asked.transpose_b
     factors = Factors(words, words, *swapped, asked.kind, asked.sink, sizes.splits > 1)
