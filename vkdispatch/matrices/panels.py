@@ -82,11 +82,12 @@ class PanelForm:
         return self.lanes * self.width * self.step
 
 
-def panel_form(kind: DType, sink: Sink, device: DeviceFacts) -> PanelForm:
-    """Return the form of products of a type on a device."""
+def panel_form(kind: DType, sink: Sink, sizes: Sizes, device: DeviceFacts) -> PanelForm:
+    """Return the form of a product of a type on a device."""
     tuning = planning.tuning
-    sides = processor_lanes(device), tuning.panel_height, tuning.panel_width
-    return PanelForm(kind, sink.value_type is bool_, *sides)
+    large = sizes.size * sizes.length >= tuning.panel_large
+    height = tuning.panel_height_large if large else tuning.panel_height
+    return PanelForm(kind, sink.value_type is bool_, processor_lanes(device), height, tuning.panel_width)
 
 
 def fits(form: PanelForm, sizes: Sizes) -> bool:

@@ -61,8 +61,10 @@ class Tuning:
         Elements of a sum that one invocation adds up at most: drivers for processors end long loops.
     lanes_cpu
         Invocations of a workgroup of panels and of lines, if they read each other's values.
-    panel_height, panel_width
+    panel_height, panel_height_large, panel_width
         Words that an invocation of panels loads of each operand; see `panels`.
+    panel_large
+        Products of two numbers that make a product large: then its kernel may take longer to compile.
     panel_words
         Words of an operand's panels at most: what is larger is not copied.
     line_rows, line_words
@@ -118,7 +120,9 @@ class Tuning:
     chunk_cpu: int = 32768
     lanes_cpu: int = 8
     panel_height: int = 2
+    panel_height_large: int = 4
     panel_width: int = 1
+    panel_large: int = 1 << 25
     panel_words: int = 1 << 27
     line_rows: int = 4
     line_words: int = 8

@@ -122,7 +122,7 @@ def _made(asked: Asked) -> Plan:
     if min(sizes.rows, sizes.columns) == 1:
         return _vector(asked)
     if asked.device.cpu:
-        form = panel_form(asked.kind, asked.sink, asked.device)
+        form = panel_form(asked.kind, asked.sink, sizes, asked.device)
         if fits(form, sizes):
             return _panels(asked, form)
         return _tiles(asked)
