@@ -99,7 +99,7 @@ class Tuning:
     run_most: int = 32768
     run_count: int = 128
     run_width: int = 8
-    long_run: int = 16384
+    long_run: int = 8192
     long_run_width: int = 11
     short_work: int = 1 << 17
     merge_short: int = 32
