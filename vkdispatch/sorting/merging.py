@@ -9,8 +9,8 @@ All rows are equally long, so that invocations of a subgroup, side by side in a 
 the same place of the same step. There are no barriers.
 
 Invariants: of equal keys the one of the earlier block goes first, so that the sort is stable. A row is read
-before it is written, so that rows may be sorted in place. Loops have at most `length * (levels + 2)` rounds
-and a few: `planning` sees to it that llvmpipe does not end them.
+before it is written, so that rows may be sorted in place. Loops have at most `(length + 1) * (levels + 4)`
+rounds: `planning` sees to it that llvmpipe does not end them, as it does after 65,535.
 """
 
 from typing import Any
@@ -25,7 +25,8 @@ from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.passes import widened
 
 _U32 = constant[dtype.uint32]
-_GROUP = 32
+# A subgroup of llvmpipe: more would wait for each other without need.
+_GROUP = 8
 
 
 @record

@@ -69,7 +69,8 @@ class Tuning:
     short_work
         Keys of all rows, times those of one, up to which each key counts the others on CPU drivers.
     merge_short, merge_long, merge_rows
-        Keys of rows that are merged, at least and at most, and rows at least.
+        Keys of rows that are merged, at least and at most, and rows at least. llvmpipe ends the loops of
+        rows of 4,096.
     """
 
     width: int = 8
@@ -101,10 +102,10 @@ class Tuning:
     run_width: int = 8
     long_run: int = 8192
     long_run_width: int = 11
-    short_work: int = 1 << 17
-    merge_short: int = 32
-    merge_long: int = 2048
-    merge_rows: int = 8
+    short_work: int = 1 << 18
+    merge_short: int = 16
+    merge_long: int = 4000
+    merge_rows: int = 4
 
 
 tuning = Tuning()
