@@ -103,6 +103,7 @@ def is_before(code: list[Any], other: list[Any]) -> Any:
 
 
 def is_equal(code: list[Any], other: list[Any]) -> Any:
+    """Whether a code is the same as another."""
     same = [own == threshold for own, threshold in zip(code, other, strict=True)]
     return vc.all(*same) if len(same) > 1 else same[0]
 

@@ -1,4 +1,4 @@
-"""The kernels of `candidates` that go over all elements, for CPU drivers: each invocation has runs of its own.
+"""The kernels of `candidates` that go over all elements, for CPU drivers: each invocation has a run.
 
     row         | run 0: invocation 0 | run 1: invocation 1 | ...
     counted     elements of each run that are wanted; the sums of these, along all runs, are places
@@ -163,8 +163,8 @@ def count_runs_exactly_kernel(form: Form) -> ShaderFunction:
 def collect_runs_exactly_kernel(form: Form) -> ShaderFunction:
     """Return the kernel that puts exactly k candidates together where a sample was not good.
 
-    Its arguments are the keys, the exact starts; the candidates and their positions; the states; the starts of
-    the sample's candidates; k, room, and the shape.
+    Its arguments are the keys, the exact starts; the candidates and their positions; the states; the starts
+    of the sample's candidates; k, room, and the shape.
     """
 
     def body(keys: Any, starts: Any, candidates: Any, positions: Any, states: Any, *others: Any) -> None:
