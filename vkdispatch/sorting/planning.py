@@ -48,7 +48,7 @@ class Tuning:
     short
         Keys of rows in which each key counts the others.
     shuffle, early, match
-        How tiles are ranked where devices can (0 or 1); see `TileForm`.
+        How tiles are ranked where devices can (0 or 1); see `TileForm`. Those of keys alone are `early`.
     votes
         Whether digits are counted by votes, in place of an atomic for each key (0 or 1).
     few_tiles
@@ -82,8 +82,8 @@ class Tuning:
     small_items: int = 8
     registers: int = 48
     short: int = 40
-    shuffle: int = 1
-    early: int = 0
+    shuffle: int = 0
+    early: int = 1
     match: int = 1
     votes: int = 0
     few_tiles: int = 64
@@ -144,7 +144,7 @@ def tile_form(
         subgroup,
         device.arithmetic,
         device.shuffles and tuning.shuffle == 1,
-        tuning.early == 1,
+        tuning.early == 1 and payload is None,
         subgroup <= 32 and tuning.match == 1,
     )
 
