@@ -17,6 +17,7 @@ from vkdispatch.fft.passes import Element, Ends, Lines, Load, Store, make_passes
 from vkdispatch.fft.program import Program
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.stages import plus, times
+from vkdispatch.fft.words import values_in, word_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -35,7 +36,8 @@ def long_fft(spec: Any) -> Any:
     ends, outputs = ends_of(spec)
     if factors is not None:
         plan = make_passes(name, lines, factors, ends, spec.compute_type, spec.inverse)
-        return Program(name, plan.steps, tuple((size, spec.compute_type) for size in plan.scratch), outputs)
+        word = word_type(spec.compute_type)
+        return Program(name, plan.steps, tuple((size, word) for size in plan.scratch), outputs)
     convolved = plan_convolved(shape, axis, spec.compute_type)
     if convolved is not None:
         return _one_kernel(name, spec, ends, outputs, *convolved)
@@ -105,21 +107,24 @@ def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: i
     def load_product(arguments: Sequence[Any]) -> Load:
         def read(element: Element) -> Any:
             spectrum = vc.constant_array(chirp_spectrum(length, padded, kind))[element.index]
-            return held(held(arguments[0][element.flat]) * held(conjugated(spectrum, spec.inverse)))
+            return held(
+                held(values_in(arguments[0])[element.flat]) * held(conjugated(spectrum, spec.inverse))
+            )
 
         return read
 
     def store_plain(arguments: Sequence[Any]) -> Store:
-        return lambda element, value: arguments[0].__setitem__(element.flat, value)
+        return lambda element, value: values_in(arguments[0]).__setitem__(element.flat, value)
 
-    own = (buffer_of(kind),)
+    word = word_type(kind)
+    own = (buffer_of(word),)
     there = Ends(ends.read_types, own, load_chirped, store_plain, write_slot=2)
     back = Ends(own, ends.write_types, load_product, store_chirped, read_slot=2)
     first = make_passes(f"{name}_there", around, factors, there, kind, spec.inverse)
     second = make_passes(f"{name}_back", around, factors, back, kind, not spec.inverse)
     between = tuple(max(a, b) for a, b in zip(first.scratch, second.scratch, strict=True))
     sizes = (*between, *([1] * (2 - len(between))), lines.outer * padded * lines.inner)
-    return Program(name, (*first.steps, *second.steps), tuple((size, kind) for size in sizes), outputs)
+    return Program(name, (*first.steps, *second.steps), tuple((size, word) for size in sizes), outputs)
 
 
 def scale_of(spec: Any) -> float:

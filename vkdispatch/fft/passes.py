@@ -24,6 +24,7 @@ from vkdispatch.fft.stages import kept, plus, prime_factors, times
 from vkdispatch.fft.tables import second_power
 from vkdispatch.fft.transform import Powers
 from vkdispatch.fft.twiddle import root_power
+from vkdispatch.fft.words import values_in, word_type
 
 # What is transformed at once between two passes, in bytes, to bound the memory that it takes. Pieces that
 # stay in the GPU's cache on the way do not make up for what each launch costs, as measured on an H200.
@@ -32,6 +33,8 @@ _CHUNK = 1 << 30
 _LONGEST = 1024
 # On a CPU: values that an invocation holds, a whole line of a pass.
 _CPU_LONGEST = 32
+# On a CPU: bytes that pass from kernel to kernel, and stay in a core's own cache.
+_CPU_CHUNK = 1 << 20
 
 
 @record
@@ -141,9 +144,8 @@ def make_passes(
 ) -> Plan:
     """Make the kernels of a transform of long lines, and say how to launch them."""
     per_line = lines.length * lines.inner
-    at_once = max(1, min(lines.outer, _CHUNK // (per_line * compute_type.item_size)))
-    if runs_on_cpu():
-        at_once = lines.outer
+    chunk_size = _CPU_CHUNK if runs_on_cpu() else _CHUNK
+    at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
     groups = [(at_once, [i * at_once for i in range(whole)])]
@@ -187,7 +189,7 @@ def _pass_kernel(
     plan = plan_pass((lines.outer, length, rest * near), 1, compute_type, whole=staged, registers=registers)
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
-    scratch = buffer_of(compute_type)
+    scratch = buffer_of(word_type(compute_type))
     types = ends.read_types if first else ends.write_types if last else ()
     annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
 
@@ -197,14 +199,14 @@ def _pass_kernel(
         if first:
             kernel.read(near_place.load_with(ends.load(mine[: len(types)])))
         else:
-            source = mine[-1] if last else mine[0]
+            source = values_in(mine[-1] if last else mine[0])
             kernel.read(lambda entry: source[near_place.local(entry)])
         kernel.transform(inverse)
         if last:
             kernel.write(near_place.store_with(ends.store(mine[: len(types)]), lines.length // length))
             return
         _turn(kernel, near_place, compute_type, inverse)
-        target = mine[-1]
+        target = values_in(mine[-1])
         if staged:
             _write_turned(kernel, near_place, target)
         else:

@@ -4,6 +4,7 @@ import functools
 import math
 from typing import Any
 
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
@@ -98,7 +99,14 @@ def checked_types(
 def limits() -> tuple[Any, ...]:
     """Return what plans depend on besides a transform: what the context's devices can do."""
     context = get_context()
-    return (context.max_workgroup_size, context.max_workgroup_invocations, context.max_shared_memory)
+    facts = device_facts(context)
+    return (
+        context.max_workgroup_size,
+        context.max_workgroup_invocations,
+        context.max_shared_memory,
+        facts.cpu,
+        facts.features,
+    )
 
 
 def make_fft_shader(

@@ -1,0 +1,44 @@
+"""Complex numbers in memory of a transform's own, as the device moves them best.
+
+A CPU driver's access costs by its elements, not by its bytes: complex64 is one of 64 bits there, not two of 32.
+"""
+
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.arrays.facts import device_facts
+from vkdispatch.base.dtype import DType, complex64, uint64
+
+
+def word_type(kind: DType) -> DType:
+    """Return the dtype of memory that holds values of a type."""
+    facts = device_facts()
+    return uint64 if kind is complex64 and facts.cpu and "shaderInt64" in facts.features else kind
+
+
+class Words:
+    """complex64 values that lie in an array of uint64."""
+
+    var_type = complex64
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        pair = vc.unpack_uint2x32(self._array[index]).to_register()
+        return vc.to_complex(vc.uint_bits_to_float(pair.x), vc.uint_bits_to_float(pair.y))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        value = vc.to_complex(value, 0) if isinstance(value, int) else value.to_register()
+        pair = (vc.float_bits_to_uint(part) for part in (value.real, value.imag))
+        self._array[index] = vc.pack_uint2x32(vc.to_uvec2(*pair))
+
+
+def values_in(array: Any) -> Any:
+    """Return what reads and writes the values of an array, whatever it holds them as."""
+    return Words(array) if array.var_type is uint64 else array
+
+
+def shared_values(kind: DType, count: int, name: str) -> Any:
+    """Allocate workgroup memory for so many values, real or complex."""
+    return values_in(vc.shared_buffer(word_type(kind), count, var_name=name))
