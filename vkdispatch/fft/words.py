@@ -1,6 +1,7 @@
 """Complex numbers in memory of a transform's own, as the device moves them best.
 
-A CPU driver's access costs by its elements, not by its bytes: complex64 is one of 64 bits there, not two of 32.
+A CPU driver's access costs by its elements, not by its bytes: complex64 is one element of 64 bits there
+rather than two of 32.
 """
 
 from typing import Any
@@ -8,12 +9,13 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex64, uint64
+from vkdispatch.fft.device import runs_on_cpu
 
 
 def word_type(kind: DType) -> DType:
     """Return the dtype of memory that holds values of a type."""
-    facts = device_facts()
-    return uint64 if kind is complex64 and facts.cpu and "shaderInt64" in facts.features else kind
+    packed = kind is complex64 and runs_on_cpu() and "shaderInt64" in device_facts().features
+    return uint64 if packed else kind
 
 
 class Words:
