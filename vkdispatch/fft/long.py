@@ -11,13 +11,13 @@ from vkdispatch.fft.config import Pass
 from vkdispatch.fft.convolved import Whole, plan_convolved, trace_bluestein, trace_rader
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.io import IOProxy, reader, writer
-from vkdispatch.fft.lines import LineKernel, buffer_of, traced
+from vkdispatch.fft.lines import LineKernel, traced
 from vkdispatch.fft.ops import Line, Spot, guard
 from vkdispatch.fft.passes import Element, Ends, Lines, Load, Store, make_passes, split_length
 from vkdispatch.fft.program import Program
 from vkdispatch.fft.radix import held
 from vkdispatch.fft.stages import plus, times
-from vkdispatch.fft.words import values_in, word_type
+from vkdispatch.fft.words import argument_of, values_in
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -36,8 +36,7 @@ def long_fft(spec: Any) -> Any:
     ends, outputs = ends_of(spec)
     if factors is not None:
         plan = make_passes(name, lines, factors, ends, spec.compute_type, spec.inverse)
-        word = word_type(spec.compute_type)
-        return Program(name, plan.steps, tuple((size, word) for size in plan.scratch), outputs)
+        return Program(name, plan.steps, tuple((size, spec.compute_type) for size in plan.scratch), outputs)
     convolved = plan_convolved(shape, axis, spec.compute_type)
     if convolved is not None:
         return _one_kernel(name, spec, ends, outputs, *convolved)
@@ -116,15 +115,14 @@ def _long_convolution(name: str, spec: Any, lines: Lines, ends: Ends, outputs: i
     def store_plain(arguments: Sequence[Any]) -> Store:
         return lambda element, value: values_in(arguments[0]).__setitem__(element.flat, value)
 
-    word = word_type(kind)
-    own = (buffer_of(word),)
+    own = (argument_of(kind),)
     there = Ends(ends.read_types, own, load_chirped, store_plain, write_slot=2)
     back = Ends(own, ends.write_types, load_product, store_chirped, read_slot=2)
     first = make_passes(f"{name}_there", around, factors, there, kind, spec.inverse)
     second = make_passes(f"{name}_back", around, factors, back, kind, not spec.inverse)
     between = tuple(max(a, b) for a, b in zip(first.scratch, second.scratch, strict=True))
     sizes = (*between, *([1] * (2 - len(between))), lines.outer * padded * lines.inner)
-    return Program(name, (*first.steps, *second.steps), tuple((size, word) for size in sizes), outputs)
+    return Program(name, (*first.steps, *second.steps), tuple((size, kind) for size in sizes), outputs)
 
 
 def scale_of(spec: Any) -> float:
@@ -172,8 +170,8 @@ def ends_of(spec: Any) -> tuple[Ends, int | None]:
 
 def _proxies(spec: Any) -> tuple[IOProxy, IOProxy]:
     return (
-        IOProxy(spec.input_map or spec.input_type, "input"),
-        IOProxy(spec.output_map or spec.output_type, "output"),
+        IOProxy(spec.input_map or spec.input_type, "input", words=not spec.r2c),
+        IOProxy(spec.output_map or spec.output_type, "output", words=not spec.r2c),
     )
 
 

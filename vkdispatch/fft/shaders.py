@@ -207,7 +207,12 @@ def cached_fft_kernel(spec: Transform, _limits: object) -> Any:
         plan=plan,
     ) as context:
         io = context.make_io_manager(
-            spec.output_map, spec.output_type, spec.input_type, spec.input_map, separate=spec.separate
+            spec.output_map,
+            spec.output_type,
+            spec.input_type,
+            spec.input_map,
+            separate=spec.separate,
+            words=not spec.r2c,
         )
         with current_kernel(spec.kernel_index):
             io.read_input(r2c=spec.r2c, inverse=spec.inverse, signal_range=spec.signal_range)

@@ -1,4 +1,4 @@
-"""Complex numbers in memory of a transform's own, as the device moves them best.
+"""Complex numbers in memory as the device moves them best.
 
 A CPU driver's access costs by its elements, not by its bytes: complex64 is one element of 64 bits there
 rather than two of 32.
@@ -36,11 +36,21 @@ class Words:
         self._array[index] = vc.pack_uint2x32(vc.to_uvec2(*pair))
 
 
-def values_in(array: Any) -> Any:
-    """Return what reads and writes the values of an array, whatever it holds them as."""
-    return Words(array) if array.var_type is uint64 else array
+def argument_of(kind: DType) -> Any:
+    """Annotation of a buffer of complex numbers, for `values_in`."""
+    return vc.Buffer[word_type(kind)]  # type: ignore[misc]
+
+
+def values_in(argument: Any) -> Any:
+    """Return what reads and writes the values of an argument of `argument_of`: the caller gives complex64."""
+    if argument.var_type is not uint64:
+        return argument
+    vc.get_builder().take_argument_as(argument, complex64)
+    return Words(argument)
 
 
 def shared_values(kind: DType, count: int, name: str) -> Any:
     """Allocate workgroup memory for so many values, real or complex."""
-    return values_in(vc.shared_buffer(word_type(kind), count, var_name=name))
+    word = word_type(kind)
+    array = vc.shared_buffer(word, count, var_name=name)
+    return array if word is kind else Words(array)
