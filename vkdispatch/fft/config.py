@@ -6,7 +6,7 @@ from vkdispatch.base.record import record
 from vkdispatch.fft.device import runs_on_cpu
 from vkdispatch.fft.grid import LineGrid, line_grid
 from vkdispatch.fft.shared import SharedLayout, plan_layout
-from vkdispatch.fft.stages import Split, choose_split, fewest_stages, prime_factors
+from vkdispatch.fft.stages import Split, choose_split, fewest_stages
 
 
 @record
@@ -33,7 +33,7 @@ class Pass:
 
 _WORKGROUP = 64  # invocations that a workgroup has at least if its lines are short
 _LARGEST = 128 << 10  # bytes of a line that the registers of a workgroup hold
-_ALONE = 64  # values of a line that one invocation holds on a CPU
+_ALONE = 64  # values of a line that one invocation holds on a CPU, as it does those of up to 32
 _CPU_REGISTERS = (16, 20, 25, 27, 32)
 _COLUMNS = 16  # neighbouring lines that a workgroup takes: 128 bytes of complex64
 
@@ -55,7 +55,7 @@ def registers_of(length: int, strided: bool, on_cpu: bool = False) -> int:
 
 def _registers_on_cpu(length: int) -> int:
     """Return how many values make as few exchanges as any: more take a driver's compiler long."""
-    if length <= _ALONE and max(prime_factors(length), default=1) <= 7:
+    if length == _ALONE:
         return length
     return min(_CPU_REGISTERS, key=lambda registers: (fewest_stages(length, registers), registers))
 
